@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+module NB
+  # In every error of ours, so that `rescue NB::Error` finds them all while each also descends from
+  # the class that plain Ruby code already rescues.
+  module Error; end
+
+  # Raised in a fiber to end it. Not a StandardError, so that `rescue => e` lets it pass; every
+  # `ensure` runs. Its {#cause} is what {Task#cancel} was given.
+  class Cancelled < ::Exception
+    include Error
+  end
+
+  # No scheduler runs here: the call needs `NB.run { }` or `Fiber.set_scheduler` around it.
+  class NoSchedulerError < ::RuntimeError
+    include Error
+  end
+
+  # The scheduler, pool or queue was closed before this call.
+  class ClosedError < ::RuntimeError
+    include Error
+  end
+
+  # A loop belongs to one thread; the call came from another.
+  class WrongThreadError < ::ThreadError
+    include Error
+  end
+
+  # The loop belongs to the parent process; this is a forked child.
+  class ForkedError < ::RuntimeError
+    include Error
+  end
+
+  # Every fiber waits for another and nothing is left that could wake one. Like Ruby's own
+  # "No live threads left. Deadlock?" it is not a StandardError. Its message holds {NB.dump}.
+  class DeadlockError < ::Exception
+    include Error
+  end
+
+  # A queue with a limit is full.
+  class QueueFullError < ::RuntimeError
+    include Error
+  end
+
+  # No connection came free in time.
+  class PoolTimeoutError < ::Timeout::Error
+    include Error
+  end
+end

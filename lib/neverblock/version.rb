@@ -1,0 +1,7 @@
+# frozen_string_literal: true
+
+module NB
+  # The gem's version. It begins at 3 because 0.1.6.2 and 2.3.1 of old exist.
+  VERSION = "3.0.0"
+end
+NeverBlock = NB unless defined?(NeverBlock)
