@@ -1,0 +1,59 @@
+/* backend.h - what the loop asks of the kernel: which fds are ready. Pure C; never sees a fiber.
+ *
+ * One table of functions per backend; a backend registers interest, the fd table (loop/fdtable.c)
+ * keeps everything else. Used by: fdtable.c, loop.c.
+ */
+#ifndef NB_BACKEND_H
+#define NB_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The event bits of Ruby's IO (IO::READABLE, PRIORITY, WRITABLE), and one of our own. */
+enum { NB_READABLE = 1, NB_PRIORITY = 2, NB_WRITABLE = 4, NB_HANGUP = 8 };
+
+typedef struct {
+    int fd;
+    uint32_t generation; /* as given to watch(): tells an event of a closed fd's old file */
+    int mask;
+} nb_event_t;
+
+typedef struct nb_backend nb_backend_t;
+
+typedef struct {
+    const char *name;
+    bool edge; /* true: an event comes once per change; false: as long as the state lasts */
+    /* All return 0 or -errno. */
+    int (*open)(nb_backend_t *backend);
+    void (*close)(nb_backend_t *backend);
+    /* fd is to be watched for mask. Edge: called once per file, watches for everything.
+     * Level: called at each change of the union of masks; 0 takes the fd out.
+     * -EPERM: the fd cannot be polled (a regular file): it is always ready. */
+    int (*watch)(nb_backend_t *backend, int fd, uint32_t generation, int mask);
+    /* Edge only. Asks again for the present state, delivered as an event by the next wait.
+     * -ENOENT: the fd is not the file that was registered (it was closed behind our back). */
+    int (*verify)(nb_backend_t *backend, int fd, uint32_t generation);
+    /* Edge only. Stops events of the fd. */
+    void (*forget)(nb_backend_t *backend, int fd);
+    /* Waits up to timeout_ns (0: does not wait, negative: for ever).
+     * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL. */
+    int (*wait)(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns);
+} nb_backend_ops_t;
+
+struct nb_backend {
+    const nb_backend_ops_t *ops;
+    int fd;      /* epoll instance, or -1 */
+    void *state; /* the backend's own */
+};
+
+/* The backends of this build, best first, ended by NULL. */
+extern const nb_backend_ops_t *const nb_backends[];
+
+/* Portable poll(2) of one fd now. Returns the ready mask, 0, or -errno. */
+int nb_poll_now(int fd, int mask);
+
+/* The bits of mask as poll(2) events, and back; POLLNVAL is the caller's to check. */
+short nb_poll_events(int mask);
+int nb_poll_mask(short revents);
+
+#endif

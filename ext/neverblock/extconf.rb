@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+# Builds neverblock.so from every room below this folder. Options by environment:
+# NB_SANITIZE=1 adds ASan and UBSan, NB_DEV=1 turns warnings into errors.
+require "mkmf"
+
+ROOMS = Dir.children(__dir__).select { |name| File.directory?(File.join(__dir__, name)) }.sort
+
+$VPATH.concat(ROOMS.map { |room| "$(srcdir)/#{room}" }) # rubocop:disable Style/GlobalVars
+$srcs = ["init.c", *ROOMS.flat_map { |room| Dir[File.join(__dir__, room, "*.c")] }] # rubocop:disable Style/GlobalVars
+  .map { |path| File.basename(path) }
+$INCFLAGS << " -I$(srcdir)" # rubocop:disable Style/GlobalVars
+# -fno-strict-aliasing is Ruby's own setting; hidden symbols keep our names out of other libraries.
+append_cflags(%w[-std=gnu11 -O3 -Wall -Wextra -Wno-unused-parameter -Wno-suggest-attribute=noreturn -fvisibility=hidden])
+append_cflags("-Werror") if ENV["NB_DEV"]
+if ENV["NB_SANITIZE"]
+  append_cflags(%w[-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1])
+  append_ldflags(%w[-fsanitize=address,undefined])
+end
+
+have_header("sys/epoll.h")
+have_header("sys/eventfd.h")
+have_func("epoll_pwait2", "sys/epoll.h")
+have_func("preadv2", "sys/uio.h")
+have_func("rb_fiber_new_storage", "ruby.h")
+have_func("rb_io_timeout", "ruby/io.h")
+have_func("rb_process_status_wait", "ruby.h")
+have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h")
+have_library("pthread")
+
+create_makefile("neverblock/neverblock")

@@ -1,0 +1,218 @@
+/* fiber.c - fiber, fiber_interrupt, yield, run, idle: the life of the loop's fibers. Ruby.
+ * Read after: wait.h. */
+#include "hooks/hooks.h"
+#include <ruby/fiber/scheduler.h>
+
+static ID id_report, id_new;
+static VALUE nonblocking; /* {blocking: false} */
+
+/* rb_fiber_new makes a blocking fiber on Ruby 3.1: there it goes through Fiber.new. */
+VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument)
+{
+#ifdef HAVE_RB_FIBER_NEW_STORAGE
+    return rb_fiber_new(body, argument);
+#else
+    static VALUE cFiber = 0;
+    if (!cFiber)
+        cFiber = rb_path2class("Fiber");
+    return rb_block_call_kw(cFiber, id_new, 1, &nonblocking, body, argument, RB_PASS_KEYWORDS);
+#endif
+}
+
+/* exit, signals and Thread#kill end the program or the thread: Ruby carries them to the thread's
+ * first fiber when this one ends by them. Everything else ends this fiber only. */
+static bool passes_on(VALUE error)
+{
+    if (SPECIAL_CONST_P(error) || RB_BUILTIN_TYPE(error) != T_OBJECT)
+        return true; /* Thread#kill: no exception, a number */
+    return !RTEST(rb_obj_is_kind_of(error, rb_eException)) ||
+           RTEST(rb_obj_is_kind_of(error, rb_eSystemExit)) ||
+           RTEST(rb_obj_is_kind_of(error, rb_eSignal)) || RTEST(rb_obj_is_kind_of(error, rb_eNoMemError));
+}
+
+static void finish(nb_loop_t *loop, int state)
+{
+    if (!loop->closed) {
+        loop->fibers--;
+        nb_fiber_left(loop);
+    }
+    if (!state)
+        return;
+    VALUE error = rb_errinfo();
+    if (passes_on(error))
+        rb_jump_tag(state);
+    rb_set_errinfo(Qnil);
+    rb_funcall(loop->self, id_report, 1, error);
+}
+
+static VALUE call_block(VALUE block) { return rb_proc_call_kw(block, rb_ary_new(), 0); }
+
+static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
+{
+    int state = 0;
+    nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    loop->fibers++;
+    VALUE value = rb_protect(call_block, block, &state);
+    finish(loop, state);
+    return value;
+}
+
+/* @overload fiber(&block)
+ *   Runs the block in a new non-blocking fiber, at once, until it first waits (Fiber.schedule).
+ *   @return [Fiber] alive or already ended
+ *   @scheduling never waits: the caller goes on as soon as the new fiber waits or ends */
+static VALUE rb_nb_scheduler_fiber(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_get(self);
+    rb_need_block();
+    VALUE fiber = nb_fiber_new(fiber_main, rb_block_proc());
+    nb_enter(loop, fiber);
+    return fiber;
+}
+
+typedef struct {
+    VALUE (*body)(VALUE);
+    VALUE argument;
+} nb_spawn_t;
+
+static VALUE spawn_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, boxed))
+{
+    int state = 0;
+    nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    nb_spawn_t spawn = *(nb_spawn_t *)RSTRING_PTR(boxed);
+    VALUE value = rb_protect(spawn.body, spawn.argument, &state);
+    finish(loop, state);
+    RB_GC_GUARD(boxed);
+    return value;
+}
+
+VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
+{
+    nb_spawn_t spawn = {body, argument};
+    VALUE fiber = nb_fiber_new(spawn_main, rb_str_new((const char *)&spawn, sizeof(spawn)));
+    loop->fibers++;
+    nb_start(loop, fiber);
+    return fiber;
+}
+
+/* @overload fiber_interrupt(fiber, exception)
+ *   Raises exception in fiber when it next runs: wherever it waits now, or at its next wait.
+ *   The caller goes on; nothing is run at once, except that the current fiber raises here.
+ *   @param fiber [Fiber] of this scheduler
+ *   @param exception [Exception]
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    if (!RTEST(rb_obj_is_fiber(fiber)))
+        rb_raise(rb_eTypeError, "fiber_interrupt: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
+    if (!RTEST(rb_obj_is_kind_of(exception, rb_eException)))
+        rb_raise(rb_eTypeError, "fiber_interrupt: expected an Exception, got: %" PRIsVALUE,
+                 rb_inspect(exception));
+    if (!loop->closed)
+        nb_interrupt(loop, fiber, exception);
+    return Qnil;
+}
+
+/* @!visibility private - raises in every fiber that waits, except the caller and blocking ones. */
+static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message)
+{
+    nb_loop_t *loop = nb_loop_get(self);
+    VALUE fibers = rb_ary_new(), current = rb_fiber_current();
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
+        if (loop->parked.slots[i].key)
+            rb_ary_push(fibers, ((nb_park_t *)loop->parked.slots[i].value)->fiber);
+    for (long i = 0; i < RARRAY_LEN(fibers); i++) {
+        VALUE fiber = RARRAY_AREF(fibers, i);
+        if (fiber != current && !RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)))
+            nb_interrupt(loop, fiber, rb_funcall(klass, id_new, 1, message));
+    }
+    return Qnil;
+}
+
+/* @overload yield
+ *   Lets the other ready fibers run, then goes on.
+ *   @scheduling may wait */
+static VALUE rb_nb_scheduler_yield(VALUE self)
+{
+    nb_yield(nb_loop_get(self));
+    return Qnil;
+}
+
+/* @overload run
+ *   Runs the other fibers until none is left that keeps the loop going.
+ *   @scheduling always waits */
+static VALUE rb_nb_scheduler_run(VALUE self)
+{
+    nb_run(nb_loop_get(self));
+    return self;
+}
+
+void nb_idle_begin(nb_loop_t *loop)
+{
+    loop->fibers--;
+    loop->idle_fibers++;
+    nb_fiber_left(loop);
+}
+
+void nb_idle_end(nb_loop_t *loop)
+{
+    loop->fibers++;
+    loop->idle_fibers--;
+}
+
+static VALUE yield_block(VALUE unused) { return rb_yield_values(0); }
+
+static VALUE idle_leave(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    if (!loop->closed)
+        nb_idle_end(loop);
+    return Qnil;
+}
+
+/* @overload idle
+ *   Runs the block, in which the fiber waits without keeping the loop going: when only such fibers
+ *   are left, `run` returns and they are cancelled with NB::Cancelled. For pools whose fibers wait
+ *   for work.
+ *   @yield the wait
+ *   @return the block's value
+ *   @scheduling may wait */
+static VALUE rb_nb_scheduler_idle(VALUE self)
+{
+    nb_idle_begin(nb_loop_get(self));
+    return rb_ensure(yield_block, Qnil, idle_leave, self);
+}
+
+/* @!visibility private - whether the fiber is parked in this loop. */
+static VALUE rb_nb_scheduler_waiting_p(VALUE self, VALUE fiber)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    return !loop->closed && nb_ptrmap_get(&loop->parked, fiber) ? Qtrue : Qfalse;
+}
+
+/* @!visibility private - runs the block, which may transfer to another fiber of the loop; the
+ * caller goes on when that one waits or ends. */
+static VALUE rb_nb_scheduler_hand_over(VALUE self)
+{
+    return nb_hand_over(nb_loop_get(self), yield_block, Qnil);
+}
+
+void Init_nb_hooks_fiber(VALUE cScheduler)
+{
+    id_report = rb_intern("report");
+    id_new = rb_intern("new");
+    nonblocking = rb_hash_new();
+    rb_hash_aset(nonblocking, ID2SYM(rb_intern("blocking")), Qfalse);
+    rb_obj_freeze(nonblocking);
+    rb_gc_register_mark_object(nonblocking);
+    rb_define_method(cScheduler, "fiber", rb_nb_scheduler_fiber, 0);
+    rb_define_method(cScheduler, "fiber_interrupt", rb_nb_scheduler_fiber_interrupt, 2);
+    rb_define_private_method(cScheduler, "interrupt_all", rb_nb_scheduler_interrupt_all, 2);
+    rb_define_method(cScheduler, "yield", rb_nb_scheduler_yield, 0);
+    rb_define_method(cScheduler, "run", rb_nb_scheduler_run, 0);
+    rb_define_method(cScheduler, "waiting?", rb_nb_scheduler_waiting_p, 1);
+    rb_define_method(cScheduler, "hand_over", rb_nb_scheduler_hand_over, 0);
+    rb_define_method(cScheduler, "idle", rb_nb_scheduler_idle, 0);
+}

@@ -1,0 +1,194 @@
+/* file.c - fds that may be in blocking mode, and io_pread, io_pwrite. Ruby. Read after: file.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "hooks/file.h"
+#include "hooks/hooks.h"
+#include "offload/job.h"
+#include <errno.h>
+#include <limits.h>
+#include <ruby/fiber/scheduler.h>
+#include <ruby/io.h>
+#include <ruby/io/buffer.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define CURRENT_POSITION ((off_t)-1)
+#define INLINE_WRITE_BYTES (256 * 1024) /* into the page cache: about 50 us */
+
+static bool is_file(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* ---- by an offload thread ------------------------------------------------------------------ */
+
+typedef struct {
+    nb_job_t job;
+    int fd; /* a duplicate: ours may be closed and its number reused meanwhile */
+    off_t from;
+    bool writing;
+    size_t size;
+    ssize_t result;
+    char bytes[];
+} nb_file_job_t;
+
+static void run_file_job(nb_work_t *work)
+{
+    nb_file_job_t *file = nb_container_of(work, nb_file_job_t, job.work);
+    do {
+        if (file->from != CURRENT_POSITION)
+            file->result = file->writing ? pwrite(file->fd, file->bytes, file->size, file->from)
+                                         : pread(file->fd, file->bytes, file->size, file->from);
+        else
+            file->result = file->writing ? write(file->fd, file->bytes, file->size)
+                                         : read(file->fd, file->bytes, file->size);
+    } while (file->result < 0 && errno == EINTR);
+    if (file->result < 0)
+        file->result = -errno;
+}
+
+static void release_file_job(nb_job_t *job)
+{
+    nb_file_job_t *file = nb_container_of(job, nb_file_job_t, job);
+    close(file->fd);
+    free(file);
+}
+
+/* Returns bytes or -errno. The bytes go through the job's memory: when the fiber is cancelled the
+ * caller's may be gone before the thread has finished. */
+static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)
+{
+    nb_file_job_t *file = malloc(sizeof(*file) + size);
+    if (!file)
+        return -ENOMEM;
+    *file = (nb_file_job_t){.job.release = release_file_job, .fd = dup(fd), .from = from,
+                            .writing = writing, .size = size};
+    if (file->fd < 0) {
+        int error = errno;
+        free(file);
+        return -error;
+    }
+    if (writing)
+        memcpy(file->bytes, base, size);
+    if (!nb_job_wait(loop, &file->job, run_file_job))
+        run_file_job(&file->job.work); /* no thread to be had: late is better than never */
+    ssize_t result = file->result;
+    if (!writing && result > 0)
+        memcpy(base, file->bytes, (size_t)result);
+    release_file_job(&file->job);
+    return result;
+}
+
+/* ---- one attempt --------------------------------------------------------------------------- */
+
+/* RWF_NOWAIT makes one call non-blocking without touching the file's mode. EOPNOTSUPP and friends:
+ * this kind of file or kernel does not know it. */
+static ssize_t now_or_not(int fd, void *base, size_t size, off_t from, bool writing)
+{
+#if defined(HAVE_PREADV2) && defined(RWF_NOWAIT)
+    struct iovec vector = {base, size};
+    ssize_t count = writing ? pwritev2(fd, &vector, 1, from, RWF_NOWAIT)
+                            : preadv2(fd, &vector, 1, from, RWF_NOWAIT);
+    if (count >= 0)
+        return count;
+    return errno == EINVAL || errno == ENOSYS || errno == EPERM ? -EOPNOTSUPP : -errno;
+#else
+    return -EOPNOTSUPP;
+#endif
+}
+
+ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
+{
+    ssize_t count = now_or_not(fd, base, size, CURRENT_POSITION, false);
+    if (count == -EAGAIN && is_file(fd))
+        return offload(loop, fd, base, size, CURRENT_POSITION, false);
+    if (count != -EOPNOTSUPP)
+        return count;
+    int ready = nb_poll_now(fd, NB_READABLE);
+    if (ready <= 0)
+        return ready ? ready : -EAGAIN;
+    count = read(fd, base, size);
+    return count < 0 ? -errno : count;
+}
+
+ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
+{
+    if (size > INLINE_WRITE_BYTES && is_file(fd))
+        return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
+    ssize_t count = now_or_not(fd, (void *)base, size, CURRENT_POSITION, true);
+    if (count == -EAGAIN && is_file(fd))
+        count = -EOPNOTSUPP;
+    if (count != -EOPNOTSUPP)
+        return count;
+    int ready = nb_poll_now(fd, NB_WRITABLE);
+    if (ready <= 0)
+        return ready ? ready : -EAGAIN;
+    /* A blocking pipe that is writable takes PIPE_BUF bytes without blocking, not more for sure. */
+    if (size > PIPE_BUF && !is_file(fd))
+        size = PIPE_BUF;
+    count = write(fd, base, size);
+    return count < 0 ? -errno : count;
+}
+
+/* ---- io_pread, io_pwrite ------------------------------------------------------------------- */
+
+#if !defined(RUBY_FIBER_SCHEDULER_VERSION) || RUBY_FIBER_SCHEDULER_VERSION < 2
+enum { LENGTH_AT = 2, FROM_AT = 3, OFFSET_AT = 4 }; /* (io, buffer, length, from) */
+#elif RUBY_FIBER_SCHEDULER_VERSION < 4
+enum { FROM_AT = 2, LENGTH_AT = 3, OFFSET_AT = 4 };
+#else
+enum { FROM_AT = 2, OFFSET_AT = 3, LENGTH_AT = 4 };
+#endif
+
+static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
+{
+    rb_check_arity(argc, 4, 5);
+    nb_loop_t *loop = nb_loop_get(self);
+    void *base;
+    size_t size, length = NUM2SIZET(argv[LENGTH_AT]);
+    size_t offset = argc > OFFSET_AT ? NUM2SIZET(argv[OFFSET_AT]) : 0;
+    off_t from = NUM2OFFT(argv[FROM_AT]);
+    int fd = rb_io_descriptor(argv[0]);
+    if (writing)
+        rb_io_buffer_get_bytes_for_reading(argv[1], (const void **)&base, &size);
+    else
+        rb_io_buffer_get_bytes_for_writing(argv[1], &base, &size);
+    if (offset > size || length > size - offset)
+        rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
+                 offset, length, size);
+    size_t wanted = length ? length : size - offset;
+    if (from < 0) /* -1 would mean the current position to preadv2 */
+        return INT2FIX(-EINVAL);
+    nb_eager(loop);
+    ssize_t count = now_or_not(fd, (char *)base + offset, wanted, from, writing);
+    if (count == -EAGAIN || count == -EOPNOTSUPP)
+        count = offload(loop, fd, (char *)base + offset, wanted, from, writing);
+    return SSIZET2NUM(count);
+}
+
+/* @overload io_pread(io, buffer, from, length, offset)
+ *   Reads at a position; the order of arguments is that of the running Ruby.
+ *   @return [Integer] bytes read or -errno
+ *   @scheduling may wait */
+static VALUE rb_nb_scheduler_io_pread(int argc, VALUE *argv, VALUE self)
+{
+    return positioned(self, argc, argv, false);
+}
+
+/* @overload io_pwrite(io, buffer, from, length, offset)
+ *   Writes at a position; the order of arguments is that of the running Ruby.
+ *   @return [Integer] bytes written or -errno
+ *   @scheduling may wait */
+static VALUE rb_nb_scheduler_io_pwrite(int argc, VALUE *argv, VALUE self)
+{
+    return positioned(self, argc, argv, true);
+}
+
+void Init_nb_hooks_file(VALUE cScheduler)
+{
+    rb_define_method(cScheduler, "io_pread", rb_nb_scheduler_io_pread, -1);
+    rb_define_method(cScheduler, "io_pwrite", rb_nb_scheduler_io_pwrite, -1);
+}

@@ -1,0 +1,17 @@
+/* file.h - fds that may be in blocking mode: files, ttys, inherited pipes. Ruby.
+ * Used by: hooks/io.c. */
+#ifndef NB_HOOKS_FILE_H
+#define NB_HOOKS_FILE_H
+
+#include "loop/wait.h"
+#include <sys/types.h>
+
+/* One attempt that never blocks the loop, whatever the mode of the fd; O_NONBLOCK is not touched
+ * (an inherited terminal's mode belongs to the shell too). Cold file pages are read by an offload
+ * thread while the fiber waits. Returns bytes or -errno. */
+ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size);
+ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size);
+
+void Init_nb_hooks_file(VALUE cScheduler);
+
+#endif

@@ -1,0 +1,35 @@
+/* hooks.h - one Init per hook family, called by init.c. Ruby. */
+#ifndef NB_HOOKS_H
+#define NB_HOOKS_H
+
+#include "loop/wait.h"
+
+void Init_nb_hooks_io(VALUE cScheduler);
+void Init_nb_hooks_select(VALUE cScheduler);
+void Init_nb_hooks_time(VALUE cScheduler);
+void Init_nb_hooks_block(VALUE cScheduler);
+void Init_nb_hooks_process(VALUE cScheduler);
+void Init_nb_hooks_resolve(VALUE cScheduler);
+void Init_nb_hooks_fiber(VALUE cScheduler);
+void Init_nb_hooks_operation(VALUE cScheduler);
+void Init_nb_hooks_report(VALUE cScheduler);
+
+/* Waits until fd is ready for an event of mask, or until deadline_ns.
+ * Returns the ready mask; 0 after the deadline. Raises IOError when the fd is closed meanwhile. */
+int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns);
+
+/* A new non-blocking fiber that runs body(argument). The Rubies differ; see hooks/fiber.c. */
+VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
+
+/* Moves the calling fiber out of (or back into) the fibers that keep the loop going. */
+void nb_idle_begin(nb_loop_t *loop);
+void nb_idle_end(nb_loop_t *loop);
+
+/* A fiber of the loop that runs body(argument) soon: for code that may not switch, such as on_ready.
+ * Its waits keep the loop going, except between nb_idle_begin and nb_idle_end. */
+VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
+
+/* Frees the names of a loop that ends. */
+void nb_resolve_forget(nb_loop_t *loop);
+
+#endif

@@ -1,0 +1,116 @@
+/* report.c - what the loop knows of itself: counters and waits, for NB.stats and NB.dump. Ruby. */
+#include "base/clock.h"
+#include "hooks/hooks.h"
+#include "offload/pool.h"
+
+static const char *const kinds[] = {"io",      "select", "sleep", "block", "process", "resolve",
+                                    "offload", "yield",  "handoff", "run", "start",   "idle"};
+
+static void set(VALUE hash, const char *key, uint64_t value)
+{
+    rb_hash_aset(hash, ID2SYM(rb_intern(key)), ULL2NUM(value));
+}
+
+static void set_seconds(VALUE hash, const char *key, uint64_t ns)
+{
+    rb_hash_aset(hash, ID2SYM(rb_intern(key)), DBL2NUM((double)ns / 1e9));
+}
+
+/* @overload stats
+ *   The loop's counters since it was opened, and what it holds now.
+ *   @return [Hash{Symbol => Integer, Float, String}] counts; seconds as Float
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_stats(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    nb_counters_t *counters = &loop->counters;
+    VALUE hash = rb_hash_new();
+    int threads, queued;
+    nb_offload_counts(&threads, &queued);
+    rb_hash_aset(hash, ID2SYM(rb_intern("backend")),
+                 loop->fds.backend.ops ? rb_utf8_str_new_cstr(loop->fds.backend.ops->name) : Qnil);
+    set(hash, "fibers", loop->fibers);
+    set(hash, "idle_fibers", loop->idle_fibers);
+    set(hash, "parked", loop->parked.count);
+    set(hash, "ready", loop->ready.count);
+    set(hash, "timers", loop->timers.count);
+    set(hash, "watches", loop->fds.count ? loop->fds.count - 1 : 0);
+    set(hash, "switches", counters->switches);
+    set(hash, "polls", counters->turns);
+    set(hash, "sleeps", counters->sleeps);
+    set(hash, "events", counters->events);
+    set(hash, "io_waits", counters->io_waits);
+    set(hash, "sleep_waits", counters->sleep_waits);
+    set(hash, "block_waits", counters->block_waits);
+    set(hash, "resolves", counters->resolves);
+    set(hash, "offloads", counters->offloads);
+    set(hash, "offload_threads", (uint64_t)threads);
+    set(hash, "offload_queued", (uint64_t)queued);
+    set(hash, "interrupts", counters->cancels);
+    set(hash, "timers_fired", counters->timers_fired);
+    set_seconds(hash, "lag_max", counters->lag_max_ns);
+    set_seconds(hash, "lag_mean",
+                counters->lag_count ? counters->lag_sum_ns / counters->lag_count : 0);
+    return hash;
+}
+
+static VALUE fds_of(const nb_park_t *park)
+{
+    VALUE fds = rb_ary_new();
+    for (int i = 0; i < park->watch_count; i++)
+        rb_ary_push(fds, rb_assoc_new(INT2FIX(park->watches[i].watch.fd),
+                                      INT2FIX(park->watches[i].watch.mask)));
+    return fds;
+}
+
+static VALUE describe(const nb_park_t *park, uint64_t now)
+{
+    VALUE hash = rb_hash_new();
+    rb_hash_aset(hash, ID2SYM(rb_intern("fiber")), park->fiber);
+    rb_hash_aset(hash, ID2SYM(rb_intern("owner")), park->owner);
+    rb_hash_aset(hash, ID2SYM(rb_intern("kind")), ID2SYM(rb_intern(kinds[park->kind])));
+    rb_hash_aset(hash, ID2SYM(rb_intern("ready")), park->state == NB_READY ? Qtrue : Qfalse);
+    rb_hash_aset(hash, ID2SYM(rb_intern("blocker")), park->blocker ? park->blocker : Qnil);
+    rb_hash_aset(hash, ID2SYM(rb_intern("fds")), fds_of(park));
+    set_seconds(hash, "waited", now > park->since_ns ? now - park->since_ns : 0);
+    rb_hash_aset(hash, ID2SYM(rb_intern("timeout")),
+                 park->timer.index == NB_TIMER_IDLE ? Qnil
+                     : DBL2NUM(((double)park->timer.when_ns - (double)now) / 1e9));
+    return hash;
+}
+
+/* @overload waits
+ *   What every parked fiber waits for.
+ *   @return [Array<Hash>] :fiber, :owner, :kind (Symbol), :ready (true: about to run), :blocker,
+ *     :fds ([[fd, mask]]), :waited (seconds), :timeout (seconds left or nil)
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_waits(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    VALUE fibers = rb_ary_new(), waits = rb_ary_new();
+    uint64_t now = nb_clock_now();
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
+        if (loop->parked.slots[i].key)
+            rb_ary_push(fibers, (VALUE)loop->parked.slots[i].key);
+    for (long i = 0; i < RARRAY_LEN(fibers); i++) {
+        nb_park_t *park = nb_ptrmap_get(&loop->parked, RARRAY_AREF(fibers, i));
+        if (park)
+            rb_ary_push(waits, describe(park, now));
+    }
+    return waits;
+}
+
+/* @overload closed?
+ *   @return [Boolean] whether the scheduler has been closed
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_closed_p(VALUE self) { return nb_loop_any(self)->closed ? Qtrue : Qfalse; }
+
+void Init_nb_hooks_report(VALUE cScheduler)
+{
+    rb_define_method(cScheduler, "stats", rb_nb_scheduler_stats, 0);
+    rb_define_method(cScheduler, "waits", rb_nb_scheduler_waits, 0);
+    rb_define_method(cScheduler, "closed?", rb_nb_scheduler_closed_p, 0);
+}

@@ -1,0 +1,17 @@
+/* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
+#include "hooks/hooks.h"
+
+RUBY_FUNC_EXPORTED void Init_neverblock(void)
+{
+    VALUE mNB = rb_define_module("NB");
+    Init_nb_loop(mNB);
+    Init_nb_hooks_io(rb_cNBScheduler);
+    Init_nb_hooks_select(rb_cNBScheduler);
+    Init_nb_hooks_time(rb_cNBScheduler);
+    Init_nb_hooks_block(rb_cNBScheduler);
+    Init_nb_hooks_process(rb_cNBScheduler);
+    Init_nb_hooks_resolve(rb_cNBScheduler);
+    Init_nb_hooks_fiber(rb_cNBScheduler);
+    Init_nb_hooks_operation(rb_cNBScheduler);
+    Init_nb_hooks_report(rb_cNBScheduler);
+}

@@ -1,0 +1,168 @@
+/* fdtable.c - who waits for which fd. Pure C. Read after: fdtable.h. */
+#include "loop/fdtable.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BITS 8
+#define PAGE_SIZE (1u << PAGE_BITS)
+#define IGNORED_LIMIT 16 /* events in a row for nobody before the fd is taken out of the backend */
+
+int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
+{
+    *table = (nb_fdtable_t){.backend = {.ops = ops, .fd = -1}};
+    nb_list_init(&table->pending);
+    return ops->open(&table->backend);
+}
+
+void nb_fdtable_close(nb_fdtable_t *table)
+{
+    if (table->backend.ops)
+        table->backend.ops->close(&table->backend);
+    for (size_t i = 0; i < table->page_count; i++)
+        free(table->pages[i]);
+    free(table->pages);
+    table->pages = NULL;
+    table->page_count = 0;
+    table->count = 0;
+}
+
+static nb_slot_t *add_page(nb_fdtable_t *table, size_t page)
+{
+    if (page >= table->page_count) {
+        size_t count = page + 1 > table->page_count * 2 ? page + 1 : table->page_count * 2;
+        nb_slot_t **pages = realloc(table->pages, count * sizeof(*pages));
+        if (!pages)
+            return NULL;
+        memset(pages + table->page_count, 0, (count - table->page_count) * sizeof(*pages));
+        table->pages = pages;
+        table->page_count = count;
+    }
+    nb_slot_t *slots = calloc(PAGE_SIZE, sizeof(nb_slot_t));
+    if (!slots)
+        return NULL;
+    for (size_t i = 0; i < PAGE_SIZE; i++)
+        nb_list_init(&slots[i].watches);
+    return table->pages[page] = slots;
+}
+
+nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
+{
+    if (fd < 0)
+        return NULL;
+    size_t page = (size_t)fd >> PAGE_BITS;
+    nb_slot_t *slots = page < table->page_count ? table->pages[page] : NULL;
+    if (!slots && !(slots = add_page(table, page)))
+        return NULL;
+    return &slots[(size_t)fd & (PAGE_SIZE - 1)];
+}
+
+static int union_mask(const nb_slot_t *slot)
+{
+    int mask = 0;
+    for (nb_list_t *item = slot->watches.next; item != &slot->watches; item = item->next)
+        mask |= nb_container_of(item, nb_watch_t, link)->mask;
+    return mask;
+}
+
+/* A new file behind the fd: tells the backend and begins a new generation. */
+static int enlist(nb_fdtable_t *table, nb_slot_t *slot, int fd, int mask)
+{
+    int result = table->backend.ops->watch(&table->backend, fd, ++slot->generation, mask);
+    slot->registered = result == 0;
+    slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
+    return result;
+}
+
+int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
+{
+    nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
+    if (!slot)
+        return watch->fd < 0 ? -EBADF : -ENOMEM;
+    bool edge = table->backend.ops->edge;
+    int result = 0;
+    if (!edge || !slot->registered)
+        result = enlist(table, slot, watch->fd, edge ? watch->mask : watch->mask | union_mask(slot));
+    if (result < 0)
+        return result == -EPERM ? watch->mask : result;
+    nb_list_append(&slot->watches, &watch->link);
+    if (edge)
+        nb_list_append(&table->pending, &watch->pending);
+    else
+        nb_list_init(&watch->pending);
+    table->count++;
+    return 0;
+}
+
+void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch)
+{
+    if (!watch->link.next || nb_list_empty(&watch->link))
+        return;
+    nb_list_remove(&watch->link);
+    nb_list_remove(&watch->pending);
+    table->count--;
+    if (!table->backend.ops->edge) {
+        nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
+        table->backend.ops->watch(&table->backend, watch->fd, slot->generation, union_mask(slot));
+    }
+}
+
+static void notify(nb_slot_t *slot, int mask)
+{
+    nb_list_t *item = slot->watches.next;
+    while (item != &slot->watches) {
+        nb_watch_t *watch = nb_container_of(item, nb_watch_t, link);
+        item = item->next; /* on_ready may take this watch out, no other */
+        if (mask & (watch->mask | NB_HANGUP))
+            watch->on_ready(watch, mask);
+    }
+}
+
+void nb_fdtable_verify(nb_fdtable_t *table, size_t max)
+{
+    while (max-- > 0 && !nb_list_empty(&table->pending)) {
+        nb_watch_t *watch = nb_container_of(table->pending.next, nb_watch_t, pending);
+        nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
+        nb_list_remove(&watch->pending);
+        int result = table->backend.ops->verify(&table->backend, watch->fd, slot->generation);
+        if (result == -ENOENT)
+            result = enlist(table, slot, watch->fd, watch->mask);
+        /* A file that cannot be watched (closed, or regular) wakes its waiters: their next system
+         * call tells them the truth. */
+        if (result < 0) {
+            slot->registered = slot->dry = 0;
+            notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP);
+        }
+    }
+}
+
+void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
+{
+    nb_slot_t *slot = nb_fdtable_slot(table, event->fd);
+    if (!slot || slot->generation != event->generation)
+        return;
+    slot->dry &= (uint8_t)~event->mask;
+    if (event->mask & NB_HANGUP)
+        slot->hung_up = 1;
+    if (!nb_list_empty(&slot->watches)) {
+        slot->ignored = 0;
+        notify(slot, event->mask);
+    } else if (table->backend.ops->edge && ++slot->ignored >= IGNORED_LIMIT) {
+        table->backend.ops->forget(&table->backend, event->fd);
+        slot->registered = slot->dry = 0;
+    }
+}
+
+void nb_fdtable_closing(nb_fdtable_t *table, int fd)
+{
+    size_t page = (size_t)fd >> PAGE_BITS;
+    if (fd < 0 || page >= table->page_count || !table->pages[page])
+        return;
+    nb_slot_t *slot = nb_fdtable_slot(table, fd);
+    if (slot->registered && table->backend.ops->edge)
+        table->backend.ops->forget(&table->backend, fd);
+    slot->registered = slot->dry = 0;
+    slot->generation++;
+    slot->tag = 0;
+    notify(slot, NB_HANGUP);
+}

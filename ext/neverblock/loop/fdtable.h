@@ -1,0 +1,72 @@
+/* fdtable.h - who waits for which fd, and what is known about it. Pure C.
+ *
+ * A slot per fd number. The file behind a number can change without anyone telling us (a C library
+ * closes its socket, the next open gets the number), so nothing here trusts a slot blindly:
+ * a generation tells events of the old file, and every watch still pending when the loop is about
+ * to sleep is verified against the kernel (one epoll_ctl, paid only when there is nothing to do).
+ *
+ * Read after: list.h, backend.h. Used by: loop.c, wait.c, hooks/io.c.
+ */
+#ifndef NB_FDTABLE_H
+#define NB_FDTABLE_H
+
+#include "backend/backend.h"
+#include "base/list.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* One interest in one fd. It lives where its owner lives (a fiber's stack, a connection). */
+typedef struct nb_watch {
+    nb_list_t link;     /* in its slot, while added */
+    nb_list_t pending;  /* in the table's list of watches not yet verified */
+    int fd, mask;
+    /* Called with the ready part of mask, while still added; must not raise or wait. */
+    void (*on_ready)(struct nb_watch *, int mask);
+} nb_watch_t;
+
+typedef struct {
+    nb_list_t watches;
+    uintptr_t tag;        /* the IO object seen last; compared, never followed */
+    uint32_t generation;
+    uint8_t registered;   /* the backend knows this file */
+    uint8_t dry;          /* events known not to be ready: an edge will come when that changes */
+    uint8_t hung_up;      /* a hangup was seen: a short read does not mean dry any more */
+    uint8_t stream;       /* 0 unknown, 1 stream socket, 2 something else */
+    uint8_t ignored;      /* events in a row that nobody waited for */
+} nb_slot_t;
+
+typedef struct {
+    nb_backend_t backend;
+    nb_slot_t **pages; /* 256 slots each: slots never move, lists may point at them */
+    size_t page_count;
+    nb_list_t pending; /* watches to verify before sleeping; edge backends only */
+    size_t count;      /* watches added */
+} nb_fdtable_t;
+
+/* Opens the backend. Returns 0 or -errno. */
+int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops);
+
+/* Closes the backend and frees the slots. Watches still added are left dangling: the owner ends. */
+void nb_fdtable_close(nb_fdtable_t *table);
+
+/* The slot of fd, made if need be. NULL without memory or for a negative fd. */
+nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd);
+
+/* Adds the watch (fd, mask and on_ready set). Returns 0 when added, a ready mask > 0 when the fd is
+ * of a kind that is always ready (not added), or -errno. */
+int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
+
+/* Takes the watch out, if it is in. */
+void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch);
+
+/* Makes sure that the files behind pending watches are those that are registered; max of them,
+ * oldest first. */
+void nb_fdtable_verify(nb_fdtable_t *table, size_t max);
+
+/* Hands one event of the backend to the watches it concerns. */
+void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event);
+
+/* The fd is being closed: calls on_ready of every watch with NB_HANGUP and forgets the file. */
+void nb_fdtable_closing(nb_fdtable_t *table, int fd);
+
+#endif

@@ -1,0 +1,102 @@
+/* loop.h - one loop: ready ring, timers, fd table, backend, and the fibers parked in it. Ruby.
+ *
+ * A loop belongs to one thread and one process. There is no loop fiber: whichever fiber has nothing
+ * to do runs nb_loop_turn. Everything here is called with the GVL, and, where not said otherwise,
+ * on the loop's own thread.
+ *
+ * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
+ */
+#ifndef NB_LOOP_H
+#define NB_LOOP_H
+
+#include "base/ptrmap.h"
+#include "loop/fdtable.h"
+#include "loop/ready.h"
+#include "loop/timers.h"
+#include <ruby.h>
+#include <stdatomic.h>
+
+#define NB_EVENTS 256
+
+/* Counters that the loop keeps anyway; NB.stats shows them. */
+typedef struct {
+    uint64_t switches, turns, sleeps, events, timers_fired, io_waits, sleep_waits, block_waits,
+        resolves, offloads, cancels;
+    uint64_t lag_max_ns, lag_sum_ns, lag_count; /* how late timers fire */
+} nb_counters_t;
+
+typedef struct nb_loop {
+    VALUE self, thread;       /* the scheduler; its thread, bound at the first hook */
+    VALUE current;            /* the fiber that a switch of ours entered last */
+    VALUE deferred;           /* Hash fiber -> exception for fibers that were not parked */
+    nb_list_t link;           /* in the list of open loops */
+    pid_t pid;
+    bool closed;
+    struct nb_park *runner; /* who is inside nb_run, usually the thread's root fiber; or NULL */
+    size_t run_floor;       /* it wakes when `fibers` has come down to this */
+    bool interrupted;       /* the runner shall look at the thread's interrupts */
+    atomic_bool asleep;   /* in the kernel without the GVL, or about to be */
+    bool signalled;       /* the wake fd was written since the loop fell asleep */
+    int wake_fds[2];      /* read and write end; the same eventfd on Linux */
+    nb_watch_t wake_watch;
+    nb_fdtable_t fds;
+    nb_timers_t timers;
+    nb_ready_t ready;
+    nb_ptrmap_t parked;   /* fiber -> nb_park_t */
+    uint64_t now_ns;      /* the clock at the last turn */
+    size_t fibers;        /* scheduled, not ended, not idle: what keeps `run` going */
+    size_t idle_fibers;   /* inside Scheduler#idle */
+    size_t external;      /* something outside is certain to wake a fiber: offload, sleep for ever */
+    unsigned since_poll;  /* switches since the backend was asked */
+    unsigned eager;       /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;  /* nb_hook_t */
+    struct nb_mailbox *mail; /* finished work of the offload threads */
+    nb_list_t names;        /* host names looked up or cached; hooks/resolve.c */
+    int old_timer_slack;
+    nb_counters_t counters;
+    nb_event_t events[NB_EVENTS]; /* here and not on a fiber's stack: it would cost pages per fiber */
+    int event_count;
+    int64_t poll_timeout_ns;
+} nb_loop_t;
+
+/* Called once, before the loop next asks the kernel: to flush what a batch of callbacks collected. */
+typedef struct nb_hook {
+    nb_list_t link;
+    void (*call)(struct nb_hook *);
+} nb_hook_t;
+
+extern const rb_data_type_t nb_loop_type;
+extern VALUE rb_cNBScheduler;
+
+/* The loop of a scheduler object; raises NB::ClosedError, NB::WrongThreadError, NB::ForkedError. */
+nb_loop_t *nb_loop_get(VALUE scheduler);
+/* The same without the checks of thread and state: for unblock, stats and the like. */
+nb_loop_t *nb_loop_any(VALUE scheduler);
+/* The loop that runs the current fiber, or NULL (no scheduler, another kind, a blocking fiber). */
+nb_loop_t *nb_loop_current(void);
+
+/* One turn: asks the backend, runs what is due. may_sleep: with nothing ready, sleeps in the kernel
+ * without the GVL until there is. May raise (interrupts, deadlock). */
+void nb_loop_turn(nb_loop_t *loop, bool may_sleep);
+
+/* Makes a sleeping loop look at its ready ring. Any thread. */
+void nb_loop_wakeup(nb_loop_t *loop);
+
+/* Timer without a fiber: on_due is called from a turn. Raises NoMemoryError. */
+void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
+
+/* As nb_loop_add_timer, for a timer that may be set already. */
+void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
+
+/* Adds a hook, unless it is added already (link initialised by nb_list_init). */
+void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
+
+/* The open loops of this process, for the few things that concern all: IO#close, fork. */
+extern nb_list_t nb_open_loops;
+
+/* Drops everything that belonged to other fibers and opens a new backend: in a forked child. */
+void nb_loop_after_fork(nb_loop_t *loop);
+
+void Init_nb_loop(VALUE mNB);
+
+#endif

@@ -1,0 +1,60 @@
+/* job.c - one fiber waits for one piece of offloaded work. Ruby. Read after: job.h. */
+#include "offload/job.h"
+
+static nb_job_t *job_of(nb_work_t *work) { return nb_container_of(work, nb_job_t, work); }
+
+static void on_drop(nb_work_t *work) { job_of(work)->release(job_of(work)); }
+
+static void on_done(nb_work_t *work)
+{
+    nb_job_t *job = job_of(work);
+    if (!job->park) {
+        job->release(job);
+        return;
+    }
+    job->park->mask = 1; /* done, for wait_leave */
+    nb_wake(job->park, NB_WOKEN);
+}
+
+typedef struct {
+    nb_loop_t *loop;
+    nb_job_t *job;
+    nb_park_t park;
+    bool finished;
+} nb_job_wait_t;
+
+static VALUE wait_body(VALUE argument)
+{
+    nb_job_wait_t *wait = (nb_job_wait_t *)argument;
+    nb_park(&wait->park);
+    wait->finished = true;
+    return Qnil;
+}
+
+static VALUE wait_leave(VALUE argument)
+{
+    nb_job_wait_t *wait = (nb_job_wait_t *)argument;
+    wait->loop->external--;
+    if (wait->finished)
+        return Qnil;
+    /* Woken and raised at in the same turn: the work is done already, nobody else will free it. */
+    if (wait->park.mask)
+        wait->job->release(wait->job);
+    else
+        wait->job->park = NULL;
+    return Qnil;
+}
+
+bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *))
+{
+    nb_job_wait_t wait = {.loop = loop, .job = job};
+    job->work = (nb_work_t){.run = run, .done = on_done, .drop = on_drop};
+    nb_park_init(loop, &wait.park, NB_PARK_OFFLOAD);
+    job->park = &wait.park;
+    if (nb_offload(loop->mail, &job->work) < 0)
+        return false;
+    loop->external++;
+    loop->counters.offloads++;
+    rb_ensure(wait_body, (VALUE)&wait, wait_leave, (VALUE)&wait);
+    return true;
+}

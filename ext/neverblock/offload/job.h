@@ -1,0 +1,21 @@
+/* job.h - one fiber waits for one piece of offloaded work. Ruby. Read after: pool.h, wait.h.
+ * Used by: hooks/file.c. */
+#ifndef NB_OFFLOAD_JOB_H
+#define NB_OFFLOAD_JOB_H
+
+#include "loop/wait.h"
+#include "offload/pool.h"
+
+/* Allocated with malloc, freed by `release`: the thread may still use it when the fiber has left. */
+typedef struct nb_job {
+    nb_work_t work;
+    nb_park_t *park; /* NULL when the fiber has left */
+    void (*release)(struct nb_job *);
+} nb_job_t;
+
+/* Runs `run` on an offload thread and parks until it is done. The caller then reads the result and
+ * calls release. When an exception ends the wait the job releases itself after it has run.
+ * Returns false, with nothing started, where there are no threads to be had. */
+bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *));
+
+#endif

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+module NB
+  # The bridge from any callback API to a waiting fiber (or thread): {NB.await}.
+  class Await
+    # What the block of {NB.await} gets: call it once, from any thread, with the value.
+    class Resume
+      # @api private
+      def initialize(queue)
+        @queue = queue
+      end
+
+      # Ends the wait with a value. Later calls do nothing.
+      #
+      # @return [Boolean] whether this call was the first
+      # @scheduling never waits
+      # @thread any
+      def call(value = nil) = finish(:value, value)
+
+      # Ends the wait with an exception.
+      #
+      # @param error [Exception, Class, String] as Kernel#raise
+      # @return [Boolean] whether this call was the first
+      # @scheduling never waits
+      # @thread any
+      def raise(error = "unhandled exception", message = nil)
+        error = RuntimeError.new(error) if error.is_a?(String)
+        finish(:raise, message ? error.exception(message) : error.exception)
+      end
+
+      # @return [Proc] so that a Resume can be given as a block
+      def to_proc = method(:call).to_proc
+
+      private
+
+      def finish(kind, value)
+        @queue.push([kind, value])
+        @queue.close
+        true
+      rescue ClosedQueueError
+        false
+      end
+    end
+
+    # @api private
+    def self.call
+      queue = Thread::Queue.new
+      yield Resume.new(queue)
+      kind, value = queue.pop
+      raise value if kind == :raise
+
+      value
+    ensure
+      queue&.close
+    end
+  end
+end

@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+
+module NB
+  # Ruby's own extension point for forks (Process._fork): the child's loop starts clean, with only
+  # the fiber that forked; the parent's registrations are untouched.
+  module Fork
+    def _fork
+      pid = super
+      Native.after_fork if pid.zero?
+      pid
+    end
+  end
+end
+
+Process.singleton_class.prepend(NB::Fork)

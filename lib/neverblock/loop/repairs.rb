@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+
+module NB
+  # Holes of Ruby versions that no scheduler hook can close: each a file of this folder that says
+  # the version, the bug and what it does. A repair replaces one method in place (the ancestors of
+  # Ruby's classes stay as they are), and its replacement calls the original wherever no loop of
+  # ours runs the caller. NB_REPAIRS=0 or `repairs: false` leaves Ruby untouched.
+  module Repairs
+    # File name and the first Ruby version that needs it, and the first that does not any more.
+    ALL = [
+      ["io_select", "3.1", "3.2"],
+      ["mutex_sleep", "3.1", "3.2"],
+      ["thread_join", "3.1", "3.3"],
+      ["flock", "3.1", nil],
+      ["io_close", "3.1", "4.0"],
+      ["tcp_fast_fallback", "3.4", nil],
+      ["fiber_raise", "3.1", nil]
+    ].freeze
+
+    @installed = []
+
+    class << self
+      # @return [Array<String>] what was loaded, by file name
+      attr_reader :installed
+
+      # Loads what the running Ruby needs, once per process.
+      #
+      # @return [void]
+      def install
+        return unless Native::REPAIRS_ALLOWED
+
+        ALL.each do |name, from, before|
+          next if @installed.include?(name) || !needed?(from, before)
+
+          require_relative "repairs/#{name}"
+          @installed << name
+        end
+      end
+
+      # Replaces an instance method in place.
+      #
+      # @yield [original] its UnboundMethod; returns the new body as a lambda or proc
+      # @api private
+      def replace(owner, name)
+        original = owner.instance_method(name)
+        visibility = %i[public private].find { |kind| owner.send("#{kind}_method_defined?", name, false) }
+        body = yield(original)
+        owner.send(:alias_method, name, name) # keeps Ruby from warning about the redefinition
+        owner.define_method(name, &body)
+        owner.send(visibility, name)
+      end
+
+      # @return [NB::Scheduler, nil] the loop that runs the calling fiber
+      # @api private
+      def loop_here
+        scheduler = Fiber.current_scheduler
+        scheduler if scheduler.is_a?(Scheduler)
+      end
+
+      private
+
+      def needed?(from, before)
+        version = Gem::Version.new(RUBY_VERSION)
+        version >= Gem::Version.new(from) && (before.nil? || version < Gem::Version.new(before))
+      end
+    end
+  end
+end

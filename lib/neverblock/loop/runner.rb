@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "scheduler"
+
+module NB
+  # {NB.run}: a loop around a block, with the block's value and exceptions.
+  class Runner
+    # What the block left with: a value, an exception, a `break` or a `throw`.
+    Outcome = Struct.new(:kind, :value, :tag)
+    private_constant :Outcome
+
+    class << self
+      # @api private
+      def run(backend:, repairs:, &block)
+        return yield if Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler
+
+        scheduler = Fiber.scheduler
+        return new(scheduler).call(&block) if scheduler.is_a?(Scheduler)
+        raise NoSchedulerError, "NB.run: this thread has a scheduler of #{scheduler.class}" if scheduler
+
+        with_scheduler(backend, repairs) { |own| new(own).call(&block) }
+      end
+
+      private
+
+      def with_scheduler(backend, repairs)
+        scheduler = Scheduler.new(backend: backend, repairs: repairs)
+        Fiber.set_scheduler(scheduler)
+        begin
+          yield scheduler
+        rescue Exception # rubocop:disable Lint/RescueException -- passed on; the others end first
+          scheduler.cancel_all unless scheduler.closed?
+          raise
+        ensure
+          Fiber.set_scheduler(nil)
+        end
+      end
+    end
+
+    # @api private
+    def initialize(scheduler)
+      @scheduler = scheduler
+    end
+
+    # @api private
+    def call(&block)
+      locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
+      Fiber.schedule do
+        locals.each { |key, value| Thread.current[key] = value }
+        @outcome = outcome(&block)
+      end
+      @scheduler.run until @outcome
+      leave
+    end
+
+    private
+
+    def outcome
+      Outcome.new(:value, yield)
+    rescue UncaughtThrowError => error
+      Outcome.new(:throw, error.value, error.tag)
+    rescue LocalJumpError => error
+      error.reason == :break ? Outcome.new(:value, error.exit_value) : Outcome.new(:raise, error)
+    rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #leave
+      Outcome.new(:raise, error)
+    end
+
+    def leave
+      case @outcome.kind
+      when :value then @outcome.value
+      when :throw then throw(@outcome.tag, @outcome.value)
+      else raise @outcome.value
+      end
+    end
+  end
+end

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+require_relative "operations"
+require_relative "repairs"
+
+module NB
+  # What Ruby sees of the loop: a Fiber::Scheduler. The hooks are C (ext/neverblock/hooks); here is
+  # what is not hot: opening, closing, reporting.
+  #
+  # Most programs never name it and use {NB.run}. Use it to put a thread under the loop by hand:
+  #
+  # @example
+  #   Thread.new do
+  #     Fiber.set_scheduler(NB::Scheduler.new)
+  #     Fiber.schedule { sleep 1 }
+  #     Fiber.schedule { sleep 1 }
+  #   end.join # after one second
+  #
+  # @see https://docs.ruby-lang.org/en/3.4/Fiber/Scheduler.html
+  class Scheduler
+    include Operations
+
+    # @param backend [Symbol, String, nil] :epoll or :poll; nil takes NB_BACKEND, or the best one
+    # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
+    # @raise [ArgumentError] for a backend that this build does not have
+    # @raise [SystemCallError] when the kernel has no fds left
+    # @scheduling never waits
+    def initialize(backend: nil, repairs: true)
+      Repairs.install if repairs
+      name = (backend || Native::DEFAULT_BACKEND || Native.backends.first).to_s
+      return if open(name)
+
+      raise ArgumentError,
+        "backend: must be one of #{Native.backends.join(", ")} (also by NB_BACKEND), got: #{name.inspect}"
+    end
+
+    # Runs every fiber to its end, cancels those that only wait for work, frees the kernel's side.
+    # Ruby calls it at the end of the thread and for `Fiber.set_scheduler(nil)`. When an exception
+    # comes in between (an Interrupt, say) the others are cancelled first.
+    #
+    # @return [void]
+    # @scheduling always waits
+    def scheduler_close
+      return if closed?
+
+      begin
+        run
+        interrupt_all(Cancelled, "the loop is closing")
+        run
+      rescue Exception # rubocop:disable Lint/RescueException -- passed on; the others end first
+        cancel_all
+        raise
+      end
+    ensure
+      release
+    end
+    alias close scheduler_close
+
+    # Raises NB::Cancelled in every other fiber and waits until all have ended.
+    #
+    # @return [void]
+    # @scheduling always waits
+    def cancel_all
+      interrupt_all(Cancelled, "the loop is closing")
+      run
+    end
+
+    # @return [String]
+    def inspect
+      return "#<#{self.class} closed>" if closed?
+
+      counts = stats
+      "#<#{self.class} #{counts[:backend]}, #{counts[:fibers]} fibers, #{counts[:parked]} waiting>"
+    end
+    alias to_s inspect
+
+    private
+
+    # An exception that ended a fiber and has nobody to go to: as Thread#report_on_exception.
+    def report(error)
+      return if error.is_a?(Cancelled)
+
+      warn("#{Fiber.current.inspect} terminated with exception:\n#{error.full_message}")
+    end
+
+    # Whether no other thread could wake one of our fibers.
+    def alone?
+      Thread.list.all? { |thread| thread == Thread.current || thread.inspect.include?("sleep_forever") }
+    end
+
+    def deadlock_error
+      DeadlockError.new("every fiber waits for another, and nothing is left that could wake one:\n" \
+                        "#{Monitor::Dump.new(self)}")
+    end
+  end
+end
