@@ -7,7 +7,7 @@ require_relative "neverblock/loop/scheduler"
 require_relative "neverblock/loop/runner"
 require_relative "neverblock/loop/await"
 require_relative "neverblock/loop/fork"
-require_relative "neverblock/monitor/dump"
+require_relative "neverblock/loop/dump"
 
 # Plain blocking Ruby, run as evented I/O: everything that people call.
 #
@@ -89,10 +89,10 @@ module NB
 
     # Every fiber of this thread's loop: what it waits for, since when, and its backtrace.
     #
-    # @return [Monitor::Dump, nil] prints as text
+    # @return [Dump, nil] prints as text
     # @scheduling never waits
     def dump
-      Monitor::Dump.new(Fiber.scheduler) if Fiber.scheduler.is_a?(Scheduler)
+      Dump.new(Fiber.scheduler) if Fiber.scheduler.is_a?(Scheduler)
     end
 
     # Prints {NB.dump} to stderr whenever the process gets the signal.

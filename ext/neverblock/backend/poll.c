@@ -1,5 +1,4 @@
-/* poll.c - poll(2): the portable reference (Linux, macOS, BSD), level-triggered, O(fds) per wait.
- * Pure C. */
+/* poll.c - poll(2): the portable reference, level-triggered, O(fds) per wait. Pure C. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+int ruby_thread_has_gvl_p(void); /* exported, in no public header */
+
 #define CURRENT_POSITION ((off_t)-1)
 #define INLINE_WRITE_BYTES (256 * 1024) /* into the page cache: about 50 us */
 
@@ -162,6 +164,11 @@ static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
     size_t wanted = length ? length : size - offset;
     if (from < 0) /* -1 would mean the current position to preadv2 */
         return INT2FIX(-EINVAL);
+    if (!ruby_thread_has_gvl_p()) { /* Ruby 3.3 and 3.4 without our repair: nothing may park here */
+        ssize_t done = writing ? pwrite(fd, (char *)base + offset, wanted, from)
+                               : pread(fd, (char *)base + offset, wanted, from);
+        return INT2FIX(done < 0 ? -errno : done);
+    }
     nb_eager(loop);
     ssize_t count = now_or_not(fd, (char *)base + offset, wanted, from, writing);
     if (count == -EAGAIN || count == -EOPNOTSUPP)

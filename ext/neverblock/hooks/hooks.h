@@ -18,6 +18,9 @@ void Init_nb_hooks_report(VALUE cScheduler);
  * Returns the ready mask; 0 after the deadline. Raises IOError when the fd is closed meanwhile. */
 int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns);
 
+/* Raises TypeError or ArgumentError (negative) as Kernel#sleep does. */
+void nb_check_interval(VALUE duration);
+
 /* A new non-blocking fiber that runs body(argument). The Rubies differ; see hooks/fiber.c. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 
@@ -28,8 +31,5 @@ void nb_idle_end(nb_loop_t *loop);
 /* A fiber of the loop that runs body(argument) soon: for code that may not switch, such as on_ready.
  * Its waits keep the loop going, except between nb_idle_begin and nb_idle_end. */
 VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
-
-/* Frees the names of a loop that ends. */
-void nb_resolve_forget(nb_loop_t *loop);
 
 #endif

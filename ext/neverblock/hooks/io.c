@@ -50,18 +50,18 @@ static nb_slot_t *slot_of(nb_loop_t *loop, int fd, VALUE io)
     return slot;
 }
 
-static uint64_t io_deadline(VALUE timeout)
-{
-    if (!NIL_P(timeout) && !RB_FIXNUM_P(timeout) && !RB_FLOAT_TYPE_P(timeout))
-        rb_time_timespec_interval(timeout);
-    return nb_deadline(timeout);
-}
+#ifdef HAVE_RB_IO_TIMEOUT
+static VALUE timeout_of(VALUE io) { return rb_io_timeout(io); }
+#else
+static VALUE timeout_of(VALUE io) { return Qnil; }
+#define rb_eIOTimeoutError rb_eIOError
+#endif
 
 /* @overload io_wait(io, events, timeout)
  *   Waits until io is ready for one of events.
  *   @param io [IO]
  *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE
- *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now and tells the truth
+ *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now and tells the truth; nil: IO#timeout
  *   @return [Integer, false] the events that are ready, false after the timeout
  *   @raise [IOError] when io is closed meanwhile
  *   @scheduling may wait */
@@ -70,7 +70,11 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     nb_loop_t *loop = nb_loop_get(self);
     int mask = NUM2INT(events) & (NB_READABLE | NB_PRIORITY | NB_WRITABLE);
     int fd = rb_io_descriptor(io);
-    uint64_t deadline = io_deadline(timeout);
+    if (NIL_P(timeout))
+        timeout = timeout_of(io);
+    else
+        nb_check_interval(timeout);
+    uint64_t deadline = nb_deadline(timeout);
     bool only_ask = deadline != NB_NEVER && NUM2DBL(timeout) <= 0;
     nb_slot_t *slot = slot_of(loop, fd, io);
     if (only_ask || (slot->dry & mask) != mask) {
@@ -149,13 +153,6 @@ static ssize_t write_some(nb_transfer_t *transfer)
     note_dry(slot, count, transfer->size, NB_WRITABLE);
     return count;
 }
-
-#ifdef HAVE_RB_IO_TIMEOUT
-static VALUE timeout_of(VALUE io) { return rb_io_timeout(io); }
-#else
-static VALUE timeout_of(VALUE io) { return Qnil; }
-#define rb_eIOTimeoutError rb_eIOError
-#endif
 
 static void await(nb_transfer_t *transfer, int event)
 {

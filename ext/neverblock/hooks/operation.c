@@ -1,108 +1,52 @@
 /* operation.c - blocking_operation_wait (Ruby >= 3.4): what Ruby is about to do without the GVL. Ruby.
  *
  * Ruby offers every open, stat, readdir and 128 pieces of one Zlib call. A thread for each would
- * cost more than most of them take; so only the calls that can take long leave the loop: those in
- * the list, and those that were seen to be slow here.
+ * cost more than most of them take, so only those leave the loop that wait for a disk by their
+ * nature. IO.copy_stream stays: it waits for sockets through io_wait, on this very fiber.
  */
-#include "base/clock.h"
 #include "hooks/hooks.h"
 #include <ruby/debug.h>
+#include <ruby/fiber/scheduler.h>
 
-#define SLOW_NS 2000000 /* a call that took this long ... */
-#define STRIKES 3       /* ... so often: the machine may have been busy once ... */
-#define REMEMBER_NS (10 * NB_NS_PER_S) /* ... within this time leaves the loop for as long */
-#define REMEMBERED 16
+static ID long_calls[2];
 
-static ID long_calls[3];
+/* "Not done": Ruby then goes its normal way. 3.4 looks for undef, as if there were no hook. */
+#if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 3
+#define NOT_DONE Qnil
+#else
+#define NOT_DONE Qundef
+#endif
 
-static struct {
-    ID method;
-    int strikes;
-    uint64_t until_ns;
-} slow_calls[REMEMBERED];
-
-/* The C method that asks, such as :fsync; 0 when there is none. */
+/* The C method whose work it is, such as :fsync; 0 when there is none. */
 static ID caller_method(void)
 {
-    VALUE frames[2];
-    int lines[2];
-    /* Frame 0 is this hook, frame 1 the method whose work it is. */
-    int count = rb_profile_frames(1, 1, frames, lines);
-    if (count < 1)
+    VALUE frame;
+    int line;
+    if (rb_profile_frames(1, 1, &frame, &line) < 1) /* frame 0 is this hook */
         return 0;
-    VALUE name = rb_profile_frame_method_name(frames[0]);
+    VALUE name = rb_profile_frame_method_name(frame);
     return NIL_P(name) ? 0 : rb_intern_str(name);
 }
 
-static bool takes_long(ID method, uint64_t now)
-{
-    for (size_t i = 0; i < sizeof(long_calls) / sizeof(*long_calls); i++)
-        if (long_calls[i] && long_calls[i] == method)
-            return true;
-    for (int i = 0; i < REMEMBERED; i++)
-        if (slow_calls[i].method == method && slow_calls[i].strikes >= STRIKES &&
-            slow_calls[i].until_ns > now)
-            return true;
-    return false;
-}
-
-static void remember(ID method, uint64_t now)
-{
-    int oldest = 0;
-    for (int i = 0; i < REMEMBERED; i++) {
-        if (slow_calls[i].method == method) {
-            oldest = i;
-            break;
-        }
-        if (slow_calls[i].until_ns < slow_calls[oldest].until_ns)
-            oldest = i;
-    }
-    bool known = slow_calls[oldest].method == method && slow_calls[oldest].until_ns > now;
-    slow_calls[oldest].strikes = known ? slow_calls[oldest].strikes + 1 : 1;
-    slow_calls[oldest].method = method;
-    slow_calls[oldest].until_ns = now + REMEMBER_NS;
-}
-
-static VALUE call_work(RB_BLOCK_CALL_FUNC_ARGLIST(fiber, work))
-{
-    return rb_funcall(work, rb_intern("call"), 0);
-}
-
-/* In a blocking stretch: the work would ask this hook again otherwise. */
-static VALUE call_here(VALUE work)
-{
-    static VALUE cFiber = 0;
-    if (!cFiber)
-        cFiber = rb_path2class("Fiber");
-    return rb_block_call(cFiber, rb_intern("blocking"), 0, NULL, call_work, work);
-}
-
 /* @overload blocking_operation_wait(work)
- *   Runs work: here, or on an offload thread when it can take long (fsync, copy_stream, and
- *   whatever took over 2 ms three times lately).
- *   @param work [#call] must have ended when this returns
+ *   Runs work on an offload thread when it waits for a disk by its nature (fsync, fdatasync);
+ *   otherwise leaves it to Ruby.
+ *   @param work [#call] has ended when this returns
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_blocking_operation_wait(VALUE self, VALUE work)
 {
     nb_loop_t *loop = nb_loop_get(self);
     ID method = caller_method();
-    uint64_t begun = nb_clock_now();
-    if (method && takes_long(method, begun)) {
-        loop->counters.offloads++;
-        return rb_funcall(self, rb_intern("offload_operation"), 1, work);
-    }
-    VALUE result = call_here(work);
-    uint64_t ended = nb_clock_now();
-    if (method && ended - begun > SLOW_NS)
-        remember(method, ended);
-    return result;
+    if (method != long_calls[0] && method != long_calls[1])
+        return NOT_DONE;
+    loop->counters.offloads++;
+    return rb_funcall(self, rb_intern("offload_operation"), 1, work);
 }
 
 void Init_nb_hooks_operation(VALUE cScheduler)
 {
-    const char *names[] = {"fsync", "fdatasync", "copy_stream"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        long_calls[i] = rb_intern(names[i]);
+    long_calls[0] = rb_intern("fsync");
+    long_calls[1] = rb_intern("fdatasync");
 #ifdef HAVE_RB_FIBER_SCHEDULER_BLOCKING_OPERATION_WAIT
     rb_define_method(cScheduler, "blocking_operation_wait",
                      rb_nb_scheduler_blocking_operation_wait, 1);

@@ -1,6 +1,7 @@
-/* resolve.c - address_resolve: getaddrinfo(3) on an offload thread, so that nsswitch, /etc/hosts and
- * mDNS hold as always. One lookup per name at a time; answers are kept for a short while. Ruby.
- * Read after: wait.h, offload/pool.h. */
+/* resolve.c - address_resolve: getaddrinfo(3) on an offload thread. Ruby.
+ *
+ * So nsswitch, /etc/hosts and mDNS hold as always. One lookup per name at a time; answers are kept
+ * for a short while. Read after: wait.h, offload/pool.h. */
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include "offload/pool.h"
@@ -91,6 +92,8 @@ static nb_name_t *kept_name(nb_loop_t *loop, const char *host)
     return found;
 }
 
+static void forget_names(nb_loop_t *loop);
+
 static nb_name_t *look_up(nb_loop_t *loop, const char *host)
 {
     nb_name_t *name = calloc(1, sizeof(*name) + strlen(host) + 1);
@@ -105,6 +108,7 @@ static nb_name_t *look_up(nb_loop_t *loop, const char *host)
         name->until_ns = nb_clock_now() + KEEP_NS;
     }
     nb_list_append(&loop->names, &name->link);
+    loop->forget_names = forget_names;
     loop->counters.resolves++;
     return name;
 }
@@ -170,7 +174,7 @@ static VALUE rb_nb_scheduler_address_resolve(VALUE self, VALUE hostname)
     return answer(name);
 }
 
-void nb_resolve_forget(nb_loop_t *loop)
+static void forget_names(nb_loop_t *loop)
 {
     while (!nb_list_empty(&loop->names)) {
         nb_name_t *name = nb_container_of(loop->names.next, nb_name_t, link);

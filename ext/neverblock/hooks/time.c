@@ -14,7 +14,7 @@ uint64_t nb_deadline(VALUE timeout)
 }
 
 /* Kernel#sleep leaves the checks to the scheduler: the same errors as without one. */
-static void check_interval(VALUE duration)
+void nb_check_interval(VALUE duration)
 {
     if (RB_FIXNUM_P(duration) && FIX2LONG(duration) >= 0)
         return;
@@ -37,7 +37,7 @@ static VALUE rb_nb_scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self)
     rb_check_arity(argc, 0, 1);
     VALUE duration = argc ? argv[0] : Qnil;
     if (!NIL_P(duration))
-        check_interval(duration);
+        nb_check_interval(duration);
     loop->counters.sleep_waits++;
     nb_park_init(loop, &park, NB_PARK_SLEEP);
     nb_park_deadline(&park, nb_deadline(duration));
@@ -55,21 +55,10 @@ typedef struct nb_timeout {
     VALUE fiber, duration, klass, message, raised;
 } nb_timeout_t;
 
-static void on_timeout(nb_timer_t *timer)
-{
-    nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
-    nb_park_t *park = nb_park_of(timeout->loop, timeout->fiber);
-    if (park) {
-        park->timeout = timeout;
-        nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else { /* it runs right now: it is told at its next wait */
-        nb_loop_add_timer(timeout->loop, timer, nb_clock_now() + 1000000);
-    }
-}
-
 /* Called in the fiber, by nb_park. */
-void nb_timeout_raise(nb_timeout_t *timeout)
+static void raise_expired(void *data)
 {
+    nb_timeout_t *timeout = data;
     VALUE klass = timeout->klass;
     if (!RB_TYPE_P(klass, T_CLASS))
         timeout->raised = klass;
@@ -78,6 +67,19 @@ void nb_timeout_raise(nb_timeout_t *timeout)
             rb_funcall(klass == cTimeoutError ? cExpired : klass, rb_intern("new"),
                        NIL_P(timeout->message) ? 0 : 1, timeout->message);
     rb_exc_raise(timeout->raised);
+}
+
+static void on_timeout(nb_timer_t *timer)
+{
+    nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
+    nb_park_t *park = nb_park_of(timeout->loop, timeout->fiber);
+    if (park) {
+        park->raise = raise_expired;
+        park->raise_data = timeout;
+        nb_wake(park, NB_WOKEN_BY_EXCEPTION);
+    } else { /* it runs right now: it is told at its next wait */
+        nb_loop_add_timer(timeout->loop, timer, nb_clock_now() + 1000000);
+    }
 }
 
 static VALUE timeout_body(VALUE argument)
@@ -122,7 +124,7 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
 {
     rb_check_arity(argc, 2, 3);
     nb_loop_t *loop = nb_loop_get(self);
-    check_interval(argv[0]);
+    nb_check_interval(argv[0]);
     nb_timeout_t timeout = {
         .timer = {.index = NB_TIMER_IDLE, .on_due = on_timeout},
         .loop = loop,

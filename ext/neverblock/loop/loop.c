@@ -2,7 +2,6 @@
 #include "loop/loop.h"
 #include "base/clock.h"
 #include "loop/wait.h"
-#include "hooks/hooks.h"
 #include "offload/pool.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -209,7 +208,8 @@ static void release(nb_loop_t *loop)
         return;
     loop->closed = true;
     nb_list_remove(&loop->link);
-    nb_resolve_forget(loop);
+    if (loop->forget_names)
+        loop->forget_names(loop);
     nb_mailbox_close(loop->mail);
     nb_fdtable_close(&loop->fds);
     close(loop->wake_fds[0]);
@@ -398,7 +398,8 @@ void nb_loop_after_fork(nb_loop_t *loop)
 {
     const nb_backend_ops_t *ops = loop->fds.backend.ops;
     bool scheduled = !RTEST(rb_funcall(rb_fiber_current(), rb_intern("blocking?"), 0));
-    nb_resolve_forget(loop);
+    if (loop->forget_names)
+        loop->forget_names(loop);
     nb_mailbox_close(loop->mail);
     nb_fdtable_close(&loop->fds);
     close(loop->wake_fds[0]);

@@ -52,6 +52,7 @@ typedef struct nb_loop {
     nb_list_t before_poll;  /* nb_hook_t */
     struct nb_mailbox *mail; /* finished work of the offload threads */
     nb_list_t names;        /* host names looked up or cached; hooks/resolve.c */
+    void (*forget_names)(struct nb_loop *); /* frees them; NULL before the first */
     int old_timer_slack;
     nb_counters_t counters;
     nb_event_t events[NB_EVENTS]; /* here and not on a fiber's stack: it would cost pages per fiber */

@@ -150,8 +150,8 @@ nb_reason_t nb_park(nb_park_t *park)
     rb_ensure(park_wait, (VALUE)park, park_leave, (VALUE)park);
     if (park->exception != Qundef)
         rb_exc_raise(park->exception);
-    if (park->timeout)
-        nb_timeout_raise(park->timeout);
+    if (park->raise)
+        park->raise(park->raise_data);
     return park->reason;
 }
 

@@ -40,7 +40,8 @@ typedef struct nb_park {
     VALUE blocker;    /* what is waited for, as the hook was told; 0 when nothing */
     VALUE exception;  /* to raise when it goes on; Qundef for none */
     VALUE first;      /* the fiber to enter first; 0 for none */
-    struct nb_timeout *timeout; /* a timeout_after that has expired, to raise when it goes on */
+    void (*raise)(void *); /* called when it goes on, to raise: an expired timeout_after */
+    void *raise_data;
     nb_timer_t timer;
     uint64_t since_ns;
     size_t ready_place;
@@ -102,9 +103,6 @@ void nb_fiber_left(nb_loop_t *loop);
 
 /* Runs fiber (new) at once; comes back when it first waits or ends. */
 void nb_enter(nb_loop_t *loop, VALUE fiber);
-
-/* Raises what an expired timeout_after promised. In hooks/time.c. */
-NORETURN(void nb_timeout_raise(struct nb_timeout *timeout));
 
 /* A timeout argument of a hook: nil -> NB_NEVER, seconds -> a deadline from now.
  * Raises TypeError and ArgumentError as Ruby does. The one place where seconds become nanoseconds. */

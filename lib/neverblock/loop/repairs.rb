@@ -14,6 +14,8 @@ module NB
       ["mutex_sleep", "3.1", "3.2"],
       ["thread_join", "3.1", "3.3"],
       ["flock", "3.1", nil],
+      ["sysread", "3.1", nil],
+      ["io_pread", "3.3", "4.0"],
       ["io_close", "3.1", "4.0"],
       ["tcp_fast_fallback", "3.4", nil],
       ["fiber_raise", "3.1", nil]

@@ -91,7 +91,7 @@ module NB
 
     def deadlock_error
       DeadlockError.new("every fiber waits for another, and nothing is left that could wake one:\n" \
-                        "#{Monitor::Dump.new(self)}")
+                        "#{Dump.new(self)}")
     end
   end
 end

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+# IO#sysread and IO#syswrite. Ruby asks io_read or io_write once and raises Errno::EAGAIN where
+# blocking Ruby waits; the hook cannot tell them from read_nonblock.
+module NB
+  module Repairs
+    %i[sysread syswrite].each do |name|
+      wait = name == :sysread ? :wait_readable : :wait_writable
+      replace(IO, name) do |original|
+        proc do |*arguments|
+          begin
+            original.bind_call(self, *arguments)
+          rescue Errno::EAGAIN
+            raise unless Repairs.loop_here
+
+            public_send(wait)
+            retry
+          end
+        end
+      end
+    end
+  end
+end
