@@ -29,3 +29,7 @@ have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h"
 have_library("pthread")
 
 create_makefile("neverblock/neverblock")
+
+# A changed header rebuilds everything: mkmf knows only those beside extconf.rb.
+headers = Dir[File.join(__dir__, "*", "*.h")]
+File.write("Makefile", "\n$(OBJS): #{headers.join(" ")}\n", mode: "a")
