@@ -1,5 +1,4 @@
 /* delayd_request_test.c - every head lies against unreadable memory.
- * Sources: delayd/delayd_request.c
  */
 #include "delayd/delayd_request.h"
 #include "test.h"

@@ -1,6 +1,4 @@
 /* delayd_test.c - the whole delay server under real sockets, one server per test.
- * Sources: delayd/delayd.c delayd/delayd_answer.c delayd/delayd_connection.c
- * Sources: delayd/delayd_request.c loop/timers.c
  */
 #include "base/clock.h"
 #include "delayd/delayd.h"
