@@ -47,16 +47,17 @@ module CTests
         sources_of(path, found)
       end
     end
-    found |= File.read(file).scan(/^\s*\*\s*Sources: (.+)$/).join(" ").split.map { |path| "#{EXT}/#{path}" }
-    found.grep(/\.c\z/)
+    named = File.read(file).scan(/^\s*\*\s*Sources: (.+)$/).join(" ").split
+    (found | named.map { |path| "#{EXT}/#{path}" }).grep(/\.c\z/)
   end
 
   # Either from the root of the extension, or beside the file itself.
   def includes(file)
     File.read(file).scan(/^#include "(.+)"/).flatten.map do |name|
       beside = File.join(File.dirname(file), name)
-      path = File.exist?(beside) ? File.expand_path(beside).delete_prefix("#{Dir.pwd}/") : "#{EXT}/#{name}"
-      path
+      next "#{EXT}/#{name}" unless File.exist?(beside)
+
+      File.expand_path(beside).delete_prefix("#{Dir.pwd}/")
     end
   end
 end

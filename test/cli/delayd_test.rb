@@ -62,7 +62,8 @@ class DelaydTest < Minitest::Test
 
   def test_refuses_what_is_no_request_and_goes_on
     errors, = Program.delayd do |port|
-      ["\x16\x03\x01\x02\x00\x01", "GET\r\n\r\n", "GET /?ms=-5 HTTP/1.1\r\n\r\n", "x" * 9000].each do |bad|
+      tls = "\x16\x03\x01\x02\x00\x01"
+      [tls, "GET\r\n\r\n", "GET /?ms=-5 HTTP/1.1\r\n\r\n", "x" * 9000].each do |bad|
         socket = TCPSocket.new("127.0.0.1", port)
         socket.write(bad)
         assert_match(/\AHTTP\/1.1 400 Bad Request\r\n.*Connection: close\r\n.*\n\z/m, socket.read)

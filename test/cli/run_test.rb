@@ -55,7 +55,9 @@ class RunTest < Minitest::Test
     "an uncaught throw" => "catch(:inner) { throw :outer, 1 }",
     "a syntax error" => "puts 1\ndef\n",
     "a signal that Ruby turns into Interrupt" => "Process.kill(:INT, $$); sleep 5",
-    "a signal that ends it" => "begin; Process.kill(:TERM, $$); sleep 5; ensure; puts 'ensured'; end",
+    "a signal that ends it" => <<~'RUBY',
+      begin; Process.kill(:TERM, $$); sleep 5; ensure; puts "ensured"; end
+    RUBY
     "an exception in a thread" => <<~'RUBY',
       Thread.report_on_exception = false
       Thread.new { raise "in the thread" }.join
@@ -77,7 +79,7 @@ class RunTest < Minitest::Test
   end
 
   def both(folder, *arguments, stdin: "")
-    [[RbConfig.ruby], [*Program::NB, "run"]].map do |program|
+    [Program::RUBY, [*Program::NB, "run"]].map do |program|
       out, err, status = Open3.capture3(*program, *arguments, stdin_data: stdin, chdir: folder)
       { out: out, err: err, exit: status.exitstatus, signal: status.termsig }
     end

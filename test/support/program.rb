@@ -6,7 +6,10 @@ require "rbconfig"
 # `nb` as a user runs it: a process of its own.
 module Program
   ROOT = File.expand_path("../..", __dir__)
-  NB = [RbConfig.ruby, File.join(ROOT, "exe", "nb")].freeze
+  # Of a user's shell, not of the tests: without Bundler, which would load before each program.
+  CLEAN = { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLE_GEMFILE" => nil }.freeze
+  RUBY = [CLEAN, RbConfig.ruby].freeze
+  NB = [*RUBY, File.join(ROOT, "exe", "nb")].freeze
 
   module_function
 
@@ -21,8 +24,8 @@ module Program
   # @return [Array(String, Process::Status, Object)] what it wrote to stderr, how it ended, and the
   #   block's value
   def delayd(*arguments, signal: :TERM)
-    Open3.popen3(*NB, "delayd", "--port", "0", *arguments) do |stdin, stdout, stderr, process|
-      stdin.close
+    Open3.popen3(*NB, "delayd", "--port", "0", *arguments) do |*pipes, process|
+      _, stdout, stderr = pipes
       first = stdout.gets or raise "nb delayd did not start: #{stderr.read}"
       value = yield(Integer(first[/:(\d+)\//, 1]))
       stop(process, signal)

@@ -117,8 +117,8 @@ module NB
 
         def totals(servers)
           sum = servers.map(&:stats).reduce { |one, two| one.merge(two) { |_, a, b| a + b } }
-          format("delayd: %<accepted>d connections, %<answered>d requests answered, %<refused>d refused",
-                 sum)
+          format("delayd: %<accepted>d connections, %<answered>d requests answered, " \
+                 "%<refused>d refused", sum)
         end
 
         def raise_open_files

@@ -7,8 +7,8 @@ module NB
       # Whether this Ruby reads programs with Prism (3.4 and later, unless told otherwise).
       PRISM = RUBY_DESCRIPTION.include?("+PRISM")
       # Where frames of ours come from.
-      OURS = [File.expand_path("../../neverblock", __dir__), File.expand_path("../../../exe/nb", __dir__),
-              "<internal:"].freeze
+      OURS = [File.expand_path("../../neverblock", __dir__),
+              File.expand_path("../../../exe/nb", __dir__), "<internal:"].freeze
       private_constant :PRISM, :OURS
 
       # @param path [String] of a file, or - for standard input
