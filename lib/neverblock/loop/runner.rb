@@ -6,7 +6,7 @@ module NB
   # {NB.run}: a loop around a block, with the block's value and exceptions.
   class Runner
     # What the block left with: a value, an exception, a `break` or a `throw`.
-    Outcome = Struct.new(:kind, :value, :tag)
+    Outcome = Struct.new(:kind, :value)
     private_constant :Outcome
 
     class << self
@@ -58,7 +58,7 @@ module NB
     def outcome
       Outcome.new(:value, yield)
     rescue UncaughtThrowError => error
-      Outcome.new(:throw, error.value, error.tag)
+      Outcome.new(:throw, error)
     rescue LocalJumpError => error
       error.reason == :break ? Outcome.new(:value, error.exit_value) : Outcome.new(:raise, error)
     rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #leave
@@ -68,9 +68,16 @@ module NB
     def leave
       case @outcome.kind
       when :value then @outcome.value
-      when :throw then throw(@outcome.tag, @outcome.value)
+      when :throw then throw_on(@outcome.value)
       else raise @outcome.value
       end
+    end
+
+    # When nobody outside catches it either, it is reported from where it was thrown.
+    def throw_on(uncaught)
+      throw(uncaught.tag, uncaught.value)
+    rescue UncaughtThrowError
+      raise uncaught, cause: uncaught.cause
     end
   end
 end
