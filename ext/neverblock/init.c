@@ -1,4 +1,5 @@
 /* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
+#include "delayd/delayd_ruby.h"
 #include "hooks/hooks.h"
 
 RUBY_FUNC_EXPORTED void Init_neverblock(void)
@@ -14,4 +15,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_fiber(rb_cNBScheduler);
     Init_nb_hooks_operation(rb_cNBScheduler);
     Init_nb_hooks_report(rb_cNBScheduler);
+    Init_nb_delayd(mNB);
 }

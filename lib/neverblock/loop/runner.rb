@@ -73,11 +73,11 @@ module NB
       end
     end
 
-    # Nobody outside catches it either: the error as it was raised in the block.
-    def throw_on(error)
-      throw(error.tag, error.value)
+    # When nobody outside catches it either, it is reported from where it was thrown.
+    def throw_on(uncaught)
+      throw(uncaught.tag, uncaught.value)
     rescue UncaughtThrowError
-      raise error
+      raise uncaught, cause: uncaught.cause
     end
   end
 end

@@ -1,0 +1,9 @@
+/* delayd_ruby.h - the door of this room for init.c. Ruby. */
+#ifndef NB_DELAYD_RUBY_H
+#define NB_DELAYD_RUBY_H
+
+#include <ruby.h>
+
+void Init_nb_delayd(VALUE mNB);
+
+#endif

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+
+module NB
+  # An HTTP server in C that answers every request after a delay: it stands for the slow service of
+  # an experiment and costs so little that it is never what an experiment measures.
+  #
+  # `GET /?ms=250&bytes=1000` is answered after 250 ms with 1,000 bytes; without them the server's
+  # own `delay:` and `body:` hold. It speaks HTTP/1.1 and 1.0 with keep-alive, answers pipelined
+  # requests in order, drops the bodies of requests, and refuses what it cannot read with 400.
+  # Linux only.
+  #
+  # @example Twenty requests of a second each, from threads
+  #   server = NB::DelayServer.new(delay: 1.0)
+  #   serving = Thread.new { server.run }
+  #   Array.new(20) { Thread.new { Net::HTTP.get(URI("http://127.0.0.1:#{server.port}/")) } }
+  #     .each(&:join)
+  #   server.stop
+  #   serving.join
+  #   server.close
+  class DelayServer
+    # The longest delay, in seconds.
+    MAX_DELAY = 86_400.0
+    # The longest body.
+    MAX_BODY_BYTES = 1_000_000_000_000
+
+    # Listens at once: connections queue until {#run}.
+    #
+    # @param bind [String] address or host name to listen on
+    # @param port [Integer] 0 (the kernel chooses) to 65535
+    # @param delay [Numeric] seconds before an answer, 0 to 86400, where the request has no `ms=`
+    # @param body_bytes [Integer] length of the answer, 0 to 1000000000000, where the request has
+    #   no `bytes=`
+    # @param close [Boolean] close the connection after each answer, whatever the client asks for
+    # @param shared [Boolean] let other servers share the port (SO_REUSEPORT)
+    # @raise [ArgumentError] for a value out of range
+    # @raise [SystemCallError] when it cannot listen there
+    # @scheduling may wait, for a host name that has to be looked up
+    def initialize(bind: "127.0.0.1", port: 0, delay: 0, body_bytes: 4, close: false, shared: false)
+      port = in_range(:port, Integer(port), 0..65_535)
+      delay = in_range(:delay, Float(delay), 0..MAX_DELAY)
+      body_bytes = in_range(:body_bytes, Integer(body_bytes), 0..MAX_BODY_BYTES)
+      listen(String(bind), port, (delay * 1e9).round, body_bytes, close, shared)
+    end
+
+    private
+
+    def in_range(name, value, range)
+      return value if range.cover?(value)
+
+      raise ArgumentError, "#{name}: must be from #{range.min} to #{range.max}, got: #{value}"
+    end
+  end
+end

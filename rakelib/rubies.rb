@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "open3"
+require "rbconfig"
+
+# The Rubies that tests run on: this one, and another of 3.4 or later if there is one.
+module Rubies
+  # A Ruby and the place of what belongs to it alone.
+  Found = Struct.new(:path, :version, :first) do
+    def api = version[/\A\d+\.\d+/]
+    def folder = "tmp/ruby-#{api}"
+
+    # The one that came with this Ruby, else the first in the PATH.
+    def bundle
+      own = File.join(File.dirname(path), "bundle")
+      File.exist?(own) ? [path, own] : [path, "-S", "bundle"]
+    end
+
+    # What a program of this Ruby gets to see: its own gems, none of its parent's.
+    def environment
+      { "BUNDLE_GEMFILE" => gemfile, "BUNDLE_PATH" => File.expand_path("#{folder}/gems"),
+        "BUNDLE_WITHOUT" => first ? nil : "checks",
+        "RUBYOPT" => nil, "RUBYLIB" => nil, "GEM_HOME" => nil, "GEM_PATH" => nil }
+    end
+
+    def gemfile = File.expand_path("#{folder}/Gemfile")
+
+    # The shared Gemfile, by a name of its own, so that each Ruby has its own lock file.
+    def write_gemfile
+      FileUtils.mkdir_p(folder)
+      File.write(gemfile, "eval_gemfile \"../../Gemfile\"\n")
+    end
+  end
+
+  USUAL = %w[/opt/ruby* /opt/rubies/* /usr/local ~/.rbenv/versions/* ~/.rubies/* ~/.rvm/rubies/*
+             ~/.asdf/installs/ruby/* ~/.local/share/mise/installs/ruby/*].freeze
+
+  module_function
+
+  # @return [Array<Found>] those that NB_RUBIES names (path:path), else this one and the newest
+  #   of 3.4 or later in the usual places
+  def all
+    named = ENV.fetch("NB_RUBIES", "").split(":").reject(&:empty?)
+    found = named.map { |path| look_at(path) || abort("NB_RUBIES: #{path} is no Ruby that runs") }
+    found = [look_at(RbConfig.ruby), newest].compact.uniq(&:api) if found.empty?
+    found.first.first = true # style and documentation are checked once, on this one
+    found
+  end
+
+  # @return [Found, nil]
+  def newest
+    USUAL.flat_map { |place| Dir[File.expand_path("#{place}/bin/ruby")] }
+      .filter_map { |path| look_at(path) }
+      .select { |ruby| Gem::Version.new(ruby.version) >= Gem::Version.new("3.4") }
+      .max_by { |ruby| Gem::Version.new(ruby.version) }
+  end
+
+  def look_at(path)
+    version, status = Open3.capture2e({ "RUBYOPT" => nil }, path, "-e", "print RUBY_VERSION")
+    Found.new(path, version) if status.success? && version.match?(/\A\d+\.\d+\.\d+\z/)
+  rescue SystemCallError
+    nil
+  end
+end

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+
+# `nb` as a user runs it: a process of its own.
+module Program
+  ROOT = File.expand_path("../..", __dir__)
+  # Of a user's shell, not of the tests: without Bundler, which would load before each program.
+  CLEAN = { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLE_GEMFILE" => nil }.freeze
+  RUBY = [CLEAN, RbConfig.ruby].freeze
+  NB = [*RUBY, File.join(ROOT, "exe", "nb")].freeze
+
+  module_function
+
+  # Runs `nb` with these arguments to its end.
+  # @return [Array(String, String, Process::Status)] stdout, stderr, status
+  def nb(*arguments, stdin: "", **options)
+    Open3.capture3(*NB, *arguments, stdin_data: stdin, **options)
+  end
+
+  # Runs `nb delayd` on a free port beside the block, then ends it by the signal.
+  # @yieldparam port [Integer]
+  # @return [Array(String, Process::Status, Object)] what it wrote to stderr, how it ended, and the
+  #   block's value
+  def delayd(*arguments, signal: :TERM)
+    Open3.popen3(*NB, "delayd", "--port", "0", *arguments) do |*pipes, process|
+      _, stdout, stderr = pipes
+      first = stdout.gets or raise "nb delayd did not start: #{stderr.read}"
+      value = yield(Integer(first[/:(\d+)\//, 1]))
+      stop(process, signal)
+      return [stderr.read, process.value, value]
+    ensure
+      stop(process, :KILL) if process.alive?
+    end
+  end
+
+  def stop(process, signal)
+    Process.kill(signal, process.pid)
+    process.join(10)
+  rescue Errno::ESRCH
+    nil # it has ended already
+  end
+end
