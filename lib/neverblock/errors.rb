@@ -11,6 +11,29 @@ module NB
   # `ensure` runs. Its {#cause} is what {Task#cancel} was given.
   class Cancelled < ::Exception
     include Error
+
+    # @param cause [Exception, nil] why; there from the start, not only once this has been raised
+    # @param message [String]
+    # @return [Cancelled] not raised yet, so without a backtrace
+    # @raise [ArgumentError] if cause is something else
+    def self.caused_by(cause, message)
+      return new(message) if cause.nil?
+      raise ArgumentError, "cause must be an Exception, got: #{cause.inspect}" unless
+        cause.is_a?(::Exception)
+
+      begin
+        raise new(message), cause: cause # nothing but `raise` can set a cause
+      rescue Cancelled => error
+        error.set_backtrace(nil)
+        error
+      end
+    end
+  end
+
+  # The value of a task was asked for, and the task was cancelled. A StandardError, unlike
+  # {Cancelled}: the one who asks was not cancelled, and must be able to tell.
+  class TaskCancelledError < ::RuntimeError
+    include Error
   end
 
   # No scheduler runs here: the call needs `NB.run { }` or `Fiber.set_scheduler` around it.
@@ -41,6 +64,12 @@ module NB
 
   # A queue with a limit is full.
   class QueueFullError < ::RuntimeError
+    include Error
+  end
+
+  # A forked process gave no answer: it was killed, it exited, or what it would have sent cannot
+  # be marshalled.
+  class ProcessError < ::RuntimeError
     include Error
   end
 

@@ -1,0 +1,230 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "slots"
+
+module NB
+  # At most `size` connections for any number of fibers and threads.
+  #
+  # - Fair: who asked first is served first, and each check-in wakes one waiter, by handing it the
+  #   connection.
+  # - Per fiber: within {#with}, a further {#with} of the same fiber gives the same connection.
+  #   For a plain thread that means per thread.
+  # - Connections are made when needed, the block of `new` runs in the fiber that needs it. What
+  #   is no longer alive is closed and replaced.
+  # - Whatever interrupts it, wherever: no slot is lost, no connection is in two hands.
+  # - After a fork the child begins with an empty pool and leaves the parent's connections alone.
+  #
+  # It works under any fiber scheduler and without one.
+  #
+  # A connection whose block was left by an exception goes back into the pool like any other. Most
+  # drivers close themselves when they are interrupted in the middle of an answer, and are then
+  # replaced. For one that does not, call {#discard}.
+  #
+  # @example
+  #   pool = NB::ConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
+  #   pool.with { |connection| connection.exec("SELECT 1") }
+  class ConnectionPool
+    # How the usual drivers say that a connection is at its end.
+    DEAD = %i[closed? finished?].freeze
+    ALIVE = lambda do |connection|
+      DEAD.none? { |name| connection.respond_to?(name) && connection.public_send(name) }
+    end
+    CLOSE = ->(connection) { connection.close if connection.respond_to?(:close) }
+    private_constant :DEAD, :ALIVE, :CLOSE
+
+    # @return [Integer] the most connections there will be
+    attr_reader :size
+    # @return [Float, nil] seconds that {#with} waits for a connection; nil: for ever
+    attr_reader :timeout
+
+    # @param size [Integer] the most connections, 1 or more
+    # @param timeout [Float, nil] seconds {#with} waits for its turn, 0 or more; nil: for ever.
+    #   Making a connection is not included: that is for the driver's own timeout
+    # @param alive [#call] takes an idle connection and says whether it can be used; it may wait.
+    #   By default no if `connection.closed?` or `connection.finished?`
+    # @param close [#call] takes a connection that is no longer wanted. By default
+    #   `connection.close`, or nothing if there is no such method
+    # @param abandon [#call, nil] takes, in a forked child, each connection of the parent; for
+    #   those that say goodbye to the server when they are collected, as PG::Connection does
+    # @yieldreturn [Object] a new connection
+    # @raise [ArgumentError] if one of them is something else
+    def initialize(size:, timeout: 5.0, alive: ALIVE, close: CLOSE, abandon: nil, &connect)
+      raise ArgumentError, "a connection pool needs a block that connects" unless connect
+
+      @size = Integer(size)
+      raise ArgumentError, "size: must be 1 or more, got: #{size}" if @size < 1
+
+      @timeout = check_timeout(timeout)
+      @alive = check_callable(:alive, alive)
+      @close = check_callable(:close, close)
+      @abandon = abandon && check_callable(:abandon, abandon)
+      @connect = connect
+      @inherited = []
+      start
+    end
+
+    # Lends a connection for the time of the block.
+    #
+    # @param timeout [Float, nil] as for {#initialize}, for this time
+    # @yieldparam connection [Object] the one this fiber already has, if it is within {#with}
+    # @return [Object] the value of the block
+    # @raise [NB::PoolTimeoutError] if no connection came free in time
+    # @raise [NB::ClosedError] after {#close}
+    # @raise [Exception] what the connect block raised; its slot goes to the next waiter
+    # @scheduling may wait
+    # @thread any
+    def with(timeout: @timeout)
+      restart_after_fork
+      fiber = Fiber.current
+      held = @leases[fiber]
+      return yield(held.thing) if held
+
+      slots = @slots
+      leases = @leases
+      place = Slots::Place.new
+      begin
+        checkout(slots, place, timeout)
+        leases[fiber] = place
+        yield place.thing
+      ensure
+        leases.delete(fiber)
+        checkin(slots, place)
+      end
+    end
+
+    # Says that the connection this fiber holds is not to be used again: it is closed when the block
+    # of {#with} ends, and replaced when the next one is needed.
+    #
+    # @return [self]
+    # @raise [FiberError] outside of {#with}
+    # @scheduling never waits
+    # @thread any
+    def discard
+      place = @leases[Fiber.current]
+      raise FiberError, "this fiber holds no connection: call discard within #with" unless place
+
+      place.spoiled = true
+      self
+    end
+
+    # Closes all connections: the idle ones now, the others when they come back. The pool goes on
+    # with new ones.
+    #
+    # @return [self]
+    # @scheduling may wait, as closing a connection may
+    # @thread any
+    def reload
+      restart_after_fork
+      @slots.drain.each { |connection| close_connection(connection) }
+      self
+    end
+
+    # As {#reload}, and {#with} raises {NB::ClosedError} from now on, also where it waits.
+    #
+    # @return [self]
+    # @scheduling may wait, as closing a connection may
+    # @thread any
+    def close
+      restart_after_fork
+      @slots.close
+      reload
+    end
+
+    # @return [Boolean] whether {#close} was called
+    # @thread any
+    def closed? = @slots.closed?
+
+    # @return [Hash{Symbol=>Integer, Float}] `size`; `in_use`, including those being made; `idle`;
+    #   `waiting`, who waits now; and since the start `waits` (check-outs that had to wait),
+    #   `timeouts`, `wait_seconds` in all, `longest_wait_seconds`
+    # @scheduling never waits
+    # @thread any
+    def stats = @slots.stats
+
+    # @return [String] e.g. `#<NB::ConnectionPool size=12 in_use=3 idle=2 waiting=0>`
+    def inspect
+      words = stats.slice(:size, :in_use, :idle, :waiting).map { |key, value| "#{key}=#{value}" }
+      "#<#{self.class.name} #{words.join(" ")}>"
+    end
+
+    private
+
+    def start
+      @pid = Process.pid
+      @slots = Slots.new(@size)
+      @leases = {}.compare_by_identity # fiber => its place, while the block of #with runs
+    end
+
+    # The parent's connections stay referenced: collecting one might tell the server to close it.
+    def restart_after_fork
+      return if @pid == Process.pid
+
+      inherited = @slots.idle_after_fork + @leases.values.map(&:thing)
+      @inherited << [inherited, @slots]
+      start
+      inherited.each(&@abandon) if @abandon
+    end
+
+    # Called with nothing but a place, which {#checkin} undoes at any point.
+    def checkout(slots, place, timeout)
+      raise PoolTimeoutError, timeout_message(slots, timeout) unless slots.acquire(place, timeout)
+
+      retire(place) if place.thing && !alive?(place)
+      place.thing ||= @connect.call
+      raise TypeError, "the block that connects returned nil" unless place.thing
+    end
+
+    # The connection is closed before its slot is free, so that there are never more than `size`.
+    def checkin(slots, place)
+      retire(place) if place.thing && slots.spoiled?(place)
+    ensure
+      slots.release(place)
+      slots.drain.each { |connection| close_connection(connection) } if slots.closed?
+    end
+
+    def retire(place)
+      connection = place.thing
+      place.thing = nil
+      close_connection(connection)
+    end
+
+    def alive?(place)
+      @alive.call(place.thing)
+    rescue ::Timeout::Error
+      place.spoiled = true
+      raise # it may be the caller's own deadline
+    rescue StandardError
+      false # it could not even say so
+    end
+
+    def close_connection(connection)
+      @close.call(connection)
+    rescue ::Timeout::Error
+      raise # as above
+    rescue StandardError
+      nil # it was no good any more, which is often why it is closed
+    end
+
+    def timeout_message(slots, timeout)
+      now = slots.stats
+      "no connection within #{timeout} s (#{now[:in_use]} of #{@size} in use, #{now[:waiting]} " \
+        "waiting): raise size: or shorten the work in #with"
+    end
+
+    def check_timeout(timeout)
+      return if timeout.nil?
+
+      seconds = Float(timeout)
+      raise ArgumentError, "timeout: must be 0 or more, got: #{timeout}" if seconds.negative?
+
+      seconds
+    end
+
+    def check_callable(name, callable)
+      return callable if callable.respond_to?(:call)
+
+      raise ArgumentError, "#{name}: has no #call: #{callable.inspect}"
+    end
+  end
+end

@@ -1,0 +1,241 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+
+module NB
+  # At most `size` fibers that run blocks; blocks that find all of them busy wait in a queue.
+  #
+  # The idea and the name are those of NeverBlock 0.1 (2008): a fiber costs more to make than to
+  # keep. Fibers are made when they are needed, run one block after the other, and are let go when
+  # the whole pool has nothing to do: an idle pool holds no memory and keeps no loop from ending.
+  #
+  # Each block starts with no fiber-locals (`Thread.current[:x]`) and, from Ruby 3.2 on, with no
+  # fiber storage (`Fiber[:x]`): nothing comes to it from the block before, or from the one who
+  # spawned it.
+  #
+  # @example 1,000 requests, at most 50 at a time
+  #   pool = NB::FiberPool.new(50)
+  #   1_000.times { |i| pool.spawn { Net::HTTP.get(URI("http://127.0.0.1:8080/#{i}")) } }
+  #   pool.wait
+  class FiberPool
+    # Those that work now: they have a scheduler and a queue in common. The pool gets a new crew
+    # after each rest, so one loop after the other may use it.
+    class Crew
+      # Fields: `jobs` closes when the crew is let go; `fibers` is a Hash for its O(1) delete;
+      # `count` includes fibers that have not run yet, `busy` the blocks that they bring; `limit`
+      # sinks below the size of the pool when the system has no room; `resting`: see
+      # FiberPool#rest.
+      attr_reader :scheduler, :pid, :jobs, :fibers
+      attr_accessor :count, :busy, :resting, :limit
+
+      # @param scheduler [Object] of the thread these fibers live in
+      # @param limit [Integer] the most fibers
+      def initialize(scheduler, limit)
+        @scheduler = scheduler
+        @pid = Process.pid
+        @jobs = Thread::Queue.new
+        @fibers = {}.compare_by_identity
+        @count = @busy = @resting = 0
+        @limit = limit
+      end
+
+      # @return [Integer] how many fibers will look for a job that is not in the queue yet
+      def free = jobs.num_waiting + resting - jobs.length
+
+      # @return [Boolean] whether all that was spawned has ended
+      def done? = busy.zero? && jobs.empty?
+    end
+    private_constant :Crew
+
+    # @return [Integer] the most fibers there will be
+    attr_reader :size
+
+    # @param size [Integer] the most fibers, 1 or more
+    # @param queue [Integer, nil] the most blocks that wait for a fiber, 0 or more; nil: no limit
+    # @param on_error [#call, nil] takes what a block raised; nil: it is written to stderr
+    # @raise [ArgumentError] if one of them is something else
+    def initialize(size = 50, queue: nil, on_error: nil)
+      @size = Integer(size)
+      @queue_limit = queue && Integer(queue)
+      raise ArgumentError, "size must be 1 or more, got: #{size}" if @size < 1
+      raise ArgumentError, "queue: must be 0 or more, got: #{queue}" if @queue_limit&.negative?
+
+      @on_error = on_error || method(:report)
+      raise ArgumentError, "on_error: has no #call: #{on_error.inspect}" unless
+        @on_error.respond_to?(:call)
+    end
+
+    # Runs the block in a fiber of this pool: at once if a new one is made for it, at the next
+    # turn of the loop if one is free, else when those before it have had theirs.
+    #
+    # @yield its value is dropped; what it raises is reported and harms no other block
+    # @return [self]
+    # @raise [NB::QueueFullError] if all fibers are busy and the queue is at its limit
+    # @raise [NB::ClosedError] after {#close}
+    # @raise [NB::NoSchedulerError] if this thread has no scheduler
+    # @raise [NB::WrongThreadError] if fibers of another thread's scheduler are at work
+    # @raise [FiberError] if the system has no room for even one fiber
+    # @scheduling never waits, but the block may run until its own first wait
+    def spawn(&block)
+      raise ArgumentError, "spawn needs a block" unless block
+      raise ClosedError, "the fiber pool is closed" if @closed
+
+      crew = crew_here
+      if crew.free.positive? || crew.count >= crew.limit
+        enqueue(crew, block)
+      else
+        start(crew, block)
+      end
+      self
+    end
+
+    # Waits until every block has ended.
+    #
+    # @return [self]
+    # @raise [FiberError] in a block of this pool, which would wait for itself
+    # @scheduling may wait
+    def wait
+      raise FiberError, "a block would wait for itself" if @crew&.fibers&.key?(Fiber.current)
+
+      if @crew
+        gate = (@gate ||= Thread::Queue.new)
+        gate.pop until gate.closed?
+      end
+      self
+    end
+
+    # Takes no more blocks. Those already taken run to their end; `close.wait` waits for them.
+    #
+    # @return [self]
+    # @scheduling never waits
+    def close
+      @closed = true
+      self
+    end
+
+    # @return [Boolean] whether {#close} was called
+    def closed? = @closed ? true : false
+
+    # @return [Array<Fiber>] the fibers there are now, busy or free; at most {#size}
+    def fibers = @crew ? @crew.fibers.keys : []
+
+    # @return [Hash{Symbol=>Integer}] `size`, `fibers` (there are now), `busy` and `queued` (blocks)
+    def stats
+      { size: @size, fibers: fibers.size, busy: @crew&.busy || 0, queued: @crew&.jobs&.length || 0 }
+    end
+
+    # @return [String] e.g. `#<NB::FiberPool size=50 fibers=3 busy=3 queued=0>`
+    def inspect
+      "#<#{self.class.name} #{stats.map { |key, value| "#{key}=#{value}" }.join(" ")}>"
+    end
+
+    private
+
+    def crew_here
+      scheduler = Fiber.scheduler
+      raise NoSchedulerError, "a fiber pool needs a scheduler: NB.run { }" unless scheduler
+      return @crew if @crew && @crew.scheduler.equal?(scheduler)
+      # A forked child finds the crew of its parent, and leaves it alone.
+      raise WrongThreadError, "the fiber pool is at work in another thread" if
+        @crew && @crew.pid == Process.pid
+
+      @crew = Crew.new(scheduler, @size)
+    end
+
+    def enqueue(crew, block)
+      if @queue_limit && crew.free <= 0 && crew.jobs.length >= @queue_limit
+        raise QueueFullError, "#{crew.busy} of #{@size} fibers busy, #{crew.jobs.length} blocks " \
+                              "waiting of at most #{@queue_limit}: spawn slower, or raise queue: " \
+                              "or size"
+      end
+
+      crew.jobs.push(block)
+    end
+
+    def start(crew, block)
+      crew.count += 1
+      crew.busy += 1
+      Fiber.schedule { work(crew, block) }
+    rescue FiberError => error
+      crew.count -= 1
+      crew.busy -= 1
+      raise if crew.count.zero? # nobody would ever take the block out of the queue
+
+      warn_of_limit(crew, error)
+      enqueue(crew, block)
+    end
+
+    def work(crew, job)
+      crew.fibers[Fiber.current] = true
+      while job
+        perform(crew, job)
+        rest(crew) if crew.done?
+        job = crew.jobs.pop # nil when the crew is let go
+        crew.busy += 1 if job
+      end
+    ensure
+      crew.fibers.delete(Fiber.current)
+      crew.count -= 1
+    end
+
+    def perform(crew, job)
+      clean
+      job.call
+    rescue SystemExit, SignalException
+      raise # meant for the whole process: the scheduler passes them on
+    rescue Exception => error # rubocop:disable Lint/RescueException -- reported; the fiber lives on
+      @on_error.call(error)
+    ensure
+      crew.busy -= 1
+    end
+
+    # Fiber-locals and fiber storage would otherwise pass from one block to the next. Setting nil
+    # deletes, and prints no warning as `Fiber#storage=` would.
+    def clean
+      thread = Thread.current
+      thread.keys.each { |key| thread[key] = nil }
+      return unless Fiber.respond_to?(:[])
+
+      Fiber.current.storage&.each_key { |key| Fiber[key] = nil }
+    end
+
+    # Nothing to do: gives those who may be about to spawn one turn of the loop, then lets all go.
+    def rest(crew)
+      crew.resting += 1
+      sleep(0)
+    ensure
+      crew.resting -= 1
+      release(crew) if crew.done?
+    end
+
+    def release(crew)
+      crew.jobs.close
+      return unless @crew.equal?(crew)
+
+      @crew = nil
+      @gate&.close
+      @gate = nil
+    end
+
+    def warn_of_limit(crew, error)
+      crew.limit = crew.count
+      return if @warned
+
+      @warned = true
+      warn("neverblock: a fiber pool of #{@size} has #{crew.count} fibers and the system has no " \
+           "room for more (#{error.message}). Further blocks wait in its queue. A fiber takes " \
+           "two memory mappings#{mapping_limit}: raise that with " \
+           "`sysctl -w vm.max_map_count=262144`, or make the pool smaller.", uplevel: 4)
+    end
+
+    def mapping_limit
+      ", vm.max_map_count is #{File.read("/proc/sys/vm/max_map_count").strip}"
+    rescue SystemCallError
+      "" # not Linux
+    end
+
+    def report(error)
+      $stderr.write("#{inspect}: a block raised:\n#{error.full_message}")
+    end
+  end
+end

@@ -1,0 +1,158 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "forked_child"
+require_relative "frames"
+
+module NB
+  # A forked child that applies one block to whatever arguments it is sent, one call at a time.
+  #
+  # Arguments, values and exceptions travel as Marshal data. The block itself, and all that it
+  # refers to, is in the child by the fork. The child ends when the socket is closed at our side,
+  # also if we die. Used by {ProcessPool} and {NB.in_process}.
+  #
+  # @api private
+  class ForkedWorker
+    # No child may be forked while a socket meant for another one is open: it would hold a copy, and
+    # nobody would see the end of the stream when that other one dies.
+    FORK_LOCK = Thread::Mutex.new
+    private_constant :FORK_LOCK
+
+    # Runs the block in a child made for it; see {NB.in_process}.
+    #
+    # @return [Object] the value of the block
+    # @raise as {#call}
+    def self.run(&block)
+      raise ArgumentError, "in_process needs a block" unless block
+
+      worker = new(&block)
+      worker.call([])
+    ensure
+      worker&.close
+    end
+
+    # @return [Integer] process id
+    attr_reader :pid
+
+    # @yield in the child, for each {#call}
+    # @raise [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE] if there can be no further process
+    # @scheduling never waits
+    # @thread any
+    def initialize(&work)
+      parent = Process.pid
+      theirs = nil
+      FORK_LOCK.synchronize do
+        @frames, theirs = Frames.pair
+        @pid = Process.fork
+        theirs.close if @pid
+      end
+    ensure
+      # Here, so that the child also gets there if a fork hook of another library raises in it
+      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
+      become_child(theirs, work) if Process.pid != parent
+      [@frames, theirs].compact.each(&:close) unless @pid
+    end
+
+    # @param arguments [Array] for the block; must be marshallable
+    # @return [Object] the value of the block
+    # @raise [Exception] what the block raised, with the backtrace of the child before ours
+    # @raise [TypeError] if the arguments cannot be marshalled
+    # @raise [NB::ProcessError] if the child dies first, or its answer cannot be marshalled
+    # @scheduling always waits
+    # @thread any, but one at a time
+    def call(arguments)
+      kind, content, backtrace = load(exchange(dump(arguments)))
+      return content if kind == :value
+
+      content.set_backtrace(backtrace + caller)
+      raise content
+    end
+
+    # @return [Boolean] whether the child still waits for a call; only asked between two of them
+    # @scheduling never waits
+    # @thread any
+    def alive? = @frames.quiet?
+
+    # @return [Boolean] whether the child was waited for, so that there can be no further call
+    # @scheduling never waits
+    def ended? = @reaped ? true : false
+
+    # Lets the child end, and waits until it has. Nothing remains of it.
+    #
+    # @return [Process::Status, nil] nil if somebody has waited for it already
+    # @scheduling always waits
+    # @thread any
+    def close
+      @frames.finish
+      @frames.close
+      reap
+    end
+
+    # Closes our end of the socket and nothing else: for a process that is not the parent.
+    #
+    # @return [void]
+    # @scheduling never waits
+    def abandon = @frames.close
+
+    private
+
+    def become_child(frames, work)
+      @frames.close
+      ForkedChild.new(frames, &work).run
+    end
+
+    # One that is not brought to its end cannot be followed by another, which would get its answer.
+    def exchange(request)
+      @frames.write(request)
+      answer = @frames.read
+      answer || raise(EOFError)
+    rescue EOFError, Errno::EPIPE, Errno::ECONNRESET
+      raise ProcessError, "process #{@pid} #{fate} before it answered"
+    ensure
+      kill unless answer
+    end
+
+    def fate
+      status = close
+      return "was waited for by somebody else" unless status
+      return "exited with status #{status.exitstatus}" unless status.signaled?
+
+      "was killed by SIG#{Signal.signame(status.termsig)}"
+    end
+
+    def kill
+      return if @reaped
+
+      Process.kill(:KILL, @pid)
+      close
+    end
+
+    # Process::Status.wait leaves `$?` alone, which belongs to the program.
+    def reap
+      return if @reaped
+
+      status = Process::Status.wait(@pid)
+      @reaped = true
+      status
+    rescue Errno::ECHILD
+      @reaped = true
+      nil
+    ensure
+      # Interrupted: a thread of Ruby's own takes over, or a zombie would stay.
+      Process.detach(@pid) unless @reaped
+      @reaped = true
+    end
+
+    def dump(arguments)
+      Marshal.dump(arguments)
+    rescue TypeError => error
+      raise TypeError, "the arguments cannot be sent to another process: #{error.message}"
+    end
+
+    def load(answer)
+      Marshal.load(answer)
+    rescue ArgumentError, NameError, TypeError => error
+      raise ProcessError, "the answer of process #{@pid} cannot be read here: #{error.message}"
+    end
+  end
+end

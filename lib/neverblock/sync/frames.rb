@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module NB
+  # Whole byte strings over a stream socket, each after its length. How a {ForkedWorker} talks with
+  # its {ForkedChild}.
+  #
+  # @api private
+  class Frames
+    LENGTH = "Q>" # bytes that follow, an unsigned 64-bit number
+    LENGTH_BYTES = 8
+    private_constant :LENGTH, :LENGTH_BYTES
+
+    # @return [Array(Frames, Frames)] two connected ends
+    # @raise [Errno::EMFILE, Errno::ENFILE] if there are no file descriptors left
+    def self.pair = UNIXSocket.pair.map { |socket| new(socket) }
+
+    # @param socket [IO] which is ours from now on
+    def initialize(socket) = @socket = socket
+
+    # @param data [String]
+    # @return [void]
+    # @raise [Errno::EPIPE, Errno::ECONNRESET] if the other end is closed
+    # @scheduling may wait
+    def write(data)
+      @socket.write([data.bytesize].pack(LENGTH), data)
+    end
+
+    # @return [String, nil] the next one; nil at the end of the stream, even in the middle of one
+    # @raise [Errno::ECONNRESET] if the other end went away with something unread
+    # @scheduling may wait
+    def read
+      length = @socket.read(LENGTH_BYTES)
+      return unless length&.bytesize == LENGTH_BYTES
+
+      length = length.unpack1(LENGTH)
+      data = @socket.read(length)
+      data if data&.bytesize == length
+    end
+
+    # @return [Boolean] whether nothing has come, not even the end of the stream
+    # @scheduling never waits
+    def quiet?
+      !@socket.closed? && @socket.read_nonblock(1, exception: false) == :wait_readable
+    rescue SystemCallError
+      false
+    end
+
+    # Ends the stream for the other end, even if a forked process has a copy of this one.
+    #
+    # @return [void]
+    # @scheduling never waits
+    def finish
+      @socket.shutdown(Socket::SHUT_WR) unless @socket.closed?
+    rescue SystemCallError
+      nil # there is no other end
+    end
+
+    # @return [void]
+    # @scheduling never waits
+    def close = @socket.close
+  end
+end

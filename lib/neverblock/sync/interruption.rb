@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+
+module NB
+  # Raises an exception in another fiber, whichever scheduler runs it.
+  #
+  # The exception comes out of the wait the fiber is in, or out of its next one; the fiber that
+  # asked goes on at once. Ruby 4.0 has a hook for this (`fiber_interrupt`). Without it
+  # Fiber#raise alone is no cure: on a scheduler that transfers between fibers the raising fiber
+  # would never come back.
+  #
+  # An exception that was made with `new` has no backtrace until it is raised, which is how a
+  # sender can tell whether it has arrived; see {Group}.
+  module Interruption
+    # What io-event's selector accepts in place of a fiber: it asks `alive?`, then calls `transfer`
+    # from the loop, where Fiber#raise strands nobody. For async before 2.26 or so.
+    Pending = Struct.new(:fiber, :exception) do
+      # @return [Boolean] whether there is still a fiber to raise in
+      def alive? = fiber.alive?
+
+      # Called by the loop when the turn of this entry has come.
+      def transfer = fiber.raise(exception)
+    end
+    private_constant :Pending
+
+    # @param scheduler [Object] the scheduler that runs the fiber
+    # @param fiber [Fiber] not the current one; nothing happens if it has ended
+    # @param exception [Exception] an instance, so that the receiver can know it again
+    # @return [void]
+    # @raise [NB::WrongThreadError] from another thread on a scheduler that offers no way to do that
+    # @scheduling never waits
+    # @thread any, given `fiber_interrupt` or gem async
+    def self.deliver(scheduler, fiber, exception)
+      if scheduler.respond_to?(:fiber_interrupt)
+        scheduler.fiber_interrupt(fiber, exception)
+      elsif scheduler.respond_to?(:push)
+        scheduler.unblock(nil, Pending.new(fiber, exception))
+      elsif Fiber.scheduler.equal?(scheduler)
+        fiber.raise(exception)
+      else
+        raise WrongThreadError, "#{scheduler.class} cannot interrupt a fiber from another thread"
+      end
+    end
+  end
+end

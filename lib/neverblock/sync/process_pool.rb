@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require "etc"
+require_relative "connection_pool"
+require_relative "forked_worker"
+
+module NB
+  # Forked processes that apply one block to what they are sent: Ruby code on all processors, while
+  # the fiber that asks waits like for any other I/O.
+  #
+  # The block is given once, here. A process is forked when it is first needed, and holds what the
+  # block could see at that moment; later changes do not reach it (see {#reload}). Then only
+  # arguments, values and exceptions travel, as Marshal data: strings, numbers, arrays, hashes,
+  # structs, objects of classes known to both; no procs, no IO, no connections. {NB.in_process}
+  # takes any block, for the price of one fork each.
+  #
+  # A process that dies is replaced; who waits for its answer gets a {NB::ProcessError}. So does the
+  # process of a call that is cancelled or times out: it is killed, in the middle of the work.
+  #
+  # @example
+  #   digests = NB::ProcessPool.new(size: 4) { |path| Digest::SHA256.file(path).hexdigest }
+  #   NB.map(Dir["*.iso"], concurrency: digests.size) { |path| digests.call(path) }
+  class ProcessPool
+    # @return [Integer] the most processes there will be
+    attr_reader :size
+
+    # @param size [Integer] the most processes, 1 or more
+    # @param timeout [Float, nil] seconds {#call} waits for a process to come free; nil: for ever
+    # @yield in a process, with the arguments of {#call}
+    # @raise [ArgumentError] if one of them is something else
+    def initialize(size: Etc.nprocessors, timeout: nil, &work)
+      raise ArgumentError, "a process pool needs a block, to be applied to arguments" unless work
+
+      @work = work
+      @forked = {}.compare_by_identity
+      @pool = ConnectionPool.new(size: size, timeout: timeout, alive: :alive?.to_proc,
+                                 close: method(:close_worker), abandon: method(:abandon)) { fork }
+      @size = @pool.size
+    end
+
+    # Applies the block to the arguments in one of the processes.
+    #
+    # @param arguments [Array] marshallable
+    # @return [Object] a copy of the value of the block
+    # @raise [Exception] a copy of what the block raised
+    # @raise [TypeError] if the arguments cannot be marshalled
+    # @raise [NB::ProcessError] if the process dies, or its answer cannot be marshalled
+    # @raise [NB::PoolTimeoutError] if no process came free in time
+    # @raise [NB::ClosedError] after {#close}
+    # @scheduling always waits
+    # @thread any
+    def call(*arguments)
+      @pool.with do |worker|
+        worker.call(arguments)
+      ensure
+        @pool.discard if worker.ended?
+      end
+    end
+
+    # Lets every process end when it has answered. New ones are forked from what the program is now.
+    #
+    # @return [self]
+    # @scheduling may wait
+    # @thread any
+    def reload
+      @pool.reload
+      self
+    end
+
+    # As {#reload}, and {#call} raises {NB::ClosedError} from now on.
+    #
+    # @return [self]
+    # @scheduling may wait
+    # @thread any
+    def close
+      @pool.close
+      self
+    end
+
+    # @return [Hash{Symbol=>Integer, Float}] as {ConnectionPool#stats}, of processes
+    # @scheduling never waits
+    # @thread any
+    def stats = @pool.stats
+
+    # @return [Array<Integer>] the process ids there are now
+    # @scheduling never waits
+    # @thread any
+    def pids = @forked.keys.map(&:pid)
+
+    private
+
+    def fork
+      worker = ForkedWorker.new(&@work)
+      @forked[worker] = true
+      worker
+    end
+
+    def close_worker(worker)
+      @forked.delete(worker)
+      worker.close
+    end
+
+    def abandon(worker)
+      @forked.delete(worker)
+      worker.abandon
+    end
+  end
+end

@@ -1,0 +1,199 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "interruption"
+
+module NB
+  # A fiber one can wait for and cancel. Made by {NB.async} or {Group#async}.
+  #
+  # The block runs at once until its first wait, as with Fiber.schedule. Any fiber of any thread may
+  # wait for the task. An error that nobody waits for at that moment is written to stderr, as with
+  # Thread.report_on_exception; it stays in the task and is raised by a later {#wait} all the same.
+  #
+  # Use {Group} where the tasks should end with the block that started them.
+  #
+  # @example
+  #   task = NB.async { Net::HTTP.get(URI("http://127.0.0.1:8080/")) }
+  #   task.value                  # => "..."
+  #   NB.async { sleep }.cancel.wait
+  class Task
+    # Guards the lazy making of a gate, the one thing that two waiting threads could do twice.
+    GATE_LOCK = Thread::Mutex.new
+    private_constant :GATE_LOCK
+
+    @report_on_exception = true
+
+    class << self
+      # @return [Boolean] whether new tasks write an error that nobody waits for to stderr
+      attr_accessor :report_on_exception
+    end
+
+    # @return [String, nil] free text for {#inspect} and the report of an error
+    attr_accessor :name
+
+    # @return [Boolean] whether an error that nobody waits for is written to stderr; set it from
+    #   outside or after the first wait, {Task.report_on_exception} decides until then
+    attr_writer :report_on_exception
+
+    # @yield runs in the new fiber; its value becomes {#value}
+    # @param group [#task_started, #task_ended, nil] who is told; takes the errors over
+    # @raise [NB::NoSchedulerError] if this thread has no scheduler
+    # @raise [FiberError] if the system has no room for another fiber
+    # @scheduling never waits, but the block runs until its own first wait
+    def initialize(group = nil, &block)
+      raise ArgumentError, "a task needs a block" unless block
+
+      @scheduler = Fiber.scheduler || raise(NoSchedulerError, "a task needs a scheduler: call it " \
+                                                              "inside NB.run { }")
+      @block = block
+      @group = group
+      group&.task_started(self)
+      launch
+    end
+
+    # Waits until the task has ended, whichever way. A cancelled task has ended as was wished.
+    #
+    # @return [self]
+    # @raise [Exception] what the block raised
+    # @raise [FiberError] if the task waits for itself
+    # @raise [NB::NoSchedulerError] in a blocking fiber of the task's own thread, where waiting
+    #   would stop the very loop that runs the task
+    # @scheduling may wait
+    # @thread any
+    def wait
+      wait_for_end if alive?
+      raise @result if @state == :failed
+
+      self
+    end
+
+    # @return [Object] the value of the block, after waiting for it
+    # @raise [Exception] what the block raised
+    # @raise [NB::TaskCancelledError] if the task was cancelled; see {#cancel}
+    # @scheduling may wait
+    # @thread any
+    def value
+      wait
+      return @result unless @state == :cancelled
+
+      raise TaskCancelledError, "no value: #{inspect} was cancelled", cause: @result
+    end
+
+    # Asks the task to end: {NB::Cancelled} comes out of the wait its fiber is in, or out of its
+    # next one, and every `ensure` runs. Returns before that has happened; `cancel.wait` stays
+    # until it has.
+    #
+    # A task is cancelled once: a second call does nothing, so that it cannot tear an `ensure`
+    # that still has to wait. Nothing happens to a task that has ended. A task that has not
+    # started (some schedulers only queue it) never runs its block. A task that cancels itself
+    # leaves at once.
+    #
+    # @param cause [Exception, nil] why; becomes the cause of the {NB::Cancelled}
+    # @return [self]
+    # @raise [ArgumentError] if cause is something else
+    # @raise [NB::Cancelled] in the task itself
+    # @scheduling never waits
+    # @thread any
+    def cancel(cause = nil)
+      return self if @cancel || !alive?
+
+      @cancel = Cancelled.caused_by(cause, "#{inspect} was cancelled")
+      fiber = @fiber
+      raise @cancel if current?
+
+      Interruption.deliver(@scheduler, fiber, @cancel) if fiber
+      self
+    end
+
+    # @return [Boolean] whether the block has still to end
+    # @scheduling never waits
+    # @thread any
+    def alive? = @state.nil?
+
+    # @return [Boolean] whether the task has ended by {#cancel}
+    # @scheduling never waits
+    # @thread any
+    def cancelled? = @state == :cancelled
+
+    # @return [Boolean] whether it is this very task that asks
+    # @scheduling never waits
+    # @thread any
+    def current? = Fiber.current.equal?(@fiber)
+
+    # @return [String] e.g. `#<NB::Task fetch app.rb:12 running>`
+    def inspect
+      words = [self.class.name, name, @place || @block&.source_location&.join(":")]
+      "#<#{words.compact.join(" ")} #{@state || "running"}>"
+    end
+    alias to_s inspect
+
+    # Writes the error to stderr, unless this is switched off. Called by {Group} too.
+    # @api private
+    # @scheduling may wait
+    def report(error)
+      flag = @report_on_exception
+      return unless flag.nil? ? Task.report_on_exception : flag
+      return if error.is_a?(SystemExit)
+
+      # One write, so that reports of several threads do not mix.
+      $stderr.write("#{inspect} ended with an exception that nobody waits for " \
+                    "(report_on_exception is true):\n#{error.full_message}")
+    end
+
+    private
+
+    def launch
+      Fiber.schedule { run }
+      launched = true
+    ensure
+      # No room for the fiber: whoever counts us must not wait for us. But some schedulers may
+      # interrupt us here, who have made a fiber, and it runs.
+      finish(:cancelled, nil) unless launched || @fiber || @state
+    end
+
+    def run
+      @fiber = Fiber.current
+      # Read after @fiber was written, and #cancel does it the other way round: one of us sees.
+      @cancel ? finish(:cancelled, @cancel) : finish(:done, @block.call)
+    rescue Exception => error # rubocop:disable Lint/RescueException -- kept, and raised by #wait
+      own = error.equal?(@cancel)
+      own ? finish(:cancelled, error) : fail_with(error)
+      # Those that are meant for the whole process go on to the scheduler.
+      raise if error.is_a?(SystemExit) || error.is_a?(SignalException)
+    ensure
+      finish(:cancelled, nil) unless @state # Fiber#kill: neither a value nor an exception
+    end
+
+    def fail_with(error)
+      @place = @block.source_location&.join(":")
+      waited_for = @group || (@gate && @gate.num_waiting.positive?)
+      finish(:failed, error)
+      report(error) unless waited_for
+    end
+
+    # The order matters to other threads: the result is there when the state says so, and whoever
+    # made a gate before the state changed finds it closed.
+    def finish(state, result)
+      @result = result
+      @state = state
+      @gate&.close
+      @fiber = @block = nil
+      @group&.task_ended(self, state == :failed ? result : nil)
+    end
+
+    def wait_for_end
+      refuse_to_wait_for_self
+      gate = GATE_LOCK.synchronize { @gate ||= Thread::Queue.new }
+      # A closed queue gives nil to all who wait. The loop is for schedulers that wake too early.
+      gate.pop while alive?
+    end
+
+    def refuse_to_wait_for_self
+      raise FiberError, "#{inspect} would wait for itself for ever" if current?
+      return unless Fiber.current.blocking? && Fiber.scheduler.equal?(@scheduler)
+
+      raise NoSchedulerError, "waiting in a blocking fiber would stop the loop that runs " \
+                              "#{inspect}: call it inside NB.run { } or Fiber.schedule { }"
+    end
+  end
+end

@@ -1,0 +1,228 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+require_relative "support"
+
+class FiberPoolTest < Minitest::Test
+  include SyncSupport
+
+  scheduled "runs_at_once_up_to_its_size_then_in_order" do
+    pool = NB::FiberPool.new(2)
+    log = []
+    5.times { |i| assert_same pool, pool.spawn { (log << i) && sleep(0.001) } }
+    assert_equal [0, 1], log
+    assert_equal({ size: 2, fibers: 2, busy: 2, queued: 3 }, pool.stats)
+    pool.wait
+    assert_equal [0, 1, 2, 3, 4], log
+    assert_equal({ size: 2, fibers: 0, busy: 0, queued: 0 }, pool.stats)
+  end
+
+  scheduled "never_more_than_size_and_fibers_are_reused" do
+    pool = NB::FiberPool.new(4)
+    running = 0
+    peak = 0
+    fibers = {}.compare_by_identity
+    100.times do |i|
+      pool.spawn do
+        fibers[Fiber.current] = true
+        peak = [peak, running += 1].max
+        sleep(0.0001 * (i % 4))
+        running -= 1
+      end
+      sleep(0.0002) if (i % 10).zero?
+    end
+    pool.wait
+    assert_equal 4, peak
+    assert_operator fibers.size, :<=, 12, "of 100 blocks"
+  end
+
+  scheduled "one_fiber_serves_one_after_the_other" do
+    pool = NB::FiberPool.new(4)
+    fibers = Array.new(10) do
+      done = Thread::Queue.new
+      pool.spawn { done.push(Fiber.current) }
+      done.pop
+    end
+    assert_equal 1, fibers.uniq.size
+    pool.wait
+  end
+
+  scheduled "holds_nothing_when_idle_and_starts_again" do
+    pool = NB::FiberPool.new(3)
+    2.times do
+      7.times { pool.spawn { sleep(0.001) } }
+      refute_empty pool.fibers
+      pool.wait
+      assert_empty pool.fibers
+    end
+  end
+
+  # No close, no wait: the loop must end by itself. In its own loop, or it would prove nothing.
+  SyncSupport::SCHEDULERS.each do |name, runner|
+    define_method("test_does_not_keep_the_loop_from_ending_on_#{name}") do
+      pool = NB::FiberPool.new(3)
+      done = 0
+      2.times do
+        in_loop(runner, limit: 5) { 10.times { pool.spawn { sleep(0.001) && done += 1 } } }
+      end
+      assert_equal 20, done
+    end
+  end
+
+  scheduled "each_block_starts_clean" do
+    pool = NB::FiberPool.new(1)
+    Thread.current[:spawner] = 1
+    Fiber[:spawner] = 1 if Fiber.respond_to?(:[])
+    seen = []
+    warnings = captured_stderr do
+      3.times do |i|
+        pool.spawn do
+          storage = Fiber.respond_to?(:[]) ? [Fiber[:spawner], Fiber[:job]] : []
+          seen << [Thread.current.keys, storage]
+          Thread.current[:job] = i
+          Fiber[:job] = i if Fiber.respond_to?(:[])
+        end
+      end
+      pool.wait
+    end
+    empty = [[], Fiber.respond_to?(:[]) ? [nil, nil] : []]
+    assert_equal [empty] * 3, seen
+    assert_empty warnings
+    assert_equal 1, Thread.current[:spawner]
+    assert_equal 1, Fiber[:spawner] if Fiber.respond_to?(:[])
+  end
+
+  scheduled "an_error_is_reported_and_harms_nobody" do
+    pool = NB::FiberPool.new(1)
+    fibers = []
+    report = captured_stderr do
+      [RuntimeError, NotImplementedError, NB::Cancelled].each do |kind|
+        pool.spawn { (fibers << Fiber.current) && raise(kind, "of a block") }
+      end
+      pool.spawn { fibers << Fiber.current }
+      pool.wait
+    end
+    assert_equal 1, fibers.uniq.size
+    assert_equal 4, fibers.size
+    assert_equal 3, report.scan("of a block").size
+    assert_match(/NB::FiberPool.* a block raised/, report)
+  end
+
+  scheduled "on_error_takes_what_a_block_raised" do
+    errors = []
+    pool = NB::FiberPool.new(1, on_error: ->(error) { errors << error.message })
+    assert_empty(captured_stderr { pool.spawn { raise "mine" }.wait })
+    assert_equal ["mine"], errors
+  end
+
+  scheduled "a_full_queue_refuses_clearly" do
+    pool = NB::FiberPool.new(1, queue: 2)
+    3.times { pool.spawn { sleep(0.002) } }
+    error = assert_raises(NB::QueueFullError) { pool.spawn { flunk } }
+    assert_match(/1 of 1 fibers busy, 2 blocks waiting of at most 2/, error.message)
+    pool.wait
+    ran = false
+    pool.spawn { ran = true }.wait
+    assert ran
+  end
+
+  scheduled "a_queue_of_none_refuses_at_once_but_uses_a_free_fiber" do
+    pool = NB::FiberPool.new(2, queue: 0)
+    pool.spawn { sleep(0.02) }
+    5.times do
+      done = Thread::Queue.new
+      pool.spawn { done.push(true) }
+      done.pop
+      sleep(0.001)
+    end
+    pool.spawn { sleep(0.02) }
+    assert_raises(NB::QueueFullError) { pool.spawn { flunk } }
+    pool.wait
+  end
+
+  scheduled "close_refuses_new_blocks_and_finishes_the_old" do
+    pool = NB::FiberPool.new(1)
+    done = 0
+    3.times { pool.spawn { sleep(0.001) && done += 1 } }
+    refute_predicate pool, :closed?
+    pool.close.wait
+    assert_equal 3, done
+    assert_predicate pool, :closed?
+    assert_raises(NB::ClosedError) { pool.spawn { flunk } }
+  end
+
+  scheduled "wait_in_a_block_of_the_pool_is_refused" do
+    error = nil
+    pool = NB::FiberPool.new(1)
+    pool.spawn { error = assert_raises(FiberError) { pool.wait } }
+    pool.wait
+    assert_match(/itself/, error.message)
+  end
+
+  scheduled "another_thread_is_refused_while_fibers_work" do
+    pool = NB::FiberPool.new(1)
+    pool.spawn { sleep(0.01) }
+    in_loop(SyncSupport::SCHEDULERS.values.last) do
+      assert_raises(NB::WrongThreadError) { pool.spawn { flunk } }
+    end
+    pool.wait
+  end
+
+  scheduled "wrong_arguments_are_refused" do
+    assert_match(/got: 0/, assert_raises(ArgumentError) { NB::FiberPool.new(0) }.message)
+    assert_raises(ArgumentError) { NB::FiberPool.new("many") }
+    assert_raises(ArgumentError) { NB::FiberPool.new(1, queue: -1) }
+    assert_raises(ArgumentError) { NB::FiberPool.new(1, on_error: 5) }
+    assert_raises(ArgumentError) { NB::FiberPool.new(1).spawn }
+    assert_equal 50, NB::FiberPool.new.size
+  end
+
+  def test_a_fiber_pool_needs_a_scheduler
+    assert_raises(NB::NoSchedulerError) { NB::FiberPool.new(1).spawn { flunk } }
+  end
+
+  # In a process that has used up all but a few hundred of its memory mappings: every second page of
+  # a large one has another protection, so that each page is a mapping of its own.
+  EXHAUST = <<~'RUBY'
+    require "fiddle"
+    libc = Fiddle.dlopen(nil)
+    types = [Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_INT]
+    mmap = Fiddle::Function.new(libc["mmap"], types + [Fiddle::TYPE_INT] * 2 + [Fiddle::TYPE_LONG],
+                                Fiddle::TYPE_VOIDP)
+    mprotect = Fiddle::Function.new(libc["mprotect"], types, Fiddle::TYPE_INT)
+    free = File.read("/proc/sys/vm/max_map_count").to_i - File.foreach("/proc/self/maps").count
+    pages = free - 600
+    start = mmap.call(nil, pages * 4096, 0, 0x22, -1, 0).to_i # anonymous, private
+    (0...pages).step(2) { |page| mprotect.call(start + page * 4096, 4096, 1) }
+  RUBY
+
+  SyncSupport::SCHEDULERS.each_key do |name|
+    define_method("test_no_room_for_more_fibers_becomes_queueing_with_one_warning_on_#{name}") do
+      script = <<~RUBY
+        require #{File.expand_path("support", __dir__).dump}
+        Minitest.singleton_class.define_method(:autorun) { nil }
+        #{EXHAUST}
+        SyncSupport::SCHEDULERS.fetch(:#{name}).call(lambda do
+          pool = NB::FiberPool.new(2_000)
+          done = 0
+          gate = Thread::Queue.new
+          2_000.times { pool.spawn { gate.pop; done += 1 } }
+          fibers = pool.fibers.size
+          gate.close
+          pool.wait
+          puts [fibers, done].inspect
+          $stdout.flush
+          exit!(0) # async's loop would not end: it keeps a task for the fiber it could not make
+        end)
+      RUBY
+      out, warnings, = Open3.capture3(RbConfig.ruby, "-e", script)
+      fibers, done = out.scan(/\d+/).map(&:to_i)
+      assert_equal 2_000, done, warnings
+      assert_includes 50..500, fibers
+      assert_equal 1, warnings.scan("vm.max_map_count=262144").size, warnings
+      assert_match(/-e:\d+: warning: .* has #{fibers} fibers and the system has no room/, warnings)
+      assert_match(/guard page/, warnings)
+    end
+  end
+end

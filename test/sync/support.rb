@@ -1,0 +1,156 @@
+# frozen_string_literal: true
+
+$LOAD_PATH.unshift(File.expand_path("../../lib", __dir__))
+require "minitest/autorun"
+require "stringio"
+require "timeout"
+begin
+  require "neverblock"
+rescue LoadError
+  nil # the room works without the loop, as these tests show
+end
+%w[task group gather fiber_pool connection_pool process_pool].each do |file|
+  require "neverblock/sync/#{file}"
+end
+begin
+  require "async"
+rescue LoadError
+  nil # then one scheduler less to try
+end
+
+# What the tests of the room `sync` have in common: each runs under every scheduler there is, and
+# leaves no thread, no child and no file descriptor.
+module SyncSupport
+  # Each runs a block in a fiber of a new scheduler, on this thread, until all fibers have ended.
+  SCHEDULERS = {
+    neverblock: (->(block) { SyncSupport.set(NB::Scheduler.new, block) } if defined?(NB::Scheduler)),
+    async: (->(block) { Async { block.call } } if defined?(Async::Reactor))
+  }.compact.freeze
+
+  def self.set(scheduler, block)
+    Fiber.set_scheduler(scheduler)
+    Fiber.schedule(&block)
+  ensure
+    Fiber.set_scheduler(nil)
+  end
+
+  # How tests are defined.
+  module Definitions
+    # One test for each scheduler; the block runs in a fiber of it.
+    def scheduled(name, &block)
+      SCHEDULERS.each_key do |scheduler|
+        define_method("test_#{name}_on_#{scheduler}") do
+          in_fiber(scheduler) { instance_exec(&block) }
+        end
+      end
+    end
+
+    # As `scheduled`, and once more in a plain thread.
+    def everywhere(name, &block)
+      scheduled(name, &block)
+      define_method("test_#{name}_on_threads") { in_thread { instance_exec(&block) } }
+    end
+  end
+
+  class << self
+    # @return [Boolean, nil]
+    attr_accessor :warm
+  end
+
+  def self.included(test)
+    test.extend(Definitions)
+  end
+
+  def setup
+    super
+    warm_up
+    @threads_before = Thread.list
+    @fds_before = open_fds
+  end
+
+  def teardown
+    settled { (Thread.list - @threads_before).empty? && open_fds.size <= @fds_before.size }
+    assert_empty Thread.list - @threads_before, "threads left"
+    assert_operator open_fds.size, :<=, @fds_before.size, "file descriptors left"
+    assert_raises(Errno::ECHILD, "children left") { Process.wait(-1, Process::WNOHANG) }
+    super
+  end
+
+  # What Ruby and a scheduler open once and keep is no leak.
+  def warm_up
+    return if SyncSupport.warm
+
+    SyncSupport.warm = true
+    SCHEDULERS.each_key { |scheduler| in_fiber(scheduler) { Process.wait(spawn("true")) } }
+    in_thread { Timeout.timeout(5) { sleep(0) } }
+  end
+
+  # The block's value and exception come out of here. What takes longer than the limit has failed.
+  def in_fiber(scheduler, limit: 20, &block)
+    in_loop(SCHEDULERS.fetch(scheduler), limit: limit, &block)
+  end
+
+  # @param runner [#call] as in SCHEDULERS
+  def in_loop(runner, limit: 20)
+    in_thread(limit: limit) do
+      outcome = nil
+      fiber = lambda do
+        outcome = [:value, yield]
+      rescue Exception => error # rubocop:disable Lint/RescueException -- raised again below
+        outcome = [:error, error]
+      end
+      runner.call(fiber)
+      raise outcome.last if outcome.first == :error
+
+      outcome.last
+    end
+  end
+
+  def in_thread(limit: 20)
+    thread = Thread.new do
+      Thread.current.report_on_exception = false
+      yield
+    end
+    return thread.value if thread.join(limit)
+
+    where = thread.backtrace&.first(15)&.join("\n")
+    thread.kill
+    thread.join(2)
+    flunk "still running after #{limit} s:\n#{where}"
+  end
+
+  # Runs `count` blocks at once and waits for all: fibers where there is a scheduler, else threads.
+  def concurrently(count)
+    if Fiber.current_scheduler
+      NB::Group.run { |group| count.times { |index| group.async { yield index } } }
+    else
+      Array.new(count) { |index| Thread.new { yield index } }.each(&:join)
+    end
+  end
+
+  # A condition that another fiber, thread or process brings about.
+  def settled(limit = 5)
+    deadline = clock + limit
+    sleep(0.001) until (done = yield) || clock > deadline
+    done
+  end
+
+  def captured_stderr
+    before = $stderr
+    $stderr = StringIO.new
+    yield
+    $stderr.string
+  ensure
+    $stderr = before
+  end
+
+  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def elapsed
+    start = clock
+    yield
+    clock - start
+  end
+
+  def open_fds = Dir.children("/proc/self/fd")
+end
