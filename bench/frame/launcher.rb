@@ -45,33 +45,36 @@ module Bench
     def prepare(table, params, seconds)
       runtime = Bench.runtimes.fetch(params.fetch(:runtime, "blocking"))
       workload = params.fetch(:workload, table.workload)
-      all = table.base.merge(params)
+      port = @ports[table.servers.first]
+      all = table.base.merge(params, port ? { port: port } : {})
       if runtime.programs
         program = Compiled.program(runtime.programs.fetch(workload))
-        return [[program, *program_arguments(workload, all, seconds)], {}]
+        return [[program, *program_arguments(workload, all, seconds)].map(&:to_s), {}]
       end
 
       order = { workload: workload, runtime: runtime.id, seconds: seconds,
-                params: child_params(table, workload, all), gems: gems(runtime) }
+                params: child_params(workload, all), gems: gems(runtime) }
       [[*@ruby.command, "-I#{File.join(ROOT, "lib")}", File.join(HOME, "child.rb"),
         JSON.generate(order)], environment(runtime)]
     end
 
-    def child_params(table, workload, params)
+    def child_params(workload, params)
       params = params.reject { |name, _| %i[runtime workload].include?(name) }
-      port = @ports[table.servers.first]
-      params[:port] = port if port
       if workload.end_with?("_external")
         params[:program] = Compiled.program(workload.start_with?("tcp") ? "c_echo" : "c_http")
       end
       params
     end
 
+    # The modes of bench/rivals/c_loop.h.
     def program_arguments(workload, params, seconds)
-      clients = params.fetch(:clients, 20).to_s
-      return ["apart", clients, seconds.to_s] if workload.end_with?("_external")
-
-      ["both", clients, params.fetch(:messages, 200).to_s, seconds.to_s]
+      clients = params.fetch(:clients, 20)
+      busy = params.fetch(:busy, 100)
+      case workload
+      when /_external\z/ then ["apart", clients, seconds]
+      when "wakes" then ["wakes", params[:port], params[:sockets], busy, seconds]
+      else ["both", clients, params.fetch(:messages, 200), seconds]
+      end
     end
 
     def gems(runtime)

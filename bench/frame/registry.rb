@@ -4,6 +4,7 @@
 module Bench
   @tables = {}
   @runtimes = {}
+  @loaded = []
 
   class << self
     # Defines a table; called by the files in bench/tables/.
@@ -24,14 +25,14 @@ module Bench
 
     # @return [Hash{String => Table}] every table, in the order of the pages
     def tables
-      load_all("runtimes") if @runtimes.empty?
-      load_all("tables") if @tables.empty?
+      load_all("runtimes")
+      load_all("tables")
       @tables.sort_by { |id, _| [ORDER.index(id) || ORDER.size, id] }.to_h
     end
 
     # @return [Hash{String => Runtime}]
     def runtimes
-      load_all("runtimes") if @runtimes.empty?
+      load_all("runtimes")
       @runtimes
     end
 
@@ -54,6 +55,9 @@ module Bench
     end
 
     def load_all(folder)
+      return if @loaded.include?(folder)
+
+      @loaded << folder
       Dir[File.join(HOME, folder, "*.rb")].sort.each { |path| require path }
     end
   end

@@ -58,7 +58,7 @@ module Bench
     # @return [Array<Grid>] one per view that has numbers
     def grids
       @grids ||= table.views.map { |view| view.grid(self) }.select do |grid|
-        grid.measured? || grid.rows.any? { |row| row.kind == :derived && row.figures.any? }
+        grid.measured? || grid.rows.any? { |row| row.kind == :derived }
       end
     end
 

@@ -28,9 +28,10 @@ module Bench
     # @param scale [Symbol] of the values: :linear, :log, or :each (every group of bars its own)
     # @param spread [Symbol] of the columns in a line chart: :even or :log
     # @param measured [Boolean] false shows derived and published rows only
+    # @param cpu [Boolean] whether the CPU time of a sample belongs to this number
     def initialize(table, id, title:, unit:, rows:, columns:, better: :higher, metric: "value",
                    where: {}, compare: nil, chart: :bars, scale: :linear, spread: :even,
-                   measured: true)
+                   measured: true, cpu: metric == "value")
       unless %i[higher lower].include?(better)
         raise ArgumentError, "better: must be :higher or :lower, got: #{better.inspect}"
       end
@@ -47,6 +48,7 @@ module Bench
       @compare = compare
       @chart = { kind: chart, scale: scale, spread: spread }
       @measured = measured
+      @cpu = cpu
       @extra = []
     end
 
@@ -114,19 +116,24 @@ module Bench
       return [] unless @measured
 
       result.values(@down).map do |value|
-        figures = columns.map { |column| result.figure(params(value, column), metric) }
+        figures = columns.map do |column|
+          figure = result.figure(params(value, column), metric)
+          figure.cpu = nil unless @cpu || figure.nil?
+          figure
+        end
         Grid::Row.new(label: @down.label(value), key: value.to_s, kind: :measured, figures: figures)
       end
     end
 
     def extra_rows(result, columns)
-      @extra.map do |extra|
+      rows = @extra.map do |extra|
         figures = columns.map do |column|
           figure = extra.block.call(result, column)
           figure.is_a?(Numeric) ? Figure.of(figure) : figure
         end
         Grid::Row.new(label: extra.label, key: extra.like, kind: extra.kind, figures: figures)
       end
+      rows.select { |row| row.figures.any? }
     end
 
     def comparisons(result, columns)

@@ -92,9 +92,12 @@ module Bench
     # @return [Hash] :elapsed and :cpu in seconds; children that were waited for are counted
     def timed
       cpu = cpu_seconds
+      collecting = GC.stat(:time)
       @started = now
       yield
-      { elapsed: now - @started, cpu: cpu_seconds - cpu }
+      elapsed = now - @started
+      @metrics[:gc_ms] = GC.stat(:time) - collecting
+      { elapsed: elapsed, cpu: cpu_seconds - cpu }
     end
 
     # @param limit [Float] seconds

@@ -23,7 +23,8 @@ module Bench
           raise Error, "#{path} needs the lines <!-- nb bench: DIRECTORY --> and #{ENDING}"
         end
 
-        generated = "<!-- nb bench: #{directory} -->\n\n#{new(results)}\n"
+        tables = results.empty? ? "" : "\n#{new(results)}\n"
+        generated = "<!-- nb bench: #{directory} -->\n#{tables}"
         File.write(path, text[0...beginning] + generated + text[ending..])
       end
 

@@ -10,9 +10,20 @@ module Bench
 
       # @param io [IO]
       # @param color [Boolean]
-      def initialize(io = $stdout, color: io.tty?)
+      # @param width [Integer] characters of a line
+      def initialize(io = $stdout, color: io.tty?, width: Terminal.width(io))
         @io = io
         @color = color
+        @width = width
+      end
+
+      # @param io [IO]
+      # @return [Integer] characters of a line; 110 where it is no terminal
+      def self.width(io)
+        require "io/console"
+        io.tty? ? [io.winsize.last, 60].max : 110
+      rescue SystemCallError, NoMethodError
+        110
       end
 
       # @param results [Array<Result>]
@@ -94,15 +105,34 @@ module Bench
         [[label, *ratios], ["", *details]]
       end
 
-      # Right-aligned columns; a cell is a String or a String with colours.
+      # Right-aligned columns; a cell is a String or a String with colours. What does not fit the
+      # width follows below, with the first column repeated.
       def table(rows)
         widths = rows.map { |row| row.map { |cell| text(cell).size } }.transpose.map(&:max)
-        rows.each do |row|
-          cells = row.each_with_index.map do |cell, index|
-            padded = index.zero? ? text(cell).ljust(widths[0]) : text(cell).rjust(widths[index])
-            cell.is_a?(Array) ? paint(padded, *cell.drop(1)) : padded
+        blocks(widths).each do |columns|
+          rows.each { |row| @io.puts "  #{line(row, columns, widths)}".rstrip }
+        end
+      end
+
+      def line(row, columns, widths)
+        [0, *columns].map do |index|
+          cell = row[index]
+          width = widths[index]
+          padded = index.zero? ? text(cell).ljust(width) : text(cell).rjust(width)
+          cell.is_a?(Array) ? paint(padded, *cell.drop(1)) : padded
+        end.join("  ")
+      end
+
+      # @return [Array<Array<Integer>>] columns that stand beside each other
+      def blocks(widths)
+        first = used = widths[0] + 2
+        (1...widths.size).each_with_object([[]]) do |index, blocks|
+          if used + widths[index] + 2 > @width && blocks.last.any?
+            blocks << []
+            used = first
           end
-          @io.puts "  #{cells.join("  ")}".rstrip
+          blocks.last << index
+          used += widths[index] + 2
         end
       end
 

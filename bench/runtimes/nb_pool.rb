@@ -6,7 +6,7 @@ Bench.runtime "nb_pool" do
   enter do |work|
     require "neverblock"
     NB.run do
-      @pool = NB::FiberPool.new(params.fetch(:pool_size, 100))
+      @pool = NB::FiberPool.new(params.fetch(:count, 100))
       work.call
     end
   end

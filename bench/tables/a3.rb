@@ -21,7 +21,7 @@ Bench.table "a3" do
   at_most(2) { |cell, _quick| cell[:runtime] == "blocking" }
   at_most(1) { |cell, quick| quick && cell[:runtime] == "blocking" }
 
-  view "A3", title: "Time for 20 requests", unit: "s", better: :lower, metric: "batch_s",
+  view "A3", title: "Time for 20 requests", unit: "s", better: :lower, metric: "batch_s", cpu: true,
              rows: :runtime, columns: :delay_ms, compare: "nb" do
     published "blocking, 2008", [20], like: "blocking"
     published "NeverBlock, 2008", [1], like: "nb"

@@ -9,9 +9,10 @@ Bench.table "a8" do
   differs <<~TEXT
     The article only tells of the crash. Here a job waits on each socket; one byte goes out on a
     hundred of them, a C server in another process sends it back, the hundred jobs wake. The number
-    is the CPU time of this process (user and system) per wake-up, write and read included.
+    is the CPU time of this process (user and system) per wake-up, write and read included. Plain C
+    does the same without Ruby: what it loses with many sockets, the kernel and cold caches take.
   TEXT
-  axis :runtime, %w[threads async carbon itsi nb], title: "runtime"
+  axis :runtime, %w[threads async carbon itsi nb c], title: "runtime"
   axis :sockets, [100, 1_000, 5_000, 10_000], title: "waiting sockets", quick: [100, 1_000, 10_000]
   workload "wakes"
   server :c_echo
@@ -19,12 +20,17 @@ Bench.table "a8" do
 
   view "A8", title: "CPU time per wake-up", unit: "µs", better: :lower, rows: :runtime,
              columns: :sockets, compare: "nb", chart: :lines, spread: :log do
-    derived "NeverBlock against 100 sockets (×)", like: "nb" do |result, sockets|
-      few = result.median({ runtime: "nb", sockets: 100 })
-      many = result.median({ runtime: "nb", sockets: sockets })
-      many / few if few && many
+    { "nb" => "NeverBlock", "c" => "plain C" }.each do |runtime, name|
+      derived "#{name} against 100 sockets (×)", like: runtime do |result, sockets|
+        few = result.median({ runtime: runtime, sockets: 100 })
+        many = result.median({ runtime: runtime, sockets: sockets })
+        many / few if few && many
+      end
     end
   end
+  view "A8 GC", title: "Of it Ruby's garbage collector", unit: "µs", better: :lower,
+                rows: :runtime, columns: :sockets, metric: "gc_us_per_wake", chart: :lines,
+                spread: :log
   view "A8 clock", title: "Clock time per wake-up", unit: "µs", better: :lower, rows: :runtime,
                    columns: :sockets, metric: "us_per_wake", chart: :lines, spread: :log
 end

@@ -30,7 +30,7 @@ Bench.table "f3" do
                        columns: :workers, where: { delay_ms: delay }, compare: "nb",
                        chart: :lines, scale: :log, spread: :log do
       published "Ruby 1.8 threads, 2009", numbers[delay], like: "threads"
-      limit("ideal: turns × delay") { |_result, count| (400.0 / count).ceil * delay / 1000 }
+      limit("ideal: turns × delay") { |_result, count| (400.0 / count).ceil * delay / 1000.0 }
     end
   end
 end

@@ -35,6 +35,7 @@ module Bench
         sample = super
         @metrics[:wakes_per_s] = sample[:value]
         @metrics[:us_per_wake] = 1e6 / sample[:value]
+        @metrics[:gc_us_per_wake] = @metrics[:gc_ms] * 1000.0 / sample[:operations]
         @sockets.each { |socket| socket.shutdown(Socket::SHUT_WR) }
         sample.merge(value: @metrics[:cpu_us_per_op])
       end
@@ -44,7 +45,8 @@ module Bench
       def listen(socket)
         runtime.start do
           @answers << socket
-          while socket.readpartial(16) == "!"
+          data = +""
+          while socket.readpartial(16, data) == "!"
             @answers << socket
           end
         rescue EOFError

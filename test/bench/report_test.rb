@@ -57,6 +57,16 @@ class BenchReportTest < Minitest::Test
     refute_match(/\e\[/, output.string)
   end
 
+  def test_columns_that_do_not_fit_follow_below
+    output = StringIO.new
+    Report::Terminal.new(output, color: false, width: 40).print_grid(usual_result.grids.first)
+    lines = output.string.lines.map(&:chomp)
+
+    assert_operator lines.grep_v(/is better|interval/).map(&:size).max, :<=, 40
+    assert_equal [["2,090", "1,600"], ["500"]],
+                 lines.grep(/^  NeverBlock +\d/).map { |line| line.split.drop(1) }
+  end
+
   def test_colour_only_where_asked_for
     output = StringIO.new
     Report::Terminal.new(output, color: true).print_grid(usual_result.grids.first)
