@@ -6,6 +6,10 @@ require "tempfile"
 module Bench
   # Runs one cell in a process of its own and reads its one line of JSON.
   class Launcher
+    # The C program that is a server workload's clients.
+    CLIENTS = { "tcp_echo_external" => "c_echo", "http_server_external" => "c_http" }.freeze
+    private_constant :CLIENTS
+
     # @param ruby [RubyTarget]
     # @param ports [Hash{Symbol => Integer}] of the servers that run
     # @param homes [Hash{String => GemHome}] by runtime
@@ -60,10 +64,8 @@ module Bench
 
     def child_params(workload, params)
       params = params.reject { |name, _| %i[runtime workload].include?(name) }
-      if workload.end_with?("_external")
-        params[:program] = Compiled.program(workload.start_with?("tcp") ? "c_echo" : "c_http")
-      end
-      params
+      clients = CLIENTS[workload]
+      clients ? params.merge(program: Compiled.program(clients)) : params
     end
 
     # The modes of bench/rivals/c_loop.h.
@@ -71,7 +73,7 @@ module Bench
       clients = params.fetch(:clients, 20)
       busy = params.fetch(:busy, 100)
       case workload
-      when /_external\z/ then ["apart", clients, seconds]
+      when *CLIENTS.keys then ["apart", clients, seconds]
       when "wakes" then ["wakes", params[:port], params[:sockets], busy, seconds]
       else ["both", clients, params.fetch(:messages, 200), seconds]
       end

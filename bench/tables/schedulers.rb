@@ -10,19 +10,22 @@ Bench.table "schedulers" do
   differs <<~TEXT
     Our own programs in the manner of theirs: samples of 5 s instead of 80 ms, every byte compared,
     every sleep checked not to end early, the pool and the fan-out built from Ruby's own Queue, the
-    HTTP server of the client workloads on the same thread (theirs: native threads). Two further
-    rows put the clients into a C program of its own, so that only the server is measured. The
+    HTTP server of the client workloads on the same thread (theirs: native threads). Three
+    further rows put the other end into a C program of its own, so that only the server, or only
+    Net::HTTP, is measured. The
     sleep-bound workloads cannot exceed the limit printed below them.
   TEXT
   labels = { "tcp_echo" => "TCP echo", "http_server" => "HTTP server", "net_http" => "Net::HTTP",
              "download" => "download 256 KiB", "connection_pool" => "connection pool",
              "fan_out" => "fan-out", "timeouts" => "cascading timeouts", "churn" => "task churn",
              "tcp_echo_external" => "TCP echo, C clients",
-             "http_server_external" => "HTTP server, C clients" }
+             "http_server_external" => "HTTP server, C clients",
+             "net_http_external" => "Net::HTTP, C server" }
   axis :runtime, %w[threads async carbon itsi nb c], title: "scheduler"
   axis :workload, labels.keys, title: "workload", labels: labels,
                                quick: labels.keys - %w[download]
   workload "tcp_echo", clients: 20
+  server :c_http
   patience 40
   in_c = %w[tcp_echo http_server tcp_echo_external http_server_external]
   skip { |cell| cell[:runtime] == "c" && !in_c.include?(cell[:workload]) }

@@ -67,6 +67,27 @@ class BenchSessionTest < Minitest::Test
     assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - started, :<, 10
   end
 
+  def test_an_interrupt_keeps_what_is_done_and_leaves_no_process
+    Dir.mktmpdir do |directory|
+      session = Bench::Session.new(tables: [table("churn")], rubies: [ruby], pairs: 1_000,
+                                   seconds: 0.5, out: directory, progress: quiet)
+      interrupt_after(File.join(directory, "t9.jsonl"), lines: 2)
+      result = session.run.first
+
+      assert session.interrupted
+      assert_includes 1..3, result.runs.size
+      assert_raises(Errno::ECHILD) { Process.wait(-1, Process::WNOHANG) }
+    end
+  end
+
+  def interrupt_after(path, lines:)
+    main = Thread.current
+    Thread.new do
+      sleep(0.01) until File.exist?(path) && File.readlines(path).size >= lines
+      main.raise(Interrupt)
+    end
+  end
+
   def test_a_runtime_that_this_ruby_cannot_run_is_named
     Bench.runtime("future") { needs_ruby "99.0" }
     measure(table("churn", runtimes: %w[future threads])) do |result, _session|
