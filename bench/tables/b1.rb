@@ -17,7 +17,7 @@ Bench.table "b1" do
                                                                    quick: [100, 1_000, 10_000]
   workload "spawn"
   lasts 0.8
-  skip { |cell| cell[:count] > 30_000 && !%w[fibers nb_pool threads].include?(cell[:runtime]) }
+  skip { |cell| cell[:count] > 30_000 && !%w[fibers threads].include?(cell[:runtime]) }
   again { |cell| cell[:runtime] == "nb" && cell[:count] <= 30_000 }
   at_most(2) { |cell, _quick| cell[:count] > 30_000 }
 
