@@ -18,7 +18,7 @@ module Bench
         @grid = grid
         @width = width
         @narrow = width < NARROW
-        @rows = grid.rows.reject { |row| row.figures.none? { |figure| figure&.value } }
+        @rows = grid.rows.select { |row| drawn?(row) }
         @left = @narrow ? 4 : label_width
         @right = value_width
       end
@@ -34,6 +34,13 @@ module Bench
       end
 
       private
+
+      # Derived rows have a unit of their own, unless there is nothing else.
+      def drawn?(row)
+        return false if row.kind == :derived && @grid.measured?
+
+        row.figures.any? { |figure| figure&.value }
+      end
 
       def place
         @bars = []
@@ -61,11 +68,11 @@ module Bench
         top + 19
       end
 
-      def step = @narrow ? 28 : 19
+      def step = @narrow ? 31 : 19
       def thickness = @narrow ? 10 : 13
 
       def draw(bar)
-        y = bar.top + (@narrow ? 15 : 0)
+        y = bar.top + (@narrow ? 16 : 0)
         label(bar, y)
         style = "k-#{bar.row.key} #{bar.row.kind}"
         zero = scale(bar).at(0)
@@ -86,7 +93,7 @@ module Bench
       end
 
       def value(bar, y, tip)
-        highest = [bar.figure.value, bar.figure.high || 0].max
+        highest = [bar.figure.value, bar.figure.high, 0].compact.max
         x = [scale(bar).at(highest), tip].max + 6
         mark = bar.figure.notes.any? ? "*" : ""
         @svg.text(x, y + (@narrow ? 9 : 10), Format.number(bar.figure.value) + mark, style: "value")

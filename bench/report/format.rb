@@ -53,13 +53,13 @@ module Bench
       # @param estimate [Estimate]
       # @return [String] "2.43×"
       def ratio(estimate)
-        "#{format("%.2f", estimate.ratio)}×"
+        "#{number(estimate.ratio)}×"
       end
 
       # @param estimate [Estimate]
       # @return [String] "2.40–2.47"
       def interval(estimate)
-        "#{format("%.2f", estimate.low)}–#{format("%.2f", estimate.high)}"
+        "#{number(estimate.low)}–#{number(estimate.high)}"
       end
 
       # CPU time, errors and doubt of a figure, for small print.

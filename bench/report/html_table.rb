@@ -71,9 +71,9 @@ module Bench
       def versus_cell(versus, estimate, verdict)
         return "<td>#{Format::NOTHING}</td>" unless estimate
 
-        small = versus.again ? "noise" : verdict
+        word = versus.again ? "noise" : verdict
         "<td class=\"#{versus.again ? "" : verdict}\">#{Format.ratio(estimate)}" \
-          "<small>#{Format.interval(estimate)} #{small}</small></td>"
+          "<small>#{Format.interval(estimate)}</small><small>#{word}</small></td>"
       end
 
       def escape(text) = ERB::Util.html_escape(text.to_s)

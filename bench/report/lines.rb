@@ -18,7 +18,7 @@ module Bench
         end
         @left = 46
         @right = width - 14
-        @top = 24
+        @top = 12
         @bottom = @top + (width < Bars::NARROW ? 230 : 290)
         @values = Scale.for(all_values, from: @bottom, to: @top,
                                         log: grid.chart[:scale] == :log)
@@ -42,7 +42,6 @@ module Bench
       end
 
       def draw_axes
-        @svg.text(2, 12, @grid.unit, style: "tick-label")
         @values.ticks.each do |tick|
           y = @values.at(tick)
           @svg.line([@left, y], [@right, y], style: "tick")
