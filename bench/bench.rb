@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+# The measuring bench: one file per published table, one process per sample, every sample kept.
+#
+# @example Measure two tables and write the page
+#   results = Bench::Session.new(tables: Bench.tables.values_at("a3", "a5"), quick: true).run
+#   Bench::Report::Terminal.new($stdout).print(results)
+#   Bench::Report::Page.new(results).write("tmp/report/index.html")
+#
+# Nothing here loads the gem itself: the parent process only starts cells and counts.
+module Bench
+  # The directory of this file, and the root of the source tree.
+  HOME = __dir__
+  ROOT = File.dirname(HOME)
+
+  # The bench was asked for something it cannot do; the message says what to do instead.
+  class Error < StandardError; end
+end
+
+require_relative "frame/statistics"
+require_relative "frame/estimate"
+require_relative "frame/figure"
+require_relative "frame/grid"
+require_relative "frame/axis"
+require_relative "frame/view"
+require_relative "frame/table"
+require_relative "frame/table_builder"
+require_relative "frame/runtime"
+require_relative "frame/registry"
+require_relative "frame/ruby_target"
+require_relative "frame/gem_home"
+require_relative "frame/compiled"
+require_relative "frame/server"
+require_relative "frame/machine"
+require_relative "frame/order"
+require_relative "frame/launcher"
+require_relative "frame/run"
+require_relative "frame/journal"
+require_relative "frame/result"
+require_relative "frame/progress"
+require_relative "frame/session"
+require_relative "report/report"

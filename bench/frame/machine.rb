@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "etc"
+require "socket"
+require "open3"
+
+module Bench
+  # Where the numbers come from: all a reader needs to judge them. Written beside the samples.
+  module Machine
+    SYSCTLS = %w[net/core/somaxconn net/ipv4/tcp_tw_reuse net/ipv4/ip_local_port_range
+                 vm/max_map_count kernel/pid_max kernel/threads-max].freeze
+    # Above this load others work on the machine and the numbers are doubtful.
+    BUSY = 0.5
+    private_constant :SYSCTLS
+
+    module_function
+
+    # @return [Hash]
+    def describe
+      { host: Socket.gethostname, kernel: "#{Etc.uname[:sysname]} #{Etc.uname[:release]}",
+        cpu: cpu, cores: Etc.nprocessors, governor: governor, memory_mb: memory_mb,
+        load: load_average, open_files: Process.getrlimit(:NOFILE).first,
+        sysctl: SYSCTLS.to_h { |name| [name.tr("/", "."), read("/proc/sys/#{name}")] },
+        commit: commit }
+    end
+
+    # @return [Float] of the last minute
+    def load_average
+      read("/proc/loadavg").to_f
+    end
+
+    # @param facts [Hash] from {.describe}, keys as Strings or Symbols
+    # @return [String] one line for people
+    def line(facts)
+      facts = facts.transform_keys(&:to_sym)
+      "#{facts[:cpu]}, #{facts[:cores]} cores, #{(facts[:memory_mb] / 1024.0).round} GB, " \
+        "#{facts[:kernel]}, load #{facts[:load]} at the start, commit #{facts[:commit]}"
+    end
+
+    # @return [String] short hash of the source, with + when files differ from it
+    def commit
+      hash, status = Open3.capture2e("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
+      return "unknown" unless status.success?
+
+      changed, = Open3.capture2e("git", "-C", ROOT, "status", "--porcelain", "-uno")
+      hash.strip + (changed.strip.empty? ? "" : "+")
+    rescue Errno::ENOENT
+      "unknown"
+    end
+
+    # @return [String]
+    def cpu
+      read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || Etc.uname[:machine]
+    end
+
+    # @return [String]
+    def governor
+      text = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+      text.empty? ? "unknown" : text
+    end
+
+    # @return [Integer]
+    def memory_mb
+      read("/proc/meminfo")[/^MemTotal:\s+(\d+)/, 1].to_i / 1024
+    end
+
+    # @param path [String]
+    # @return [String] empty where the system has no such file
+    def read(path)
+      File.read(path).strip
+    rescue SystemCallError
+      ""
+    end
+  end
+end

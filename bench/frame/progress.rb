@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+module Bench
+  # One status line: where we are, since when, how long it will still take. Silent when the output
+  # is no terminal.
+  class Progress
+    # @param io [IO]
+    # @param clock [#call] seconds
+    def initialize(io = $stderr, clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) })
+      @io = io
+      @clock = clock
+      @live = io.tty?
+      @spent = {}
+    end
+
+    # @param keys [Array<Object>] one per step to come: equal keys are expected to take equally long
+    # @return [void]
+    def begin(keys)
+      @keys = keys
+      @done = 0
+      @started = @clock.call
+    end
+
+    # @param text [String] what is being done now
+    # @return [void]
+    def show(text)
+      return unless @live
+
+      line = @keys ? "[#{@done + 1}/#{@keys.size}] #{text}  #{times}" : text
+      @io.print("\r\e[K#{line[0, width - 1]}")
+      @io.flush
+    end
+
+    # @param seconds [Float] what the step took
+    # @return [void]
+    def step(seconds)
+      (@spent[@keys[@done]] ||= []) << seconds
+      @done += 1
+    end
+
+    # @return [void]
+    def clear
+      @io.print("\r\e[K") if @live
+    end
+
+    # @return [Float, nil] seconds still to go; nil while nothing is known
+    def remaining
+      return if @spent.empty?
+
+      known = @spent.transform_values { |list| list.sum / list.size }
+      usual = known.values.sum / known.size
+      @keys.drop(@done).sum { |key| known.fetch(key, usual) }
+    end
+
+    # @param seconds [Float]
+    # @return [String] "1:05" or "2:03:07"
+    def self.duration(seconds)
+      minutes, rest = seconds.round.divmod(60)
+      hours, minutes = minutes.divmod(60)
+      hours.zero? ? format("%d:%02d", minutes, rest) : format("%d:%02d:%02d", hours, minutes, rest)
+    end
+
+    private
+
+    def times
+      left = remaining
+      text = "elapsed #{Progress.duration(@clock.call - @started)}"
+      left ? "#{text}, about #{Progress.duration(left)} to go" : text
+    end
+
+    def width
+      require "io/console"
+      @io.winsize.last
+    rescue SystemCallError, NoMethodError
+      80
+    end
+  end
+end

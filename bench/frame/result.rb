@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+module Bench
+  # The samples of one table on one Ruby, and what can be read from them.
+  class Result
+    # @return [Table]
+    attr_reader :table
+    # @return [Array<Run>]
+    attr_reader :runs
+    # @return [Hash] the session line of the JSONL
+    attr_reader :session
+    # @return [Hash{String => String}] runtime => why it has no rows
+    attr_reader :missing
+
+    # @param table [Table]
+    # @param session [Hash]
+    # @param runs [Array<Run>]
+    # @param missing [Hash]
+    def initialize(table, session:, runs:, missing: {})
+      @table = table
+      @session = session
+      @runs = runs
+      @missing = missing
+      @cells = runs.group_by(&:params)
+      @estimates = {}
+    end
+
+    # Everything that was measured into a directory.
+    #
+    # @param directory [String]
+    # @return [Array<Result>] in the order of the tables
+    # @raise [Bench::Error] when nothing is there
+    def self.load(directory)
+      results = Bench.tables.values.flat_map do |table|
+        journal = Journal.new(directory, table.id)
+        File.exist?(journal.path) ? from(table, journal) : []
+      end
+      raise Error, "no results in #{directory}" if results.empty?
+
+      results
+    end
+
+    # @param table [Table]
+    # @param journal [Journal]
+    # @return [Array<Result>] one per Ruby
+    def self.from(table, journal)
+      journal.sessions.map do |found|
+        new(table, session: found["session"], runs: found["runs"], missing: found["missing"])
+      end
+    end
+
+    # @return [String] "Ruby 3.4.5 with YJIT"
+    def ruby = session.fetch("label")
+
+    # @return [Boolean] whether samples were cut short
+    def quick? = session.fetch("options").fetch("quick", false)
+
+    # @return [Array<Grid>] one per view that has numbers
+    def grids
+      @grids ||= table.views.map { |view| view.grid(self) }.select do |grid|
+        grid.measured? || grid.rows.any? { |row| row.kind == :derived }
+      end
+    end
+
+    # The values of an axis that have samples.
+    #
+    # @param axis [Axis]
+    # @return [Array]
+    def values(axis)
+      seen = runs.map { |run| run.params[axis.name] }.uniq
+      axis.values & seen
+    end
+
+    # @param params [Hash]
+    # @param metric [String]
+    # @return [Figure, nil] nil when the cell was not measured
+    def figure(params, metric = "value")
+      cell = first(params)
+      return if cell.empty?
+
+      numbers = cell.filter_map { |run| run.number(metric) }
+      shares = cell.filter_map(&:cpu_share)
+      Figure.new(value: numbers.any? ? Statistics.median(numbers) : nil, low: numbers.min,
+                 high: numbers.max, cv: Statistics.cv(numbers), count: numbers.size,
+                 cpu: shares.any? ? Statistics.median(shares) : nil,
+                 errors: cell.sum(&:errors), notes: notes(cell))
+    end
+
+    # How many times better a cell is than another, pair by pair.
+    #
+    # @param subject [Hash] parameters of a cell
+    # @param rival [Hash]
+    # @param metric [String]
+    # @param better [Symbol]
+    # @param again [Boolean] true compares the subject with its own second samples
+    # @return [Estimate, nil]
+    def estimate(subject, rival, metric: "value", better: :higher, again: false)
+      @estimates[[subject, rival, metric, better, again]] ||= begin
+        others = again ? second(rival) : first(rival)
+        by_pass = others.to_h { |run| [run.pass, run.number(metric)] }
+        pairs = first(subject).map { |run| [run.number(metric), by_pass[run.pass]] }
+        Estimate.from(pairs, better: better)
+      end
+    end
+
+    # @param params [Hash]
+    # @return [Float, nil] median
+    def median(params, metric = "value")
+      figure(params, metric)&.value
+    end
+
+    # @return [Array<String>] failures with their cells, once each
+    def failures
+      runs.select(&:failure).map { |run| "#{describe(run.params)}: #{run.failure}" }.uniq
+    end
+
+    # @return [Array<String>] first error of each cell that had one
+    def complaints
+      runs.filter_map do |run|
+        error = run.sample["first_error"]
+        "#{describe(run.params)}: #{error}" if error
+      end.uniq { |text| text[/\A[^:]+/] }
+    end
+
+    private
+
+    def first(params) = @cells.fetch(params, []).reject(&:again?)
+
+    def second(params) = @cells.fetch(params, []).select(&:again?)
+
+    def notes(cell)
+      cell.flat_map(&:notes).uniq + cell.filter_map(&:failure).uniq.map { |text| "failed: #{text}" }
+    end
+
+    def describe(params)
+      table.axes.filter_map { |axis| axis.label(params[axis.name]) if params.key?(axis.name) }
+           .join(", ")
+    end
+  end
+end

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+module Bench
+  # What runs a workload's jobs side by side: threads, a fiber scheduler, nothing at all. One file
+  # per runtime in bench/runtimes/. The parent process reads what it needs; the cell enters it.
+  class Runtime
+    # @return [String] id used in tables and JSONL
+    attr_reader :id
+    # @return [Hash] environment variables of the cell
+    attr_reader :environment
+    # @return [Hash] parameters of the cell; set by the cell before it enters
+    attr_accessor :params
+
+    # @param id [String]
+    # @yield in the runtime: label, needs_ruby, gems, environment, enter, spawn
+    def initialize(id, &block)
+      @id = id
+      @label = id
+      @oldest_ruby = "3.1"
+      @gems = proc { {} }
+      @environment = {}
+      @params = {}
+      @enter = proc { |work| work.call }
+      @spawn = proc { |job| Fiber.schedule(&job) }
+      instance_eval(&block)
+    end
+
+    # @param text [String, nil] sets it when given
+    # @return [String] what a reader calls the runtime
+    def label(text = nil)
+      @label = text if text
+      @label
+    end
+
+    # @param version [String] oldest Ruby
+    # @param reason [String, nil] added to the message
+    def needs_ruby(version, reason = nil)
+      @oldest_ruby = version
+      @oldest_reason = reason
+    end
+
+    # @yieldparam version [Gem::Version] of the Ruby that will run it
+    # @yieldreturn [Hash{String => String}] gem => version, in the order of installation
+    def gems(&block) = @gems = block
+
+    # Sets environment variables of the cell, or with no argument keeps them.
+    #
+    # @param variables [Hash]
+    def variables(variables) = @environment = variables
+
+    # A program of its own instead of Ruby: bench/rivals/<name>.c
+    #
+    # @param names [Hash{String => String}, nil] workload => program
+    # @return [Hash, nil]
+    def programs(names = nil)
+      @programs = names if names
+      @programs
+    end
+
+    # How a cell enters the runtime; called in the cell only.
+    #
+    # @yieldparam work [Proc] to be called inside
+    def enter(&block) = @enter = block
+
+    # How a cell starts a job beside the others; called in the cell only.
+    #
+    # @yieldparam job [Proc]
+    def spawn(&block) = @spawn = block
+
+    # @param version [Gem::Version]
+    # @return [String, nil] why this Ruby cannot run it; nil when it can
+    def refusal(version)
+      return if version >= Gem::Version.new(@oldest_ruby)
+
+      @oldest_reason || "needs Ruby #{@oldest_ruby} or newer"
+    end
+
+    # @param version [Gem::Version]
+    # @return [Hash{String => String}]
+    def gems_for(version) = @gems.call(version)
+
+    # @return [Boolean] whether the gem under test must be compiled for the Ruby
+    def ours?
+      id.start_with?("nb")
+    end
+
+    # Runs the block inside the runtime and gives its value.
+    #
+    # @return [Object] value of the block
+    # @raise [Exception] what the block raised
+    def run(&work)
+      value = error = nil
+      guarded = proc do
+        value = work.call
+      rescue StandardError => caught
+        error = caught
+      end
+      instance_exec(guarded, &@enter)
+      raise error if error
+
+      value
+    end
+
+    # @yield the job
+    # @return [Object] whatever the runtime gives
+    def start(&job)
+      instance_exec(job, &@spawn)
+    end
+
+    # Runs a scheduler on this thread until all fibers have ended.
+    #
+    # @param scheduler [Object] a Fiber scheduler
+    # @param work [Proc]
+    # @return [void]
+    def drive(scheduler, work)
+      Fiber.set_scheduler(scheduler)
+      Fiber.schedule(&work)
+    ensure
+      Fiber.set_scheduler(nil)
+    end
+  end
+end

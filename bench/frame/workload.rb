@@ -1,0 +1,176 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module Bench
+  # What a cell does: plain Ruby that knows no scheduler. A subclass per file in bench/workloads/.
+  #
+  # The usual one defines {#round}, a piece of work that takes some 50 ms to 500 ms and returns how
+  # many operations it did; it is repeated until the sample is long enough. One whose result is not
+  # a rate defines {#measure}.
+  class Workload
+    # A wait that ends this much before its time counts as early (rounding of Float seconds).
+    ROUNDING = 1e-6
+
+    class << self
+      # @param name [String] "tcp_echo"
+      # @return [Class] Bench::Workloads::TcpEcho
+      def named(name)
+        Workloads.const_get(name.split("_").map(&:capitalize).join)
+      end
+
+      # @param runtime [Runtime]
+      # @param order [Hash] :params and :seconds
+      # @return [Hash] what the cell prints
+      def run(runtime, order)
+        params = self::DEFAULTS.merge(order.fetch(:params))
+        runtime.params = params
+        new(runtime, params, order.fetch(:seconds)).run
+      end
+    end
+
+    # @return [Runtime]
+    attr_reader :runtime
+    # @return [Hash] parameters of this cell
+    attr_reader :params
+    # @return [Float] how long a sample must last at least
+    attr_reader :seconds
+
+    # @param runtime [Runtime]
+    # @param params [Hash]
+    # @param seconds [Float]
+    def initialize(runtime, params, seconds)
+      @runtime = runtime
+      @params = params
+      @seconds = seconds
+      @errors = 0
+      @metrics = {}
+      @notes = []
+    end
+
+    # @return [Hash] the sample
+    def run
+      before
+      sample = runtime.run do
+        prepare
+        measure
+      end
+      after
+      sample.merge(errors: @errors, first_error: @first_error, metrics: @metrics, notes: @notes,
+                   gems: gem_versions)
+    end
+
+    # Outside the runtime: child processes, files.
+    def before; end
+
+    # Inside the runtime, before the clock runs.
+    def prepare; end
+
+    # Outside the runtime again.
+    def after; end
+
+    # One piece of work.
+    #
+    # @return [Integer] operations done
+    def round
+      raise NotImplementedError, "#{self.class} needs #round or its own #measure"
+    end
+
+    # Repeats {#round} until the sample is long enough; the first round is not counted.
+    #
+    # @return [Hash] :value (operations per second), :elapsed, :cpu, :operations
+    def measure
+      round
+      GC.start
+      operations = 0
+      sample = timed { operations += round while running?(seconds) }
+      @metrics[:cpu_us_per_op] = sample[:cpu] / operations * 1e6
+      sample.merge(value: operations / sample[:elapsed], operations: operations)
+    end
+
+    # @yield the work to be timed
+    # @return [Hash] :elapsed and :cpu in seconds; children that were waited for are counted
+    def timed
+      cpu = cpu_seconds
+      collecting = GC.stat(:time)
+      @started = now
+      yield
+      elapsed = now - @started
+      @metrics[:gc_ms] = GC.stat(:time) - collecting
+      { elapsed: elapsed, cpu: cpu_seconds - cpu }
+    end
+
+    # @param limit [Float] seconds
+    # @return [Boolean] whether less than limit has passed since the clock of {#timed} started
+    def running?(limit)
+      now - @started < limit
+    end
+
+    # Runs jobs side by side and waits for all. A job that raises counts as an error.
+    #
+    # @param count [Integer]
+    # @yieldparam index [Integer]
+    # @return [void]
+    def gather(count)
+      done = Thread::Queue.new
+      count.times do |index|
+        runtime.start do
+          done << attempt { yield index }
+        end
+      end
+      count.times { done.pop }
+    end
+
+    # @yield something that may fail
+    # @return [Object, nil] its value, nil when it raised
+    def attempt
+      yield
+    rescue StandardError => error
+      wrong("#{error.class}: #{error.message}")
+    end
+
+    # Counts an error unless the condition holds.
+    #
+    # @param condition [Object]
+    # @param message [String]
+    def expect(condition, message)
+      wrong(message) unless condition
+    end
+
+    # @param message [String] kept of the first error only
+    # @return [nil]
+    def wrong(message)
+      @errors += 1
+      @first_error ||= message
+      nil
+    end
+
+    # Sleeps and counts an error when woken early.
+    #
+    # @param duration [Float] seconds
+    def sleep_exactly(duration)
+      started = now
+      sleep(duration)
+      slept = now - started
+      expect(slept >= duration - ROUNDING, "sleep(#{duration}) returned after #{slept}")
+    end
+
+    # @return [Float] seconds of the monotonic clock
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    private
+
+    def cpu_seconds
+      times = Process.times
+      Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + times.cutime + times.cstime
+    end
+
+    def gem_versions
+      Gem.loaded_specs.transform_values { |spec| spec.version.to_s }
+         .slice("async", "io-event", "carbon_fiber", "itsi-scheduler")
+    end
+  end
+
+  # The workloads of bench/workloads/.
+  module Workloads; end
+end

@@ -1,0 +1,158 @@
+# frozen_string_literal: true
+
+require "erb"
+require "fileutils"
+
+module Bench
+  module Report
+    # All results on one page that needs nothing else: no network, no script. Reads well on a phone
+    # and in the dark.
+    #
+    # @example
+    #   Bench::Report::Page.new(results, title: "NeverBlock, measured").write("tmp/index.html")
+    class Page
+      # Widths of both pictures of each chart, in pixels: the style sheet shows the one that fits.
+      WIDE = 720
+      SMALL = 340
+      STYLE = File.join(__dir__, "page.css")
+      # What the numbers mean; at the foot of the page.
+      LEGEND = <<~TEXT
+        Each number is the median of its samples, each sample a process of its own; whiskers reach
+        from the lowest to the highest sample. Outlined bars and dashed lines are the published
+        numbers. “% CPU” is user and system time per second of clock time. Ratios are medians over
+        pairs measured next to each other, with a bootstrapped 95 % interval: faster or slower when
+        the interval lies beyond ±2 % and the ratio beyond what the subject differs from itself,
+        same when the interval lies within ±2 %, else inconclusive. * marks a note below the table.
+      TEXT
+      private_constant :STYLE, :LEGEND
+
+      # @param results [Array<Result>]
+      # @param title [String]
+      # @param lead [String] a paragraph at the top
+      def initialize(results, title: "NeverBlock, measured", lead: "")
+        @results = results
+        @title = title
+        @lead = lead
+      end
+
+      # @param path [String] directories are made
+      # @return [String] path
+      def write(path)
+        FileUtils.mkdir_p(File.dirname(path))
+        File.write(path, to_s)
+        path
+      end
+
+      # @return [String]
+      def to_s
+        <<~HTML
+          <!DOCTYPE html>
+          <html lang="en">
+          <head>
+          <meta charset="utf-8">
+          <meta name="viewport" content="width=device-width, initial-scale=1">
+          <meta name="color-scheme" content="light dark">
+          <title>#{escape(@title)}</title>
+          <style>
+          #{File.read(STYLE)}</style>
+          </head>
+          <body>
+          <header><h1>#{escape(@title)}</h1>
+          #{"<p class=\"lead\">#{escape(@lead)}</p>" unless @lead.empty?}
+          #{contents}</header>
+          <main>
+          #{tables.map { |table, results| section(table, results) }.join("\n")}
+          </main>
+          <footer>#{legend}</footer>
+          </body>
+          </html>
+        HTML
+      end
+
+      private
+
+      def tables = @results.group_by(&:table)
+
+      def contents
+        return "" if tables.size < 2
+
+        items = tables.keys.map do |table|
+          "<li><a href=\"##{table.id}\">#{table.id.upcase}</a> #{escape(table.title)}</li>"
+        end
+        "<nav><ul>#{items.join("\n")}</ul></nav>"
+      end
+
+      def section(table, results)
+        sources = table.sources.map { |source| escape(Report.source(source)) }.join("<br>")
+        claims = table.claims.map { |claim| "<p class=\"claim\">#{escape(claim)}</p>" }.join
+        <<~HTML
+          <section id="#{table.id}">
+          <h2><span class="id">#{table.id.upcase}</span> #{escape(table.title)}</h2>
+          <p>#{escape(table.question)}</p>
+          #{results.map { |result| measured(result) }.join("\n")}
+          <details><summary>Source, and how ours differs</summary>
+          <p>#{sources}</p>#{claims}
+          <p>#{escape(table.differs)}</p></details>
+          </section>
+        HTML
+      end
+
+      def measured(result)
+        <<~HTML
+          <h3>#{escape(result.ruby)}</h3>
+          #{result.grids.map { |grid| figure(grid) }.join("\n")}
+          #{remarks(result)}
+          <p class="machine">#{"<strong>Quick run.</strong> " if result.quick?}#{machine(result)}</p>
+        HTML
+      end
+
+      def figure(grid)
+        notes = grid.notes.map { |note| "<p class=\"note\">* #{escape(note)}</p>" }.join
+        table = HtmlTable.new(grid)
+        <<~HTML
+          <figure>
+          <figcaption><b>#{escape(grid.id)}: #{escape(grid.title)}</b>
+          <span>#{escape(grid.unit)}, #{grid.better} is better#{each(grid)}</span></figcaption>
+          #{chart(grid)}
+          #{table.figures}#{notes}#{table.comparisons}
+          </figure>
+        HTML
+      end
+
+      def each(grid)
+        return "" unless grid.chart[:scale] == :each && grid.columns.size > 1
+
+        "; every group has its own scale"
+      end
+
+      # A chart of a single column would only repeat the table, but bars show proportions.
+      def chart(grid)
+        drawn = grid.chart[:kind] == :lines && grid.columns.size > 1 ? Lines : Bars
+        wide = drawn.new(grid, width: WIDE).svg
+        small = drawn.new(grid, width: SMALL).svg
+        "<div class=\"wide\">#{wide}</div><div class=\"small\">#{small}</div>"
+      end
+
+      def remarks(result)
+        lines = result.missing.map { |runtime, reason| "no #{runtime}: #{reason}" }
+        lines += result.failures.map { |text| "failed: #{text}" }
+        lines += result.complaints.map { |text| "first error: #{text}" }
+        return "" if lines.empty?
+
+        "<ul class=\"remarks\">#{lines.map { |line| "<li>#{escape(line)}</li>" }.join}</ul>"
+      end
+
+      def machine(result)
+        session = result.session
+        options = session["options"]
+        escape("#{session["description"]}. #{Machine.line(session["machine"])}. " \
+               "#{options["pairs"]} passes, samples of #{Format.short(options["seconds"])} s, " \
+               "#{session["at"]}.")
+      end
+
+      def legend = escape(LEGEND.gsub(/\s+/, " ").strip)
+
+      def escape(text) = ERB::Util.html_escape(text.to_s)
+    end
+  end
+end

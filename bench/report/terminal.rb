@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+module Bench
+  module Report
+    # Tables for a terminal; coloured when it is one.
+    class Terminal
+      CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 }.freeze
+      VERDICTS = { faster: :green, slower: :red, same: :cyan, inconclusive: :yellow }.freeze
+      private_constant :CODES, :VERDICTS
+
+      # @param io [IO]
+      # @param color [Boolean]
+      # @param width [Integer] characters of a line
+      def initialize(io = $stdout, color: io.tty?, width: Terminal.width(io))
+        @io = io
+        @color = color
+        @width = width
+      end
+
+      # @param io [IO]
+      # @return [Integer] characters of a line; 110 where it is no terminal
+      def self.width(io)
+        require "io/console"
+        io.tty? ? [io.winsize.last, 60].max : 110
+      rescue SystemCallError, NoMethodError
+        110
+      end
+
+      # @param results [Array<Result>]
+      # @return [void]
+      def print(results)
+        results.each { |result| print_result(result) }
+      end
+
+      # @param grid [Grid]
+      # @return [void]
+      def print_grid(grid)
+        @io.puts paint("#{grid.id}  #{grid.title} (#{grid.unit}, #{grid.better} is better)", :bold)
+        table([["", *grid.columns]] + grid.rows.flat_map { |row| lines(row) })
+        print_comparisons(grid)
+        grid.notes.each { |note| @io.puts paint("  * #{note}", :dim) }
+        @io.puts
+      end
+
+      private
+
+      def print_result(result)
+        table = result.table
+        @io.puts paint("#{table.id.upcase}: #{table.title}", :bold, :cyan)
+        @io.puts paint("#{table.question}  #{result.ruby}", :dim)
+        table.sources.each { |source| @io.puts paint("Source: #{Report.source(source)}", :dim) }
+        @io.puts
+        result.grids.each { |grid| print_grid(grid) }
+        print_remarks(result)
+      end
+
+      def print_remarks(result)
+        result.missing.each { |runtime, reason| @io.puts paint("  no #{runtime}: #{reason}", :dim) }
+        result.failures.each { |text| @io.puts paint("  failed: #{text}", :red) }
+        result.complaints.each { |text| @io.puts paint("  error: #{text}", :red) }
+        @io.puts if (result.missing.keys + result.failures + result.complaints).any?
+      end
+
+      # A row, and below it in small print CPU time and errors.
+      def lines(row)
+        values = row.figures.map { |figure| value(figure) }
+        return [[row.label, *values].map { |cell| [cell, :dim] }] unless row.kind == :measured
+
+        small = row.figures.map { |figure| figure ? Format.small_print(figure).join(" ") : "" }
+        lines = [[[row.label, :bold], *values]]
+        lines << ["", *small.map { |cell| [cell, cell.include?("error") ? :red : :dim] }] if
+          small.any? { |cell| !cell.empty? }
+        lines
+      end
+
+      def value(figure)
+        return Format::NOTHING unless figure
+
+        Format.number(figure.value) + (figure.notes.any? ? "*" : "")
+      end
+
+      def print_comparisons(grid)
+        return if grid.comparisons.empty?
+
+        subject = grid.comparisons.first.subject
+        @io.puts paint("  #{subject} against … (median of pairs, 95 % interval)", :dim)
+        table(grid.comparisons.flat_map { |versus| versus_lines(versus) })
+      end
+
+      def versus_lines(versus)
+        return [] if versus.estimates.none?
+
+        label = versus.again ? "itself (noise floor)" : versus.label
+        ratios = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
+          next Format::NOTHING unless estimate
+
+          [Format.ratio(estimate), versus.again ? :dim : VERDICTS.fetch(verdict)]
+        end
+        details = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
+          next "" unless estimate
+
+          text = Format.interval(estimate)
+          [versus.again ? text : "#{text} #{verdict}", :dim]
+        end
+        [[label, *ratios], ["", *details]]
+      end
+
+      # Right-aligned columns; a cell is a String or a String with colours. What does not fit the
+      # width follows below, with the first column repeated.
+      def table(rows)
+        widths = rows.map { |row| row.map { |cell| text(cell).size } }.transpose.map(&:max)
+        blocks(widths).each do |columns|
+          rows.each { |row| @io.puts "  #{line(row, columns, widths)}".rstrip }
+        end
+      end
+
+      def line(row, columns, widths)
+        [0, *columns].map do |index|
+          cell = row[index]
+          width = widths[index]
+          padded = index.zero? ? text(cell).ljust(width) : text(cell).rjust(width)
+          cell.is_a?(Array) ? paint(padded, *cell.drop(1)) : padded
+        end.join("  ")
+      end
+
+      # @return [Array<Array<Integer>>] columns that stand beside each other
+      def blocks(widths)
+        first = used = widths[0] + 2
+        (1...widths.size).each_with_object([[]]) do |index, blocks|
+          if used + widths[index] + 2 > @width && blocks.last.any?
+            blocks << []
+            used = first
+          end
+          blocks.last << index
+          used += widths[index] + 2
+        end
+      end
+
+      def text(cell) = cell.is_a?(Array) ? cell.first : cell.to_s
+
+      def paint(text, *styles)
+        return text unless @color
+
+        "\e[#{styles.map { |style| CODES.fetch(style) }.join(";")}m#{text}\e[0m"
+      end
+    end
+
+    # @param source [Hash] see {Table#sources}
+    # @return [String] one line
+    def self.source(source)
+      line = "#{source[:author]}, “#{source[:article]}”, #{source[:year]}"
+      source[:setup] ? "#{line} (#{source[:setup]})" : line
+    end
+  end
+end

@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+# This gem: a new fiber per job.
+Bench.runtime "nb" do
+  label "NeverBlock"
+  enter do |work|
+    require "neverblock"
+    NB.run { work.call }
+  end
+end

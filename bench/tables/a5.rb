@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+Bench.table "a5" do
+  title "A thousand requests to a server that takes its time"
+  question "How many requests per second does one client process make when every answer takes " \
+           "0 ms to 500 ms, and what does waiting cost each kind of client?"
+  source article: "Ruby Networking on Steroids", author: "Mohammad A. Ali (oldmoe)", year: 2008,
+         setup: "Ruby 1.8.6 and 1.9.1; dual-core notebook with client and EventMachine server; " \
+                "one run each; blocking at 500 ms extrapolated"
+  claim "“It is generally 2.5X faster” than the fastest threaded client; blocking is fastest at " \
+        "0 ms, NeverBlock a very close second."
+  differs <<~TEXT
+    The server is `nb delayd` in a process of its own. Each client runs the 1,000 requests at once,
+    again and again until the sample is long enough (the article: once), after 50 requests without
+    delay. Blocking requests that would take longer than half a minute (a second in a quick run) are
+    extrapolated from a part of them and marked. A new fiber per request, no pool, as in the article.
+    Thread pool, async, itsi-scheduler and carbon_fiber were not there in 2008.
+  TEXT
+  delays = [0, 10, 50, 100, 500]
+  axis :runtime, %w[blocking threads pool async carbon itsi nb], title: "client"
+  axis :delay_ms, delays, title: "server delay", unit: "ms"
+  workload "requests", requests: 1_000, whole_s: 20
+  server :delayd
+  patience 180
+  again { |cell| cell[:runtime] == "nb" }
+  at_most(2) { |cell, _quick| cell[:runtime] == "blocking" && cell[:delay_ms] >= 10 }
+
+  # 1,000 requests take the delay once and 1,000 times what a request costs this client.
+  ideal = lambda do |result, runtime, delay|
+    fastest = result.median({ runtime: runtime, delay_ms: 0 })
+    1000 / ((delay / 1000.0) + (1000 / fastest)) if fastest
+  end
+  threads = %w[threads pool]
+
+  view "A5", title: "Requests per second", unit: "req/s", rows: :runtime, columns: :delay_ms,
+             compare: "nb", chart: :lines do
+    published "Ruby 1.8 blocking, 2008", [2000, 19, 16, 10, 2]
+    published "Ruby 1.9 blocking, 2008", [2400, 19, 17, 10, 2], like: "blocking"
+    published "Ruby 1.8 threads, 2008", [1050, 800, 670, 536, 415]
+    published "Ruby 1.9 threads, 2008", [618, 470, 451, 441, 395], like: "threads"
+    published "Ruby 1.9 NeverBlock, 2008", [2360, 1997, 1837, 1656, 1031], like: "nb"
+    limit("ideal for NeverBlock") { |result, delay| ideal.call(result, "nb", delay) }
+  end
+
+  view "A5 share", title: "Share of the ideal 1000 / (d + 1000·c)", unit: "%", rows: :runtime,
+                   columns: :delay_ms, measured: false do
+    derived "NeverBlock", like: "nb" do |result, delay|
+      limit = ideal.call(result, "nb", delay)
+      figure = result.figure({ runtime: "nb", delay_ms: delay })
+      figure.value / limit * 100 if limit && figure&.value
+    end
+    published "NeverBlock, 2008 (computed)", [100, 86.6, 86.8, 86.8, 95.3], like: "nb"
+  end
+
+  view "A6", title: "Advantage over the fastest threaded client", unit: "%", rows: :runtime,
+             columns: :delay_ms, measured: false do
+    derived "NeverBlock", like: "nb" do |result, delay|
+      subject = { runtime: "nb", delay_ms: delay }
+      rivals = threads.map { |runtime| { runtime: runtime, delay_ms: delay } }
+      rival = rivals.select { |cell| result.median(cell) }.max_by { |cell| result.median(cell) }
+      estimate = rival && result.estimate(subject, rival)
+      if estimate
+        percent = [estimate.ratio, estimate.low, estimate.high].map { |ratio| (ratio - 1) * 100 }
+        Bench::Figure.new(value: percent[0], low: percent[1], high: percent[2], errors: 0,
+                          count: estimate.pairs, notes: [])
+      end
+    end
+    published "NeverBlock, 2008", [124.76, 149.63, 174.18, 208.96, 148.43], like: "nb"
+  end
+end

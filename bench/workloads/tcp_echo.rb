@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module Bench
+  module Workloads
+    # Clients and an echo server in one process: each round opens its connections anew and sends a
+    # number of messages over each, one at a time. Every reply is compared.
+    class TcpEcho < Workload
+      DEFAULTS = { clients: 20, messages: 200, bytes: 512 }.freeze
+
+      def prepare
+        @server = TCPServer.new("127.0.0.1", 0)
+        @port = @server.local_address.ip_port
+        @server.listen(params[:clients] + 16)
+      end
+
+      # @return [Integer] echoes
+      def round
+        clients = params[:clients]
+        gather(clients + 1) { |index| index.zero? ? accept(clients) : talk(index) }
+        clients * params[:messages]
+      end
+
+      private
+
+      def accept(count)
+        count.times do
+          connection = @server.accept
+          runtime.start { attempt { answer(connection) } }
+        end
+      end
+
+      def answer(connection)
+        while (message = receive(connection, params[:bytes]))
+          connection.write(message)
+        end
+      ensure
+        connection.close
+      end
+
+      def talk(index)
+        socket = TCPSocket.new("127.0.0.1", @port)
+        message = index.to_s.ljust(params[:bytes], "x")
+        params[:messages].times do
+          socket.write(message)
+          expect(receive(socket, params[:bytes]) == message, "echo differs")
+        end
+      ensure
+        socket&.close
+      end
+
+      # @return [String, nil] exactly so many bytes, nil at the end
+      def receive(socket, bytes)
+        data = socket.readpartial(bytes)
+        data << socket.readpartial(bytes - data.bytesize) while data.bytesize < bytes
+        data
+      rescue EOFError
+        nil
+      end
+    end
+  end
+end

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "tmpdir"
+require_relative "../../bench/bench"
+
+# What the tests of the bench share: results made of numbers instead of measurements.
+module BenchHelper
+  SESSION = {
+    "label" => "Ruby 3.4.5", "ruby" => "3.4.5", "description" => "ruby 3.4.5 [x86_64-linux]",
+    "at" => "2026-11-21T04:00:00Z",
+    "options" => { "quick" => false, "pairs" => 3, "seconds" => 5.0 },
+    "machine" => { "cpu" => "a CPU", "cores" => 2, "memory_mb" => 2048, "kernel" => "Linux 6",
+                   "load" => 0.1, "commit" => "abc" }
+  }.freeze
+
+  # A table of two runtimes and three columns.
+  def table
+    Bench::TableBuilder.build("t1") do
+      title "A test"
+      question "Which is <faster>?"
+      source article: "Article", author: "Author", year: 2008
+      differs "Not at all."
+      axis :runtime, %w[threads nb]
+      axis :delay_ms, [0, 10, 100], title: "delay", unit: "ms", quick: [0, 100]
+      workload "churn", jobs: 10
+      again { |cell| cell[:runtime] == "nb" }
+      view("T1", title: "Rate", unit: "req/s", rows: :runtime, columns: :delay_ms,
+                 compare: "nb", chart: :lines) do
+        published "threads, 2008", [1000, 900, 100], like: "threads"
+        limit("ideal") { 4000 }
+      end
+    end
+  end
+
+  # @param rates [Hash] [runtime, delay] => numbers, one per pass
+  # @param again [Hash] the same for the second samples
+  def result(rates, again: {}, table: self.table)
+    runs = samples(rates, false) + samples(again, true)
+    Bench::Result.new(table, session: SESSION, runs: runs)
+  end
+
+  def usual_result
+    result({ ["threads", 0] => [1000, 1100, 1050], ["nb", 0] => [2000, 2210, 2090],
+             ["threads", 10] => [800, 800, 800], ["nb", 10] => [1600, 1600, 1600],
+             ["threads", 100] => [500, 500, 500], ["nb", 100] => [500, 500, 500] },
+           again: { ["nb", 0] => [2010, 2200, 2090] })
+  end
+
+  private
+
+  def samples(rates, again)
+    rates.flat_map do |(runtime, delay), values|
+      values.each_with_index.map do |value, pass|
+        Bench::Run.new("params" => { "runtime" => runtime, "delay_ms" => delay }, "pass" => pass,
+                       "again" => again,
+                       "sample" => { "value" => value, "elapsed" => 2.0, "cpu" => 1.0,
+                                     "errors" => 0, "metrics" => { "twice" => value * 2 },
+                                     "notes" => [] })
+      end
+    end
+  end
+end

@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require "stringio"
+
+class BenchReportTest < Minitest::Test
+  include BenchHelper
+
+  Report = Bench::Report
+
+  def test_numbers_show_three_digits_that_count
+    examples = { nil => "–", 0 => "0", 2360.4 => "2,360", 1_234_567 => "1,234,567", 415 => "415",
+                 99.96 => "100", 36.88 => "36.9", 2.346 => "2.35", 0.4241 => "0.424",
+                 0.01730298 => "0.0173", -12.34 => "-12.3" }
+    examples.each { |value, text| assert_equal text, Report::Format.number(value) }
+  end
+
+  def test_ticks_are_short
+    assert_equal %w[0 500 2k 1.5M 0.001],
+                 [0, 500, 2000, 1_500_000, 0.001].map { |value| Report::Format.tick(value) }
+  end
+
+  def test_the_page_needs_nothing_else
+    page = Report::Page.new([usual_result]).to_s
+
+    refute_match(/<script|<link|<img|@import|url\(|src=/, page)
+    refute_match(%r{https?://}, page)
+    assert_match(/prefers-color-scheme: dark/, page)
+    assert_match(/width=device-width/, page)
+  end
+
+  def test_the_page_escapes_what_it_prints
+    page = Report::Page.new([usual_result], title: "a & b").to_s
+
+    assert_includes page, "Which is &lt;faster&gt;?"
+    assert_includes page, "<title>a &amp; b</title>"
+  end
+
+  def test_the_page_is_written_into_a_new_directory
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "a", "index.html")
+
+      assert_equal path, Report::Page.new([usual_result]).write(path)
+      assert_operator File.size(path), :>, 5_000
+    end
+  end
+
+  def test_the_terminal_prints_numbers_verdicts_and_cpu
+    output = StringIO.new
+    Report::Terminal.new(output, color: false).print([usual_result])
+
+    assert_match(/NeverBlock\s+2,090\s+1,600\s+500/, output.string)
+    assert_match(/threads, 2008\s+1,000\s+900\s+100/, output.string)
+    assert_match(/50 % CPU/, output.string)
+    assert_match(/threads\s+2\.0\d×\s+2\.00×\s+1\.00×/, output.string)
+    assert_match(/faster/, output.string)
+    refute_match(/\e\[/, output.string)
+  end
+
+  def test_columns_that_do_not_fit_follow_below
+    output = StringIO.new
+    Report::Terminal.new(output, color: false, width: 40).print_grid(usual_result.grids.first)
+    lines = output.string.lines.map(&:chomp)
+
+    assert_operator lines.grep_v(/is better|interval/).map(&:size).max, :<=, 40
+    assert_equal [["2,090", "1,600"], ["500"]],
+                 lines.grep(/^  NeverBlock +\d/).map { |line| line.split.drop(1) }
+  end
+
+  def test_colour_only_where_asked_for
+    output = StringIO.new
+    Report::Terminal.new(output, color: true).print_grid(usual_result.grids.first)
+
+    assert_match(/\e\[32m/, output.string)
+  end
+
+  def test_markdown_holds_the_table
+    text = Report::Markdown.new([usual_result]).to_s
+
+    assert_includes text, "| delay | 0 ms | 10 ms | 100 ms |"
+    assert_includes text, "| **NeverBlock** | 2,090<br><sub>50 % CPU</sub>"
+    assert_includes text, "| *threads, 2008* | 1,000 | 900 | 100 |"
+    assert_match(/\| threads \| 2\.\d\d×<br><sub>[\d.–]+ faster/, text)
+  end
+
+  def test_markdown_replaces_only_what_is_between_its_markers
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "B.md")
+      File.write(path, "before\n<!-- nb bench: - -->\nold\n<!-- end of nb bench -->\nafter\n")
+      2.times { Report::Markdown.update(path, [usual_result], "bench/results/x") }
+      text = File.read(path)
+
+      assert text.start_with?("before\n<!-- nb bench: bench/results/x -->\n")
+      assert text.end_with?("<!-- end of nb bench -->\nafter\n")
+      assert_equal 1, text.scan("## T1: A test").size
+      refute_includes text, "old"
+      assert_equal "bench/results/x", Report::Markdown.directory(path)
+    end
+  end
+
+  def test_markdown_without_markers_is_refused
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "B.md")
+      File.write(path, "nothing\n")
+      error = assert_raises(Bench::Error) { Report::Markdown.update(path, [], "x") }
+
+      assert_match(/needs the lines/, error.message)
+    end
+  end
+end

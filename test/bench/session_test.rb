@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require "stringio"
+
+# The whole way with real cells: processes, JSON, JSONL, figures.
+class BenchSessionTest < Minitest::Test
+  def quiet = Bench::Progress.new(StringIO.new)
+  def ruby = @ruby ||= Bench::RubyTarget.new
+
+  def table(workload, runtimes: %w[threads], patience: 20, **base)
+    Bench::TableBuilder.build("t9") do
+      question "?"
+      source article: "A", author: "B", year: 2008
+      differs "-"
+      axis :runtime, runtimes
+      axis :jobs, [50], title: "jobs"
+      workload workload, **base
+      patience patience
+      view "T9", title: "Rate", unit: "/s", rows: :runtime, columns: :jobs
+    end
+  end
+
+  def measure(table, **options)
+    Dir.mktmpdir do |directory|
+      session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1, seconds: 0.01,
+                                   out: directory, progress: quiet, **options)
+      yield session.run.first, session
+    end
+  end
+
+  def test_a_cell_is_measured_in_a_process_of_its_own
+    measure(table("churn", runtimes: %w[blocking threads])) do |result, session|
+      figure = result.figure({ runtime: "threads", jobs: 50 })
+
+      assert_operator figure.value, :>, 0
+      assert_equal 0, figure.errors
+      assert_equal 1, result.grids.size
+      lines = File.readlines(File.join(session.out, "t9.jsonl")).map { |line| JSON.parse(line) }
+      assert_equal %w[session run run], lines.map { |line| line["kind"] }
+      assert_equal Etc.nprocessors, lines.first["machine"]["cores"]
+    end
+  end
+
+  %w[tcp_echo http_server].each do |workload|
+    define_method("test_#{workload}_has_no_errors_under_threads") do
+      small = { clients: 2, messages: 3, requests: 3 }
+      measure(table(workload, **small)) do |result, _session|
+        assert_equal 0, result.figure({ runtime: "threads", jobs: 50 }).errors
+        assert_empty result.failures
+      end
+    end
+  end
+
+  def test_a_cell_that_fails_says_why
+    measure(table("no_such")) do |result, _session|
+      assert_match(/exit 1: .*cannot load such file.*no_such/, result.failures.first)
+    end
+  end
+
+  def test_a_cell_that_hangs_is_given_up
+    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    measure(table("idle", patience: 1, waiting: 1), seconds: 60) do |result, _session|
+      assert_match(/no result within 1 s/, result.failures.first)
+    end
+
+    assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - started, :<, 10
+  end
+
+  def test_an_interrupt_keeps_what_is_done_and_leaves_no_process
+    Dir.mktmpdir do |directory|
+      session = Bench::Session.new(tables: [table("churn")], rubies: [ruby], pairs: 1_000,
+                                   seconds: 0.5, out: directory, progress: quiet)
+      interrupt_after(File.join(directory, "t9.jsonl"), lines: 2)
+      result = session.run.first
+
+      assert session.interrupted
+      assert_includes 1..3, result.runs.size
+      assert_raises(Errno::ECHILD) { Process.wait(-1, Process::WNOHANG) }
+    end
+  end
+
+  def interrupt_after(path, lines:)
+    main = Thread.current
+    Thread.new do
+      sleep(0.01) until File.exist?(path) && File.readlines(path).size >= lines
+      main.raise(Interrupt)
+    end
+  end
+
+  def test_a_runtime_that_this_ruby_cannot_run_is_named
+    Bench.runtime("future") { needs_ruby "99.0" }
+    measure(table("churn", runtimes: %w[future threads])) do |result, _session|
+      assert_equal({ "future" => "needs Ruby 99.0 or newer" }, result.missing)
+    end
+  ensure
+    Bench.runtimes.delete("future")
+  end
+
+  def test_a_ruby_that_is_none_is_refused
+    error = assert_raises(Bench::Error) { Bench::RubyTarget.new("/no/ruby") }
+
+    assert_match(/does not run/, error.message)
+  end
+
+  def test_wrong_numbers_are_refused
+    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], pairs: 0) }
+    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], seconds: 0) }
+  end
+end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+
+class BenchTableTest < Minitest::Test
+  include BenchHelper
+
+  def test_a_table_without_its_parts_names_them
+    error = assert_raises(ArgumentError) { Bench::TableBuilder.build("x") { title "x" } }
+
+    assert_match(/missing question, differs, workload, sources, axes/, error.message)
+  end
+
+  def test_an_unknown_axis_names_the_known_ones
+    error = assert_raises(KeyError) { table.axis(:speed) }
+
+    assert_match(/no axis :speed, only: \[:runtime, :delay_ms\]/, error.message)
+  end
+
+  def test_quick_takes_a_part_of_the_columns
+    assert_equal 6, table.groups.flatten.size
+    assert_equal 4, table.groups(quick: true).flatten.size
+  end
+
+  def test_a_direction_that_is_none_is_refused
+    assert_raises(ArgumentError) do
+      Bench::View.new(table, "V", title: "", unit: "", rows: :runtime, columns: :delay_ms,
+                                  better: :best)
+    end
+  end
+
+  def test_select_finds_tables_by_id_and_by_view
+    assert_equal %w[a5], Bench.select(%w[A6]).map(&:id)
+    assert_equal %w[b1 a5], Bench.select(%w[b1 a5 A5]).map(&:id)
+    error = assert_raises(Bench::Error) { Bench.select(%w[zz]) }
+    assert_match(/no table "zz": known are a3, a5/, error.message)
+  end
+
+  Bench.tables.each_value do |table|
+    define_method("test_#{table.id}_is_complete") do
+      assert_path_exists File.join(Bench::HOME, "workloads", "#{table.workload}.rb")
+      refute_empty table.views
+      refute_empty table.groups(quick: true).flatten
+      table.groups.flatten.each do |cell|
+        assert Bench.runtimes.key?(cell.fetch(:runtime)), "no runtime #{cell[:runtime]}"
+      end
+    end
+
+    # A view that leaves an axis open would show the samples of the wrong cells.
+    define_method("test_every_view_of_#{table.id}_finds_its_cells") do
+      cells = table.groups.flatten
+      runs = cells.map do |cell|
+        Bench::Run.new("params" => cell.transform_keys(&:to_s), "pass" => 0, "again" => false,
+                       "sample" => { "value" => 1.0, "metrics" => Hash.new(1.0), "errors" => 0 })
+      end
+      result = Bench::Result.new(table, session: BenchHelper::SESSION, runs: runs)
+
+      assert_equal table.views.map(&:id), result.grids.map(&:id)
+    end
+  end
+end
