@@ -114,7 +114,7 @@ class RegularFileTest < Contract
       assert_equal %w[two], Dir.children(directory)
       assert_equal 1, File.unlink(two)
       Dir.mkdir(one)
-      assert_predicate File, :directory?, one
+      assert File.directory?(one)
       assert_equal [one], Dir.glob("#{directory}/*")
     end
   end

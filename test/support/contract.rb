@@ -15,6 +15,9 @@ require_relative "streams"
 require_relative "subprocess"
 require "neverblock" unless ENV["NB_WORLDS"] == "threads"
 
+# Ruby 3.4 starts a thread for timeouts at the first one and keeps it.
+Timeout.timeout(1) { nil }
+
 # A test class whose bodies run in every world and must hold in each: in plain threads, under the
 # epoll backend, under the poll backend. So what a body expects is what blocking Ruby does.
 #
