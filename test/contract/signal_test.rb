@@ -33,11 +33,11 @@ class SignalTest < ScriptCase
 
   script "a trap that raises, raises out of the wait", <<~'RUBY', out: "[\"from the trap\", true]\n"
     trap(:USR1) { raise "from the trap" }
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:USR1, pid); exit! }
     ensured = false
     message = begin
       inside do
-        Thread.new { sleep 0.02; Process.kill(:USR1, Process.pid) } if PLAIN
-        Fiber.schedule { sleep 0.02; Process.kill(:USR1, Process.pid); sleep } unless PLAIN
         sleep 5
       ensure
         ensured = true
@@ -68,7 +68,7 @@ class SignalTest < ScriptCase
     out = []
     begin
       NB.run do
-        3.times { |i| Fiber.schedule { sleep 5 ensure out << "ensured #{i + 1}" } }
+        3.times { |i| Fiber.schedule { begin sleep 5 ensure out << "ensured #{i + 1}" end } }
         sleep 5
       end
     rescue Interrupt => error

@@ -26,6 +26,10 @@ class SleepTest < Contract
      outcome { sleep(-0.1) }].inspect
   end
 
+  same_as_threads "what is too long to count" do
+    [Float::NAN, -Float::INFINITY, Float::INFINITY, 1e30, 2**70].map { |seconds| outcome { sleep(seconds) } }
+  end
+
   same_as_threads "sleep of nil, from Ruby 3.3 on", ruby: ">= 3.3" do
     waiting = parked { sleep(nil) }
     waiting.interrupt(RuntimeError.new("woken"))

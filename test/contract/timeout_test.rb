@@ -149,9 +149,7 @@ class TimeoutContractTest < Contract
   end
 
   same_as_threads "wrong arguments" do
-    [outcome { Timeout.timeout(-1) { :ran } }, outcome { Timeout.timeout("1") { sleep(0.001) && :ran } }].map do |answer|
-      answer.is_a?(Array) ? answer.first : answer
-    end
+    [outcome { Timeout.timeout(-1) { sleep 5 } }, outcome { Timeout.timeout("1") { sleep 5 } }].map(&:first)
   end
 
   contract "a timeout that passed without effect leaves nothing to come" do

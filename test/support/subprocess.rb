@@ -5,7 +5,8 @@ require "rbconfig"
 
 # Runs a script in a fresh Ruby: for what belongs to a whole process (signals, fork, exit status).
 module Subprocess
-  LIB = File.expand_path("../../lib", __dir__)
+  LIB = $LOAD_PATH.find { |directory| File.exist?(File.join(directory, "neverblock.rb")) } ||
+        File.expand_path("../../lib", __dir__)
   Result = Struct.new(:out, :err, :status, :hung, keyword_init: true)
 
   # @param script [String] Ruby source; `require "neverblock"` is done when loaded: true
@@ -14,6 +15,11 @@ module Subprocess
   # @return [Result]
   def self.ruby(script, env: {}, limit: 20, loaded: true, options: [])
     command = [RbConfig.ruby, "-W1", "-I", LIB, *options, *("-rneverblock" if loaded), "-e", script]
+    run(env, command, limit)
+  end
+
+  # Any command, the same way.
+  def self.run(env, command, limit)
     Open3.popen3(env, *command, pgroup: true) do |input, out, err, waiter|
       input.close
       readers = [out, err].map { |io| Thread.new { io.read } }

@@ -45,7 +45,7 @@ class Trial
 
   def conduct
     @scheduler = Fiber.scheduler
-    ticking = @world.strand { @ticker.run }
+    @ticking = @world.strand { @ticker.run }
     before = held
     @result.value = @test.instance_exec(&@body)
   rescue Exception => error # rubocop:disable Lint/RescueException -- raised by the test's own thread
@@ -53,7 +53,7 @@ class Trial
   ensure
     settle(before)
     @ticker.stop
-    ticking.join(2)
+    @ticking.join(2)
   end
 
   # Every strand has ended and every IO is closed; what the scheduler holds is what it held.
@@ -78,13 +78,17 @@ class Trial
     @result.left << "scheduler held #{before}, holds #{after}" unless after == before
   end
 
-  # The ticker itself waits or is about to: it is the one fiber, wait and timer that may differ.
+  # What the scheduler holds while the ticker, and nothing of the test, waits for its next tick.
   def held
     return {} unless @scheduler.respond_to?(:stats)
 
-    sleep 0.002
+    100.times { ticking? ? break : sleep(0.0005) }
     stats = @scheduler.stats
     { fibers: stats[:fibers], timers: stats[:timers], waits: @scheduler.waits.size }
+  end
+
+  def ticking?
+    @scheduler.waits.any? { |wait| wait[:fiber].equal?(@ticking.target) && wait[:timeout] && !wait[:ready] }
   end
 
   def give_up
