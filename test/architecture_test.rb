@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+
+# The rooms of docs/ARCHITECTURE.md, which of them each may use, and that every file is in one.
+class ArchitectureTest < Minitest::Test
+  ROOT = File.expand_path("..", __dir__)
+  LIB = File.join(ROOT, "lib/neverblock")
+  EXT = File.join(ROOT, "ext/neverblock")
+
+  ROOMS = {
+    base: %w[version errors clock], loop: %w[native loop/*], sync: %w[sync/*],
+    drivers: %w[drivers/*], server: %w[server/*], monitor: %w[monitor/*],
+    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*], cli: %w[cli/*]
+  }.freeze
+  FEATURES = %i[server drivers monitor].freeze
+  EDGES = %i[rails jobs legacy].freeze
+  BELOW_FEATURES = %i[base loop sync].freeze
+
+  # An arrow points to what a room may use, only downwards; features and edges know none of their own.
+  MAY_USE = {
+    base: [], loop: %i[base], sync: %i[base],
+    **FEATURES.to_h { |room| [room, BELOW_FEATURES] },
+    **EDGES.to_h { |room| [room, BELOW_FEATURES + FEATURES] },
+    cli: BELOW_FEATURES + FEATURES + EDGES
+  }.freeze
+
+  # Folders of C. init.c calls the Init of every room and is in none.
+  C_MAY_USE = {
+    "base" => [], "backend" => %w[base], "http" => %w[base], "delayd" => %w[base http],
+    "loop" => %w[base backend offload], "offload" => %w[base loop],
+    "hooks" => %w[base backend loop offload], "server" => %w[base backend http loop hooks],
+    "drivers" => %w[base loop hooks]
+  }.freeze
+
+  Dir["#{LIB}/**/*.rb"].each do |path|
+    define_method("test_#{path.delete_prefix("#{LIB}/")}_requires_only_rooms_it_may") do
+      mine = room(path)
+      required(path).each do |target|
+        assert_includes [mine, *MAY_USE.fetch(mine)], room(target), "#{path} requires #{target}"
+      end
+    end
+
+    define_method("test_#{path.delete_prefix("#{LIB}/")}_is_short_enough_to_read") do
+      assert_operator File.foreach(path).count, :<, 400, path
+    end
+  end
+
+  Dir["#{EXT}/**/*.{c,h}"].each do |path|
+    name = path.delete_prefix("#{EXT}/")
+
+    define_method("test_#{name}_says_what_it_is") do
+      assert_match(%r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b}, File.open(path, &:readline))
+    end
+
+    define_method("test_#{name}_includes_only_rooms_it_may") do
+      next if name == "init.c"
+
+      mine = c_room(path)
+      included(path).each do |file|
+        assert_includes [mine, *C_MAY_USE.fetch(mine)], c_room(file), "#{name} includes #{file}"
+      end
+    end
+
+    define_method("test_#{name}_if_pure_knows_no_ruby") do
+      next unless pure?(path)
+
+      refute_match(/#\s*include\s*[<"]ruby/, File.read(path))
+      refute_match(/\b(VALUE|rb_\w+|xmalloc|Q(nil|true|false|undef))\b/, without_comments(path))
+      included(path).each { |file| assert pure?(file), "#{name} includes #{file}, which knows Ruby" }
+    end
+  end
+
+  def test_the_public_surface_requires_rooms_by_one_door
+    files = required(File.join(ROOT, "lib/neverblock.rb"))
+    refute_empty files
+    assert_empty files.map { |file| room(file) } & %i[rails jobs cli legacy]
+  end
+
+  def test_only_native_rb_loads_the_shared_object
+    loaders = Dir["#{LIB}/**/*.rb"].select { |path| File.read(path).match?(%r{require.*neverblock(\.so|/neverblock"|/\#\{)}) }
+    assert_equal [File.join(LIB, "native.rb")], loaders
+  end
+
+  def test_the_page_names_every_room
+    page = File.read(File.join(ROOT, "docs/ARCHITECTURE.md"))
+    (ROOMS.keys.map(&:to_s) - ["base"] + C_MAY_USE.keys).each do |room|
+      assert_match(/\b#{room}\b/, page)
+    end
+  end
+
+  private
+
+  def room(path)
+    name = path.delete_prefix("#{LIB}/").delete_suffix(".rb")
+    ROOMS.keys.find { |key| ROOMS[key].any? { |glob| File.fnmatch?(glob, name) } } ||
+      flunk("#{name}.rb is in no room: see docs/ARCHITECTURE.md")
+  end
+
+  def c_room(path)
+    folder = path.delete_prefix("#{EXT}/").split("/").first
+    C_MAY_USE.key?(folder) ? folder : flunk("#{path} is in no room: see docs/ARCHITECTURE.md")
+  end
+
+  # What a file requires of the project, by either form.
+  def required(path)
+    File.foreach(path).filter_map do |line|
+      next if line.include?('"#{') # the shared object, by the running Ruby's version
+
+      if (target = line[/^\s*require_relative "(.+)"/, 1])
+        File.expand_path("#{target}.rb", File.dirname(path))
+      elsif (target = line[%r{^\s*(?:require|autoload :\w+,) "neverblock/(.+)"}, 1])
+        File.join(LIB, "#{target}.rb")
+      end
+    end
+  end
+
+  def included(path)
+    File.foreach(path).filter_map { |line| line[/^\s*#\s*include "(.+)"/, 1] }
+        .map { |file| [File.join(EXT, file), File.expand_path(file, File.dirname(path))].find { |f| File.file?(f) } }
+        .compact
+  end
+
+  def pure?(path) = File.open(path, &:readline).include?("Pure C")
+  def without_comments(path) = File.read(path).gsub(%r{/\*.*?\*/}m, "").gsub(%r{//.*}, "")
+end

@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+require "fiddle"
+require_relative "../support/contract"
+
+# Closing while others wait, and fd numbers that come back as something else.
+class CloseTest < Contract
+  WAITS = {
+    "read" => ->(io) { io.read(1) }, "gets" => ->(io) { io.gets },
+    "readpartial" => ->(io) { io.readpartial(10) }, "sysread" => ->(io) { io.sysread(10) },
+    "recv" => ->(io) { io.recv(10) }, "wait_readable" => ->(io) { io.wait_readable },
+    "wait_readable with a timeout" => ->(io) { io.wait_readable(5) },
+    "recvmsg" => ->(io) { io.recvmsg }
+  }.freeze
+
+  WAITS.each do |name, wait|
+    same_as_threads "close wakes a #{name} with IOError" do
+      reader, = keep(*UNIXSocket.pair)
+      waiting = parked { wait.call(reader) }
+      reader.close
+      assert_predicate reader, :closed?
+      error = waiting.failure
+      [error.class, error.message]
+    end
+  end
+
+  same_as_threads "close wakes a writer" do
+    _, writer = keep(*UNIXSocket.pair)
+    waiting = parked { writer.write("x" * 5_000_000) }
+    writer.close
+    error = waiting.failure
+    [error.class, error.message]
+  end
+
+  same_as_threads "close wakes an accept" do
+    server = keep(TCPServer.new("127.0.0.1", 0))
+    waiting = parked { server.accept }
+    server.close
+    error = waiting.failure
+    [error.class, error.message]
+  end
+
+  same_as_threads "close of a pipe wakes its reader" do
+    reader, = keep(*IO.pipe)
+    waiting = parked { reader.read }
+    reader.close
+    error = waiting.failure
+    [error.class, error.message]
+  end
+
+  contract "close wakes all who wait for it" do
+    reader, = keep(*UNIXSocket.pair)
+    waiting = Array.new(5) { parked { reader.wait_readable } }
+    reader.close
+    assert_equal [IOError] * 5, waiting.map { |strand| strand.failure.class }
+  end
+
+  contract "close comes back and the closer goes on" do
+    reader, = keep(*UNIXSocket.pair)
+    waiting = parked { reader.read(1) }
+    closing = strand { reader.close }
+    assert_nil closing.value
+    assert_kind_of IOError, waiting.failure
+  end
+
+  contract "the fd of a closed IO, used again, starts clean" do
+    20.times do
+      first, peer = UNIXSocket.pair
+      number = first.fileno
+      waiting = parked { outcome { first.read(1) } }
+      first.close
+      assert_equal IOError, waiting.value.first
+      second, other = keep(*UNIXSocket.pair)
+      assert_includes [second.fileno, other.fileno], number
+      assert_nil second.wait_readable(0.001)
+      arriving = parked { second.read(1) }
+      other.write("x")
+      assert_equal "x", arriving.value
+      [peer, second, other].each(&:close)
+    end
+  end
+
+  contract "an fd closed by C and used again by Ruby still wakes its waiter" do
+    first, peer = UNIXSocket.pair
+    assert_nil first.wait_readable(0.001)
+    number = first.fileno
+    close_in_c(first)
+    second, other = keep(*UNIXSocket.pair)
+    assert_includes [second.fileno, other.fileno], number
+    reused, far = second.fileno == number ? [second, other] : [other, second]
+    arriving = parked { reused.read(1) }
+    far.write("x")
+    assert_equal "x", arriving.value
+    room = parked { reused.wait_writable(1) }
+    assert_same reused, room.value
+    peer.close
+  end
+
+  contract "an fd closed by C whose socket lives on elsewhere wakes nobody wrongly" do
+    first, peer = keep(*UNIXSocket.pair)
+    assert_nil first.wait_readable(0.001)
+    copy = keep(first.dup)
+    number = first.fileno
+    close_in_c(first)
+    second, other = keep(*UNIXSocket.pair)
+    reused, far = second.fileno == number ? [second, other] : [other, second]
+    waiting = parked { reused.wait_readable(0.05) }
+    5.times { peer.write("for the copy") && sleep(0.005) }
+    assert_nil waiting.value
+    arriving = parked { reused.read(1) }
+    far.write("y")
+    assert_equal "y", arriving.value
+    assert_equal "for the copy", copy.readpartial(12)
+  end
+
+  contract "two IO objects on one fd" do
+    reader, writer = keep(*UNIXSocket.pair)
+    second = IO.for_fd(reader.fileno, autoclose: false)
+    one = parked { reader.wait_readable(5) }
+    two = parked { second.wait_readable(5) }
+    writer.write("x")
+    assert_same reader, one.value
+    assert_same second, two.value
+    assert_equal "x", second.sysread(1)
+  end
+
+  contract "dup waits apart from the original" do
+    reader, writer = keep(*UNIXSocket.pair)
+    copy = keep(reader.dup)
+    waiting = parked { copy.readpartial(1) }
+    reader.close
+    sleep 0.002
+    refute waiting.ended?
+    writer.write("x")
+    assert_equal "x", waiting.value
+  end
+
+  contract "reopen gives the fd a new stream" do
+    reader, writer = keep(*IO.pipe)
+    assert_nil reader.wait_readable(0.001)
+    other, far = keep(*IO.pipe)
+    reader.reopen(other)
+    waiting = parked { reader.readpartial(1) }
+    writer.write("a") rescue Errno::EPIPE
+    far.write("b")
+    assert_equal "b", waiting.value
+  end
+
+  contract "close_read and close_write of a socket" do
+    one, two = keep(*UNIXSocket.pair)
+    one.close_write
+    assert_nil two.gets
+    two.write("x")
+    assert_equal "x", one.read(1)
+    one.close_read
+    assert_predicate one, :closed?
+  end
+
+  contract "close twice and close of what nobody waits for" do
+    one, two = UNIXSocket.pair
+    assert_nil one.close
+    assert_nil one.close
+    two.close
+    assert_raises(IOError) { two.read }
+  end
+
+  # What a C library does: Ruby does not learn of it.
+  def close_in_c(io)
+    @close ||= Fiddle::Function.new(Fiddle.dlopen(nil)["close"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)
+    io.autoclose = false
+    @close.call(io.fileno)
+  end
+end

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "stringio"
+require_relative "../support/contract"
+
+# IO.copy_stream between files, pipes, sockets and objects.
+class CopyStreamTest < Contract
+  BYTES = Random.new(3).bytes(700_000).freeze
+
+  contract "file to file and file to socket", gap: 0.060 do
+    temporary do |source, target|
+      assert_equal BYTES.bytesize, IO.copy_stream(source, target)
+      assert_equal BYTES.hash, File.binread(target).hash
+      client, server = keep(*UNIXSocket.pair)
+      got = strand { server.read(BYTES.bytesize) }
+      assert_equal BYTES.bytesize, IO.copy_stream(source, client)
+      assert_equal BYTES.hash, got.value.hash
+    end
+  end
+
+  contract "socket to file", gap: 0.060 do
+    temporary do |_, target|
+      client, server = keep(*UNIXSocket.pair)
+      writing = strand { client.write(BYTES).tap { client.close } }
+      assert_equal BYTES.bytesize, IO.copy_stream(server, target)
+      assert_equal BYTES.bytesize, writing.value
+      assert_equal BYTES.hash, File.binread(target).hash
+    end
+  end
+
+  contract "socket to socket through a third", gap: 0.060 do
+    one, two = keep(*UNIXSocket.pair)
+    three, four = keep(*UNIXSocket.pair)
+    copying = strand { IO.copy_stream(two, three).tap { three.close } }
+    writing = strand { one.write(BYTES).tap { one.close } }
+    assert_equal BYTES.hash, four.read.hash
+    assert_equal [BYTES.bytesize] * 2, [copying.value, writing.value]
+  end
+
+  contract "pipe to pipe waits at both ends", gap: 0.060 do
+    reader, writer = keep(*IO.pipe)
+    far, near = keep(*IO.pipe)
+    copying = parked { IO.copy_stream(reader, near, 300_000) }
+    writing = strand { writer.write(BYTES[0, 300_000]) }
+    sleep 0.005
+    assert_equal BYTES[0, 300_000].hash, far.read(300_000).hash
+    assert_equal [300_000, 300_000], [copying.value, writing.value]
+  end
+
+  contract "with length and offset" do
+    temporary do |source, target|
+      assert_equal 100, IO.copy_stream(source, target, 100, 50)
+      assert_equal BYTES[50, 100], File.binread(target)
+    end
+  end
+
+  contract "objects that are not IO" do
+    reader, writer = keep(*IO.pipe)
+    assert_equal 3, IO.copy_stream(StringIO.new("abc"), writer)
+    writer.close
+    into = StringIO.new
+    assert_equal 3, IO.copy_stream(reader, into)
+    assert_equal "abc", into.string
+  end
+
+  contract "to a peer that is gone" do
+    temporary do |source, _|
+      client, server = keep(*UNIXSocket.pair)
+      server.close
+      assert_raises(Errno::EPIPE) { IO.copy_stream(source, client) }
+    end
+  end
+
+  def temporary
+    Dir.mktmpdir("nb") do |directory|
+      source, target = %w[source target].map { |name| File.join(directory, name) }
+      File.binwrite(source, BYTES)
+      yield source, target
+    end
+  end
+end

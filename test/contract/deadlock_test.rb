@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require_relative "../support/script_case"
+
+# When every fiber waits for another and nothing is left to wake one, that is an error that shows
+# who waits for what, as Ruby's own check is for threads. What can still be woken is none.
+class DeadlockTest < ScriptCase
+  CATCH = <<~'RUBY'
+    def deadlock
+      NB.run { yield }
+      p :no_error
+    rescue NB::DeadlockError => error
+      p [error.class, error.message.lines.size > 1]
+    end
+  RUBY
+  FOUND = "[NB::DeadlockError, true]\n"
+
+  script "a queue that nobody pushes to", "#{CATCH}deadlock { Queue.new.pop }", out: FOUND, only: :fibers
+
+  script "two fibers and two mutexes", CATCH + <<~'RUBY', out: FOUND, only: :fibers
+    deadlock do
+      a, b = Mutex.new, Mutex.new
+      Fiber.schedule { a.synchronize { sleep 0.002; b.synchronize { } } }
+      b.synchronize { sleep 0.002; a.synchronize { } }
+    end
+  RUBY
+
+  script "sleep for ever", "#{CATCH}deadlock { sleep }", out: FOUND, only: :fibers
+
+  script "a condition that nobody signals", CATCH + <<~'RUBY', out: FOUND, only: :fibers
+    deadlock { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m) } } }
+  RUBY
+
+  script "only a fiber beside waits, the block has ended", CATCH + <<~'RUBY', out: FOUND, only: :fibers
+    deadlock { Fiber.schedule { Queue.new.pop }; :ended }
+  RUBY
+
+  script "the message names the fibers and their place", <<~'RUBY', out: "true\n", only: :fibers
+    def the_place_of_waiting = Queue.new.pop
+    begin
+      NB.run { the_place_of_waiting }
+    rescue NB::DeadlockError => error
+      p error.message.include?("the_place_of_waiting")
+    end
+  RUBY
+
+  script "ensure blocks run", <<~'RUBY', out: "ensured\nNB::DeadlockError\n", only: :fibers
+    begin
+      NB.run { begin Queue.new.pop ensure puts "ensured" end }
+    rescue NB::DeadlockError => error
+      p error.class
+    end
+  RUBY
+
+  script "the loop can be used again", CATCH + <<~'RUBY', out: "#{FOUND}1\n", only: :fibers
+    deadlock { Queue.new.pop }
+    p(NB.run { sleep 0.001; 1 })
+  RUBY
+
+  script "a socket is no deadlock", <<~'RUBY', out: "\"x\"\n", only: :fibers
+    a, b = UNIXSocket.pair
+    Thread.new { sleep 0.05; b.write("x") }
+    p(NB.run { a.read(1) })
+  RUBY
+
+  script "another thread may still push", <<~'RUBY', out: ":late\n", only: :fibers
+    queue = Queue.new
+    Thread.new { sleep 0.1; queue << :late }
+    p(NB.run { queue.pop })
+  RUBY
+
+  script "a child is no deadlock", <<~'RUBY', out: "0\n", only: :fibers
+    NB.run { Process.wait(spawn("sleep 0.05")); p $?.exitstatus }
+  RUBY
+
+  script "a trap may still push", <<~'RUBY', out: ":trap\n", only: :fibers
+    queue = Queue.new
+    trap(:USR1) { queue << :trap }
+    pid = Process.pid
+    fork { sleep 0.1; Process.kill(:USR1, pid); exit! }
+    p(NB.run { Fiber.schedule { sleep 0.5 }; queue.pop })
+  RUBY
+end

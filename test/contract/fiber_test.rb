@@ -1,0 +1,200 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# Fibers under the scheduler: scheduled, nested, blocking, in Enumerators, and throw.
+class FiberContractTest < Contract
+  contract "Fiber.schedule runs at once up to the first wait", only: :fibers do
+    order = []
+    fiber = Fiber.schedule { (order << 1) && sleep(0) && (order << 3) }
+    order << 2
+    assert_kind_of Fiber, fiber
+    refute_predicate fiber, :blocking?
+    sleep 0.005
+    assert_equal [1, 2, 3], order
+    refute_predicate fiber, :alive?
+  end
+
+  contract "Fiber.schedule inside a scheduled fiber", only: :fibers do
+    order = []
+    outer = strand do
+      inner = strand { (order << :inner) && sleep(0.002) && :value }
+      order << :outer
+      inner.value
+    end
+    assert_equal :value, outer.value
+    assert_equal %i[inner outer], order
+  end
+
+  contract "a scheduled fiber is its own current fiber", only: :fibers do
+    seen = nil
+    fiber = Fiber.schedule { sleep(0.001) && seen = Fiber.current }
+    sleep 0.005
+    assert_same fiber, seen
+  end
+
+  contract "Fiber.scheduler and Fiber.current_scheduler", only: :fibers do
+    assert_same scheduler, Fiber.scheduler
+    assert_same scheduler, Fiber.current_scheduler
+    assert_nil Fiber.new(blocking: true) { Fiber.current_scheduler }.resume
+    assert_nil Thread.new { Fiber.scheduler }.value
+  end
+
+  contract "a nested fiber waits inside resume" do
+    inner = Fiber.new do |first|
+      sleep 0.005
+      second = Fiber.yield(first + 1)
+      sleep 0.005
+      second * 2
+    end
+    assert_equal 2, inner.resume(1)
+    assert_equal 20, inner.resume(10)
+    assert_raises(FiberError) { inner.resume }
+  end
+
+  contract "nested fibers in many strands" do
+    strands = Array.new(20) do |i|
+      strand do
+        generator = Fiber.new { 3.times { |n| sleep(0.001) && Fiber.yield((i * 10) + n) } }
+        Array.new(3) { generator.resume }
+      end
+    end
+    assert_equal((0...20).map { |i| [i * 10, (i * 10) + 1, (i * 10) + 2] }, strands.map(&:value))
+  end
+
+  contract "a nested fiber that reads a socket" do
+    reader, writer = keep(*UNIXSocket.pair)
+    lines = Fiber.new { loop { Fiber.yield(reader.gets) } }
+    feeding = strand { 3.times { |i| sleep(0.002) && writer.puts(i) } }
+    assert_equal %W[0\n 1\n 2\n], Array.new(3) { lines.resume }
+    feeding.join
+  end
+
+  contract "deep nesting: three resumes down" do
+    deep = ->(n) { n.zero? ? (sleep(0.003) && :bottom) : Fiber.new { deep.call(n - 1) }.resume }
+    assert_equal :bottom, deep.call(3)
+  end
+
+  contract "Enumerator#next with waits inside" do
+    numbers = Enumerator.new { |to| 4.times { |i| sleep(0.002) && to << i } }
+    assert_equal [0, 1, 1, 2, 3], [numbers.next, numbers.peek, numbers.next, numbers.next, numbers.next]
+    assert_raises(StopIteration) { numbers.next }
+  end
+
+  contract "Enumerators of two sockets, zipped" do
+    pairs = Array.new(2) { keep(*UNIXSocket.pair) }
+    writing = pairs.map { |_, writer| strand { 3.times { |i| sleep(0.002) && writer.puts(i) } && writer.close } }
+    lists = pairs.map { |reader, _| reader.each_line }
+    assert_equal [%W[0\n 0\n], %W[1\n 1\n], %W[2\n 2\n]], lists.first.zip(lists.last)
+    assert_equal 3, Array.new(3) { pairs }.size
+    writing.each(&:join)
+  end
+
+  contract "external enumerators side by side" do
+    make = ->(n) { Enumerator.new { |to| loop { sleep(0.001) && to << n } } }
+    one = make.call(1)
+    two = make.call(2)
+    strands = [one, two].map { |list| strand { Array.new(5) { list.next } } }
+    assert_equal [[1] * 5, [2] * 5], strands.map(&:value)
+  end
+
+  contract "lazy enumerators wait where they are" do
+    squares = (1..Float::INFINITY).lazy.map { |n| sleep(0.001) && n * n }.reject(&:even?)
+    assert_equal [1, 9, 25], squares.first(3)
+  end
+
+  contract "an exception in a nested fiber comes out of resume" do
+    inner = Fiber.new { sleep(0.002) && raise(ArgumentError, "inner") }
+    assert_equal "inner", assert_raises(ArgumentError) { inner.resume }.message
+    refute_predicate inner, :alive?
+  end
+
+  contract "Fiber#raise into a nested fiber that has yielded" do
+    inner = Fiber.new do
+      Fiber.yield :first
+    rescue ArgumentError
+      sleep(0.001) && :rescued
+    end
+    assert_equal :first, inner.resume
+    assert_equal :rescued, inner.raise(ArgumentError)
+  end
+
+  contract "throw and catch around waits" do
+    value = catch(:out) do
+      10.times { |i| sleep(0.001) && i == 3 && throw(:out, i) }
+      :never
+    end
+    assert_equal 3, value
+  end
+
+  contract "throw without catch raises in the thrower" do
+    thrown = strand { sleep(0.001) && throw(:nowhere) }
+    assert_kind_of UncaughtThrowError, thrown.failure
+  end
+
+  contract "a catch does not reach into another strand" do
+    other = nil
+    value = catch(:out) do
+      other = strand { sleep(0.002) && throw(:out, :wrong) }
+      sleep 0.01
+      :right
+    end
+    assert_equal :right, value
+    assert_kind_of UncaughtThrowError, other.failure
+  end
+
+  contract "a blocking fiber blocks, and says so", only: :fibers, gap: nil do
+    fiber = Fiber.new(blocking: true) { [Fiber.current.blocking?, sleep(0.02)] }
+    other = strand { sleep(0.001) && clock }
+    start = clock
+    assert_equal true, fiber.resume.first
+    assert_operator clock - start, :>=, 0.02
+    assert_operator other.value - start, :>=, 0.02
+  end
+
+  contract "Fiber.blocking", only: :fibers, ruby: ">= 3.2", gap: nil do
+    assert_equal [1, nil], Fiber.blocking { |fiber| [fiber.blocking? && 1, Fiber.current_scheduler] }
+    refute_predicate Fiber.current, :blocking?
+  end
+
+  contract "blocking reads inside a blocking fiber", only: :fibers, gap: nil do
+    reader, writer = keep(*UNIXSocket.pair)
+    writer.write("x")
+    assert_equal "x", Fiber.new(blocking: true) { reader.read(1) }.resume
+  end
+
+  contract "fiber storage is inherited", only: :fibers, ruby: ">= 3.2" do
+    Fiber[:request] = 7
+    seen = nil
+    Fiber.schedule { sleep(0.001) && (seen = Fiber[:request]) && Fiber[:request] = 8 }
+    sleep 0.005
+    assert_equal [7, 7], [seen, Fiber[:request]]
+  end
+
+  contract "transfer among one's own fibers" do
+    log = []
+    home = Fiber.current
+    other = Fiber.new { log << :other and sleep(0.002) and log << :woken and home.transfer(:back) }
+    assert_equal :back, other.transfer
+    assert_equal %i[other woken], log
+  end
+
+  contract "dead fibers raise when resumed" do
+    fiber = Fiber.new { :done }
+    assert_equal :done, fiber.resume
+    assert_raises(FiberError) { fiber.resume }
+  end
+
+  contract "resuming a fiber that waits in the loop raises FiberError", only: :fibers do
+    waiting = Fiber.schedule { sleep 0.01 }
+    assert_raises(FiberError) { waiting.resume }
+    sleep 0.015
+    refute_predicate waiting, :alive?
+  end
+
+  contract "at_exit order of locals: each strand has its own", only: :fibers do
+    Thread.current[:mine] = 1
+    assert_nil strand { Thread.current[:mine] }.value
+    assert_equal 1, Thread.current[:mine]
+  end
+end

@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# The same kinds of waits while the collector runs at every chance, and while it moves objects.
+class GCTest < Contract
+  WORK = {
+    "sleeps" => ->(_) { Array.new(3) { |i| sleep(0.0005) && i } },
+    "sockets" => lambda do |t|
+      one, two = t.keep(*UNIXSocket.pair)
+      reading = t.strand { [two.gets, two.read(3), two.readpartial(9)] }
+      one.write("line\n") && sleep(0.0005) && one.write("abc") && sleep(0.0005) && one.write("rest")
+      reading.value
+    end,
+    "queues" => lambda do |t|
+      queue = Queue.new
+      waiting = Array.new(3) { t.strand { queue.pop } }
+      3.times { |i| queue << i.to_s }
+      waiting.map(&:value).sort
+    end,
+    "timeouts" => lambda do |_|
+      [(Timeout.timeout(0.002) { sleep } rescue $!.class), Timeout.timeout(5) { sleep(0.0005) && "in time" }]
+    end,
+    "select" => lambda do |t|
+      one, two = t.keep(*UNIXSocket.pair)
+      ready = t.strand { IO.select([two], nil, nil, 5).map(&:size) }
+      one.write("x")
+      ready.value
+    end,
+    "interrupts" => lambda do |t|
+      waiting = t.parked { sleep }
+      waiting.interrupt(ArgumentError.new("moved"))
+      waiting.failure.message
+    end,
+    "names" => ->(_) { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM).map(&:inspect_sockaddr) },
+    "nested fibers" => ->(_) { Array.new(2) { Fiber.new { sleep(0.0005) && "inner" }.resume } },
+    "close" => lambda do |t|
+      one, = t.keep(*UNIXSocket.pair)
+      waiting = t.parked { one.read(1) }
+      one.close
+      waiting.failure.class
+    end,
+    "threads" => ->(_) { Thread.new { sleep(0.0005) && "thread" }.value }
+  }.freeze
+
+  WORK.each do |name, work|
+    same_as_threads "#{name} under GC.stress", gap: nil, limit: 60 do
+      GC.stress = true
+      work.call(self)
+    ensure
+      GC.stress = false
+    end
+  end
+
+  if GC.respond_to?(:compact)
+    WORK.each do |name, work|
+      contract "#{name} while objects move", gap: nil, limit: 60 do
+        moving = strand { 3.times { GC.compact && sleep(0.001) } }
+        assert_equal work.call(self), work.call(self)
+        moving.value
+      end
+    end
+
+    contract "waits parked across a compaction", gap: nil, limit: 60 do
+      one, two = keep(*UNIXSocket.pair)
+      queue = Queue.new
+      waiting = [parked { two.read(1) }, parked { queue.pop }, parked { sleep(0.05) && :slept },
+                 parked { Timeout.timeout(5) { two.wait_readable(5) && :ready } }]
+      GC.start
+      GC.compact
+      one.write("x")
+      queue << :item
+      assert_equal [:item, :slept, :ready], waiting.drop(1).map(&:value)
+      assert_equal "x", waiting.first.value
+    end
+  end
+
+  contract "references are sound after a move", only: :fibers, gap: nil, limit: 120 do
+    skip "Ruby was built without it" unless GC.respond_to?(:verify_compaction_references)
+    one, two = keep(*UNIXSocket.pair)
+    waiting = parked { two.read(1) }
+    begin
+      double = RUBY_VERSION < "3.2" ? { double_heap: true } : { expand_heap: true }
+      GC.verify_compaction_references(toward: :empty, **double)
+    rescue NotImplementedError => error
+      skip error.message
+    end
+    one.write("x")
+    assert_equal "x", waiting.value
+  end
+
+  contract "a fiber parked and forgotten is not collected", only: :fibers, gap: nil do
+    one, two = keep(*UNIXSocket.pair)
+    got = nil
+    Fiber.schedule { got = two.read(1) }
+    5.times { GC.start }
+    one.write("x")
+    sleep 0.005
+    assert_equal "x", got
+  end
+
+  contract "IO objects forgotten in a wait are not closed", only: :fibers, gap: nil do
+    far = forgotten_reader
+    5.times { GC.start }
+    far.write("x")
+    sleep 0.005
+    assert_equal "x", @got
+    far.close
+  end
+
+  def forgotten_reader
+    near, far = UNIXSocket.pair
+    Fiber.schedule do
+      @got = near.read(1)
+      near.close
+    end
+    far
+  end
+end

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# IO#timeout (Ruby 3.2 and later): a wait of that IO ends with IO::TimeoutError. Blocking Ruby 3.4
+# does not keep it in readpartial, sysread and copy_stream; nothing is asked of those.
+class IOTimeoutTest < Contract
+  READS = {
+    "read" => ->(io) { io.read(1) }, "gets" => ->(io) { io.gets },
+    "getc" => ->(io) { io.getc }, "readline" => ->(io) { io.readline },
+    "readbyte" => ->(io) { io.readbyte.chr }
+  }.freeze
+
+  READS.each do |name, call|
+    [%w[pipe pipe], %w[socket pair]].each do |kind, maker|
+      contract "#{name} of a #{kind} keeps the timeout", ruby: ">= 3.2" do
+        reader, writer = keep(*(maker == "pair" ? UNIXSocket.pair : IO.pipe))
+        reader.timeout = 0.03
+        assert_takes(0.03) { assert_raises(IO::TimeoutError) { call.call(reader) } }
+        writer.write("x\n")
+        assert_equal "x", call.call(reader)[0]
+      end
+    end
+  end
+
+  contract "write keeps the timeout", ruby: ">= 3.2" do
+    _, writer = keep(*UNIXSocket.pair)
+    writer.timeout = 0.03
+    assert_takes(0.03) { assert_raises(IO::TimeoutError) { writer.write("x" * 5_000_000) } }
+  end
+
+  contract "data in time makes no timeout", ruby: ">= 3.2" do
+    reader, writer = keep(*IO.pipe)
+    reader.timeout = 0.5
+    waiting = parked { reader.read(3) }
+    3.times { writer.write("x") && sleep(0.005) }
+    assert_equal "xxx", waiting.value
+  end
+
+  contract "wait_readable without a timeout uses it", ruby: ">= 3.2" do
+    reader, = keep(*IO.pipe)
+    reader.timeout = 0.02
+    assert_takes(0.02) { assert_nil reader.wait_readable }
+  end
+
+  contract "wait_readable has its own timeout", ruby: ">= 3.2" do
+    reader, = keep(*IO.pipe)
+    reader.timeout = 5
+    assert_takes(0.02, slack: 0.4) { assert_nil reader.wait_readable(0.02) }
+  end
+
+  same_as_threads "messages of IO::TimeoutError", ruby: ">= 3.2" do
+    reader, writer = keep(*UNIXSocket.pair)
+    reader.timeout = writer.timeout = 0.01
+    [outcome { reader.read(1) }, outcome { reader.gets }, outcome { reader.eof? },
+     outcome { writer.write("x" * 5_000_000) }]
+  end
+
+  same_as_threads "recv and accept with a timeout", ruby: ">= 3.2" do
+    reader, = keep(*UNIXSocket.pair)
+    server = keep(TCPServer.new("127.0.0.1", 0))
+    reader.timeout = server.timeout = 0.01
+    [outcome { reader.recv(1) }, outcome { server.accept }, outcome { reader.recvmsg }]
+  end
+end

@@ -1,0 +1,198 @@
+# frozen_string_literal: true
+
+require "monitor"
+require_relative "../support/contract"
+
+# Mutex, Monitor and ConditionVariable.
+class LockTest < Contract
+  contract "a mutex excludes, and hands over" do
+    mutex = Mutex.new
+    inside = 0
+    most = 0
+    strands = Array.new(10) do
+      strand do
+        mutex.synchronize do
+          most = [most, inside += 1].max
+          sleep 0.001
+          inside -= 1
+        end
+      end
+    end
+    strands.each(&:value)
+    assert_equal [1, 0], [most, inside]
+    refute_predicate mutex, :locked?
+  end
+
+  contract "a mutex hands over in the order of asking" do
+    mutex = Mutex.new
+    order = []
+    mutex.lock
+    strands = Array.new(5) { |i| parked { mutex.synchronize { order << i } } }
+    mutex.unlock
+    strands.each(&:value)
+    assert_equal [0, 1, 2, 3, 4], order
+  end
+
+  contract "try_lock, owned? and locked?" do
+    mutex = Mutex.new
+    assert mutex.try_lock
+    assert_equal [false, false, true], strand { [mutex.try_lock, mutex.owned?, mutex.locked?] }.value
+    assert_predicate mutex, :owned?
+    mutex.unlock
+    refute_predicate mutex, :locked?
+  end
+
+  same_as_threads "locking what one owns, unlocking what one does not" do
+    mutex = Mutex.new
+    mutex.lock
+    foreign = strand { outcome { mutex.unlock } }.value
+    own = outcome { mutex.lock }
+    mutex.unlock
+    [own, outcome { mutex.unlock }, foreign.first].map { |error| Array(error).first }
+  end
+
+  contract "Mutex#sleep lets others in and takes the lock again" do
+    mutex = Mutex.new
+    mutex.lock
+    other = strand { mutex.synchronize { :inside } }
+    assert_takes(0.02) { mutex.sleep(0.02) }
+    assert_predicate mutex, :owned?
+    assert_equal :inside, other.value
+    mutex.unlock
+  end
+
+  contract "a monitor is reentrant" do
+    monitor = Monitor.new
+    order = []
+    monitor.synchronize do
+      monitor.synchronize { order << :inner }
+      other = parked { monitor.synchronize { order << :other } }
+      sleep 0.002
+      order << :outer
+      monitor.exit
+      other.value
+      monitor.enter
+    end
+    assert_equal %i[inner outer other], order
+  end
+
+  contract "a condition variable wakes one by signal, all by broadcast" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    woken = 0
+    waiting = Array.new(4) { parked { mutex.synchronize { condition.wait(mutex) && (woken += 1) } } }
+    mutex.synchronize { condition.signal }
+    sleep 0.005
+    assert_equal 1, woken
+    mutex.synchronize { condition.broadcast }
+    waiting.each(&:value)
+    assert_equal 4, woken
+  end
+
+  contract "a condition variable wakes in the order of waiting" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    order = []
+    waiting = Array.new(4) { |i| parked { mutex.synchronize { condition.wait(mutex) && order << i } } }
+    4.times { mutex.synchronize { condition.signal } && sleep(0.002) }
+    waiting.each(&:value)
+    assert_equal [0, 1, 2, 3], order
+  end
+
+  contract "a timed wait ends after its time, holding the lock" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    mutex.synchronize do
+      assert_takes(0.03) { condition.wait(mutex, 0.03) }
+      assert_predicate mutex, :owned?
+    end
+  end
+
+  contract "a timed wait that is signalled ends at once" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    waiting = parked { assert_takes(0, slack: 1) { mutex.synchronize { condition.wait(mutex, 5) } } }
+    mutex.synchronize { condition.signal }
+    assert waiting.value
+  end
+
+  contract "an exception while waiting on a condition arrives as itself" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    waiting = parked do
+      mutex.synchronize do
+        condition.wait(mutex)
+      ensure
+        @owned = mutex.owned?
+      end
+    end
+    waiting.interrupt(ArgumentError.new("itself"))
+    error = waiting.failure
+    assert_equal [ArgumentError, "itself", true], [error.class, error.message, @owned]
+    refute_predicate mutex, :locked?
+  end
+
+  contract "a timeout around a condition, the lock taken meanwhile" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    waiting = strand do
+      mutex.synchronize { Timeout.timeout(0.02) { condition.wait(mutex) } }
+    end
+    sleep 0.002
+    holding = strand { mutex.synchronize { sleep 0.04 } }
+    assert_kind_of Timeout::Error, waiting.failure
+    holding.value
+    refute_predicate mutex, :locked?
+  end
+
+  contract "a monitor's condition: wait, wait_while, timeout" do
+    monitor = Monitor.new
+    condition = monitor.new_cond
+    ready = false
+    waiting = parked { monitor.synchronize { condition.wait_while { !ready } && :woken } }
+    monitor.synchronize do
+      assert_takes(0.01) { condition.wait(0.01) }
+      ready = true
+      condition.broadcast
+    end
+    waiting.value
+  end
+
+  contract "MonitorMixin queue of producers and consumers", gap: 0.030 do
+    monitor = Monitor.new
+    condition = monitor.new_cond
+    items = []
+    consumers = Array.new(4) do
+      strand do
+        Array.new(25) do
+          monitor.synchronize do
+            condition.wait_until { items.any? }
+            items.shift
+          end
+        end
+      end
+    end
+    100.times { |i| monitor.synchronize { items << i && condition.signal } }
+    assert_equal (0...100).to_a, consumers.flat_map(&:value).sort
+  end
+
+  contract "a lock held over a wait is let go when the waiter is interrupted" do
+    mutex = Mutex.new
+    holding = parked { mutex.synchronize { sleep } }
+    next_one = parked { mutex.synchronize { :mine } }
+    holding.interrupt(RuntimeError.new("out"))
+    assert_equal "out", holding.failure.message
+    assert_equal :mine, next_one.value
+  end
+
+  contract "an interrupt of one who waits for a lock leaves the lock sound" do
+    mutex = Mutex.new
+    mutex.lock
+    waiting = parked { mutex.lock }
+    waiting.interrupt(RuntimeError.new("out"))
+    assert_equal "out", waiting.failure.message
+    other = parked { mutex.synchronize { :mine } }
+    mutex.unlock
+    assert_equal :mine, other.value
+  end
+end

@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../support/script_case"
+require_relative "../support/name_server"
+
+# A slow name server stops no fiber, however the name is asked for; the same name asked for by many
+# at once is asked for once; an unknown name fails as without a loop.
+class NameServerTest < ScriptCase
+  TICK = <<~'RUBY'
+    require "net/http"
+    def largest_gap
+      largest = 0
+      running = true
+      ticker = go do
+        last = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        while running
+          sleep 0.005
+          now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          largest = [largest, now - last].max
+          last = now
+        end
+      end
+      value = yield
+      running = false
+      finish(ticker)
+      [value, largest < 0.15 ? :flowing : largest]
+    end
+    def listening
+      server = TCPServer.new("127.0.0.1", 0)
+      serving = go { s = server.accept; s.gets; s.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"); s.close }
+      value = yield server.addr[1]
+      finish(serving)
+      value
+    end
+  RUBY
+
+  ASKING = {
+    "Addrinfo.getaddrinfo" => 'Addrinfo.getaddrinfo("slow.test", 80, nil, :STREAM).map(&:ip_address)',
+    "TCPSocket.getaddress" => 'TCPSocket.getaddress("slow.test")',
+    "TCPSocket.new" => 'listening { |port| s = TCPSocket.new("slow.test", port); s.puts; s.read.lines.last }',
+    "TCPSocket.new with a timeout" =>
+      'listening { |port| s = TCPSocket.new("slow.test", port, connect_timeout: 3); s.puts; s.read.lines.last }',
+    "Socket.tcp" => 'listening { |port| s = Socket.tcp("slow.test", port); s.puts; s.read.lines.last }',
+    "Net::HTTP" => 'listening { |port| Net::HTTP.get(URI("http://slow.test:#{port}/")) }',
+    "UDPSocket#connect" => 'UDPSocket.new.connect("slow.test", 9)',
+    "an unknown name" => 'begin; TCPSocket.new("unknown.invalid", 1); rescue SocketError => e; e.class < StandardError; end'
+  }.freeze
+  EXPECTED = {
+    "Addrinfo.getaddrinfo" => ["127.0.0.1"], "TCPSocket.getaddress" => "127.0.0.1", "TCPSocket.new" => "ok",
+    "TCPSocket.new with a timeout" => "ok", "Socket.tcp" => "ok", "Net::HTTP" => "ok",
+    "UDPSocket#connect" => 0, "an unknown name" => true
+  }.freeze
+
+  def self.asks(name, source, answer, queries: nil)
+    Worlds.all.each do |world|
+      define_method("test_#{name.gsub(/\W+/, "_")}_#{world.name}") do
+        skip "needs user namespaces" unless NameServer.available?
+        result = ask(source, world.name)
+        assert_equal answer, result.out, result.err
+        assert_operator result.err.scan("query").size, :<=, queries, "queries" if queries && world.fibers?
+      end
+    end
+  end
+
+  ASKING.each do |name, source|
+    asks name, "p(inside { largest_gap { #{source} } })", "#{[EXPECTED.fetch(name), :flowing].inspect}\n"
+  end
+
+  asks "fifty at once ask once", <<~'RUBY', "[[[\"127.0.0.1\"]], :flowing]\n", queries: 2
+    p(inside do
+      largest_gap do
+        asking = Array.new(50) { go { Addrinfo.getaddrinfo("slow.test", 80, nil, :STREAM).map(&:ip_address) } }
+        asking.map { |one| finish(one) }.uniq
+      end
+    end)
+  RUBY
+
+  asks "a timeout does not wait for the answer", <<~'RUBY', "[true, :flowing]\n"
+    p(inside do
+      largest_gap do
+        start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        begin
+          Timeout.timeout(0.1) { Addrinfo.getaddrinfo("slow.test", 80) }
+        rescue Timeout::Error
+          PLAIN || Process.clock_gettime(Process::CLOCK_MONOTONIC) - start < 0.3
+        end
+      end
+    end)
+  RUBY
+
+  asks "names of /etc/hosts ask nobody", <<~'RUBY', "[\"127.0.0.1\"]\n", queries: 0
+    p(inside { Addrinfo.getaddrinfo("localhost", 80, :INET, :STREAM).map(&:ip_address) })
+  RUBY
+
+  private
+
+  def ask(source, world)
+    env = { "NB_WORLD" => world, "NB_BACKEND" => (world unless world == "threads") }
+    NameServer.run(PRELUDE + TICK + source, env: env)
+  end
+end

@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require_relative "../support/script_case"
+
+# NB.run: the value and exceptions of its block, nesting, and leaving it early.
+class RunTest < ScriptCase
+  script "the value of the block", <<~'RUBY', out: "42\n"
+    p inside { sleep 0.01; 42 }
+  RUBY
+
+  script "it ends when every fiber has ended", <<~'RUBY', out: "block\nlate\nafter\n", only: :fibers
+    inside { Fiber.schedule { sleep 0.02; puts "late" }; puts "block" }
+    puts "after"
+  RUBY
+
+  script "an exception of the block", <<~'RUBY', out: "ensured\n[ArgumentError, \"x\"]\n"
+    begin
+      inside do
+        sleep 0.01
+        raise ArgumentError, "x"
+      ensure
+        puts "ensured"
+      end
+    rescue => error
+      p [error.class, error.message]
+    end
+  RUBY
+
+  script "an exception's backtrace names the block", <<~'RUBY', out: "true\n"
+    def raising_place = raise("x")
+    begin
+      inside { sleep 0.001; raising_place }
+    rescue => error
+      p error.backtrace.first.include?("raising_place")
+    end
+  RUBY
+
+  script "nested it runs in the same loop", <<~'RUBY', out: "same\n[1, 2]\n", only: :fibers
+    value = NB.run do
+      outer = Fiber.scheduler
+      inner = NB.run { puts "same" if Fiber.scheduler.equal?(outer); sleep 0.001; 2 }
+      [1, inner]
+    end
+    p value
+  RUBY
+
+  script "a nested block's exception stays in it", <<~'RUBY', out: "[\"inner\", :goes_on]\n", only: :fibers
+    p(NB.run do
+      error = begin
+        NB.run { sleep 0.001; raise "inner" }
+      rescue => e
+        e.message
+      end
+      [error, :goes_on]
+    end)
+  RUBY
+
+  script "one after the other", <<~'RUBY', out: "[0, 1, 2]\nnil\n", only: :fibers
+    p Array.new(3) { |i| NB.run { sleep 0.001; i } }
+    p Fiber.scheduler
+  RUBY
+
+  script "break leaves it with a value", <<~'RUBY', out: ":broken\nok\n"
+    p(inside { sleep 0.001; break :broken })
+    puts "ok"
+  RUBY
+
+  script "throw leaves it", <<~'RUBY', out: "ensured\n:thrown\nok\n"
+    p(catch(:out) do
+      inside do
+        sleep 0.001
+        throw :out, :thrown
+      ensure
+        puts "ensured"
+      end
+    end)
+    puts "ok"
+  RUBY
+
+  script "exit inside ends the process with its status", <<~'RUBY', out: "ensured\nat exit\n", status: 3
+    at_exit { puts "at exit" }
+    inside do
+      sleep 0.001
+      exit 3
+    ensure
+      puts "ensured"
+    end
+  RUBY
+
+  script "exit in a fiber beside the block", <<~'RUBY', out: "", status: 4, only: :fibers
+    NB.run do
+      Fiber.schedule { sleep 0.002; exit 4 }
+      sleep 1
+      puts "never"
+    end
+  RUBY
+
+  script "abort and exit!", <<~'RUBY', out: "", status: 5
+    inside { sleep 0.001; exit!(5) }
+  RUBY
+
+  script "without a block", <<~'RUBY', out: "ArgumentError\n", only: :fibers
+    NB.run rescue p $!.class
+  RUBY
+
+  script "in several threads at once", <<~'RUBY', out: "[[0, 0], [1, 10], [2, 20]]\n"
+    p Array.new(3) { |i| Thread.new { inside { a = go { sleep 0.01; i }; [finish(a), i * 10] } } }.map(&:value)
+  RUBY
+
+  script "an uncaught error of a fiber beside is reported and stops nothing", <<~'RUBY',
+    p(NB.run { Fiber.schedule { sleep 0.001; raise "beside" }; sleep 0.01; :goes_on })
+  RUBY
+         out: ":goes_on\n", only: :fibers, err: /beside.*RuntimeError/m
+
+  script "Fiber.set_scheduler at the top runs to the end of the thread", <<~'RUBY',
+    Thread.new do
+      Fiber.set_scheduler(NB::Scheduler.new)
+      Fiber.schedule { sleep 0.01; puts "fiber" }
+      puts "thread"
+    end.join
+    Fiber.set_scheduler(NB::Scheduler.new)
+    Fiber.schedule { sleep 0.01; puts "at the end of the main thread" }
+  RUBY
+         out: "thread\nfiber\nat the end of the main thread\n", only: :fibers
+
+  script "Fiber.set_scheduler nil runs what is left", <<~'RUBY', out: "ran\nnil\n", only: :fibers
+    Fiber.set_scheduler(NB::Scheduler.new)
+    Fiber.schedule { sleep 0.01; puts "ran" }
+    Fiber.set_scheduler(nil)
+    p Fiber.scheduler
+  RUBY
+
+  script "scheduler.run runs until all have ended", <<~'RUBY', out: "1\n2\n", only: :fibers
+    scheduler = NB::Scheduler.new
+    Fiber.set_scheduler(scheduler)
+    Fiber.schedule { sleep 0.005; puts 1 }
+    scheduler.run
+    puts 2
+  RUBY
+
+  script "waits of the main program before, between and after", <<~'RUBY', out: "true\ntrue\n"
+    t = Time.now
+    sleep 0.01
+    inside { sleep 0.01 }
+    sleep 0.01
+    p Time.now - t >= 0.03
+    r, w = IO.pipe
+    w << "x"
+    p r.read(1) == "x"
+  RUBY
+
+  script "a million-byte string through a socket and standard output", <<~'RUBY', out: "#{"x" * 1_000_000}\n"
+    inside { a, b = UNIXSocket.pair; go { b.write("x" * 1_000_000); b.close }; puts a.read }
+  RUBY
+
+  script "standard input is read without stopping the others", <<~'RUBY', out: "nil\nticks\n"
+    inside do
+      ticks = 0
+      go { 3.times { sleep 0.002; ticks += 1 } }
+      p $stdin.gets
+      sleep 0.02
+      puts "ticks" if ticks == 3
+    end
+  RUBY
+end

@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+require_relative "../support/script_case"
+
+# Signals: traps run while everything waits, Interrupt and SIGTERM end the program as without a loop.
+class SignalTest < ScriptCase
+  script "a trap runs while all wait", <<~'RUBY', out: "trapped\ndone\n"
+    trap(:USR1) { puts "trapped" }
+    inside do
+      go { sleep 0.01; Process.kill(:USR1, Process.pid) }
+      sleep 0.05
+    end
+    puts "done"
+  RUBY
+
+  script "a trap runs while the loop waits without an end", <<~'RUBY', out: "trapped\n\"x\"\n"
+    reader, writer = IO.pipe
+    trap(:USR1) { puts "trapped"; writer.syswrite("x") }
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:USR1, pid); exit! }
+    p(inside { reader.read(1) })
+  RUBY
+
+  script "a trap may push to a queue that a strand waits for", <<~'RUBY', out: ":usr2\n"
+    queue = Queue.new
+    trap(:USR2) { queue << :usr2 }
+    inside do
+      waiting = go { queue.pop }
+      Process.kill(:USR2, Process.pid)
+      p finish(waiting)
+    end
+  RUBY
+
+  script "a trap that raises, raises out of the wait", <<~'RUBY', out: "[\"from the trap\", true]\n"
+    trap(:USR1) { raise "from the trap" }
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:USR1, pid); exit! }
+    ensured = false
+    message = begin
+      inside do
+        sleep 5
+      ensure
+        ensured = true
+      end
+    rescue => error
+      error.message
+    end
+    p [message, ensured]
+  RUBY
+
+  script "Interrupt reaches the caller", <<~'RUBY', out: "ensured\nInterrupt\n"
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    begin
+      inside do
+        sleep 5
+      ensure
+        puts "ensured"
+      end
+    rescue Interrupt => error
+      p error.class
+    end
+  RUBY
+
+  script "Interrupt runs the ensure of every fiber", <<~'RUBY', out: "ensured 1\nensured 2\nensured 3\nInterrupt\n", only: :fibers
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    out = []
+    begin
+      NB.run do
+        3.times { |i| Fiber.schedule { begin sleep 5 ensure out << "ensured #{i + 1}" end } }
+        sleep 5
+      end
+    rescue Interrupt => error
+      puts out.sort, error.class
+    end
+  RUBY
+
+  script "an uncaught Interrupt ends the process by the signal", <<~'RUBY', out: "", status: :INT, err: /Interrupt/
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    inside { sleep 5 }
+  RUBY
+
+  script "SIGTERM ends the process, at_exit and ensure run", <<~'RUBY', out: "ensured\nat exit\n", status: :TERM, err: /SIGTERM|Terminated|/
+    at_exit { puts "at exit" }
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:TERM, pid); exit! }
+    inside do
+      sleep 5
+    ensure
+      puts "ensured"
+    end
+  RUBY
+
+  script "Interrupt while the loop computes", <<~'RUBY', out: "Interrupt\n"
+    pid = Process.pid
+    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    begin
+      inside { loop { 1 + 1 } }
+    rescue Interrupt => error
+      p error.class
+    end
+  RUBY
+
+  script "SIGCHLD traps and Process.wait together", <<~'RUBY', out: "[true, 3]\n"
+    seen = false
+    trap(:CHLD) { seen = true }
+    inside do
+      pid = spawn("sleep 0.02; exit 3")
+      Process.wait(pid)
+      sleep 0.005
+      p [seen, $?.exitstatus]
+    end
+  RUBY
+
+  script "many signals while fibers wake", <<~'RUBY', out: "true\n", limit: 30
+    count = 0
+    trap(:USR1) { count += 1 }
+    inside do
+      go { 50.times { Process.kill(:USR1, Process.pid); sleep 0.001 } }
+      20.times { sleep 0.005 }
+    end
+    p count.between?(10, 50)
+  RUBY
+
+  script "Thread#raise reaches the caller of the block", <<~'RUBY', out: "[ArgumentError, \"from outside\", true]\n"
+    ensured = false
+    thread = Thread.new do
+      inside { begin sleep 5 ensure ensured = true end }
+    rescue ArgumentError => error
+      [error.class, error.message]
+    end
+    sleep 0.05
+    thread.raise(ArgumentError, "from outside")
+    p [*thread.value, ensured]
+  RUBY
+
+  script "Thread#kill ends a thread that runs a loop", <<~'RUBY', out: "[true, false]\n"
+    ensured = false
+    thread = Thread.new { inside { begin sleep 5 ensure ensured = true end } }
+    sleep 0.05
+    thread.kill
+    thread.join(5)
+    p [ensured, thread.alive?]
+  RUBY
+
+  script "Thread#wakeup of the loop's thread wakes no fiber wrongly", <<~'RUBY', out: "true\n", only: :fibers
+    thread = Thread.new { NB.run { t = Process.clock_gettime(1); sleep 0.1; Process.clock_gettime(1) - t >= 0.1 } }
+    5.times { sleep 0.01; thread.wakeup }
+    p thread.value
+  RUBY
+end

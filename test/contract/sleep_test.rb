@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# Kernel#sleep and the timers behind it.
+class SleepTest < Contract
+  contract "sleep is never early" do
+    [0.0001, 0.001, 0.0123, 0.03].each { |seconds| assert_takes(seconds) { sleep(seconds) } }
+  end
+
+  # Ruby counts by its clock's seconds: a sleep over their change answers 1.
+  contract "sleep answers whole seconds" do
+    assert_includes [0, 1], sleep(0.01)
+    assert_includes [0, 1], sleep(0)
+    assert_includes [1, 2], sleep(1.0)
+  end
+
+  contract "sleep takes what blocking Ruby takes" do
+    assert_takes(0.01) { sleep(Rational(1, 100)) }
+    assert_takes(0.01) { sleep(0.01r) }
+    assert_includes [0, 1], sleep(0.0)
+  end
+
+  same_as_threads "what sleep refuses" do
+    [outcome { sleep(-1) }, outcome { sleep("1") }, outcome { sleep(Object) }, outcome { sleep(1, 2) },
+     outcome { sleep(-0.1) }].inspect
+  end
+
+  same_as_threads "what is too long to count" do
+    [Float::NAN, -Float::INFINITY, Float::INFINITY, 1e30, 2**70].map { |seconds| outcome { sleep(seconds) } }
+  end
+
+  same_as_threads "sleep of nil, from Ruby 3.3 on", ruby: ">= 3.3" do
+    waiting = parked { sleep(nil) }
+    waiting.interrupt(RuntimeError.new("woken"))
+    waiting.failure.message
+  end
+
+  contract "sleepers wake in the order of their deadlines" do
+    order = []
+    seconds = [0.050, 0.010, 0.030, 0.020, 0.040]
+    seconds.map { |s| strand { sleep(s) && order << s } }.each(&:join)
+    assert_equal seconds.sort, order
+  end
+
+  contract "many sleep at once", gap: 0.040 do
+    start = clock
+    Array.new(500) { strand { sleep 0.05 } }.each(&:join)
+    assert_operator clock - start, :<, 1.0
+  end
+
+  contract "sleep zero lets others run", only: :fibers do
+    order = []
+    one = strand { 3.times { |i| (order << [1, i]) && sleep(0) } }
+    two = strand { 3.times { |i| (order << [2, i]) && sleep(0) } }
+    [one, two].each(&:join)
+    assert_equal [[1, 0], [2, 0], [1, 1], [2, 1], [1, 2], [2, 2]], order
+  end
+
+  contract "those who only sleep zero do not starve sockets and timers", only: :fibers do
+    reader, writer = keep(*UNIXSocket.pair)
+    spinning = true
+    spinners = Array.new(3) { strand { sleep(0) while spinning } }
+    got = strand { reader.read(1) }
+    slept = strand { sleep 0.01 }
+    writer.write("x")
+    assert got.join(1) && slept.join(1)
+    spinning = false
+    spinners.each(&:value)
+  end
+
+  contract "an interrupted sleep leaves no timer" do
+    10.times do
+      waiting = parked { sleep 5 }
+      waiting.interrupt(RuntimeError.new("up"))
+      assert_equal "up", waiting.failure.message
+    end
+  end
+
+  contract "no sleeper is woken by an earlier one's timer" do
+    20.times do
+      waiting = parked { sleep 0.01 }
+      waiting.interrupt(RuntimeError.new("up"))
+      waiting.failure
+      assert_takes(0.012) { sleep 0.012 }
+    end
+  end
+end

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# Threads beside the loop: joining them, their values and errors, and waking fibers from them.
+class ThreadTest < Contract
+  contract "join waits, others run" do
+    thread = Thread.new { sleep 0.03 }
+    assert_same thread, assert_takes(0.02) { thread.join }
+  end
+
+  contract "value gives the value" do
+    assert_equal 42, Thread.new { sleep(0.01) && 42 }.value
+    assert_equal 43, Thread.new { 43 }.value
+  end
+
+  contract "join with a limit comes back in time" do
+    thread = Thread.new { sleep }
+    assert_nil(assert_takes(0.03) { thread.join(0.03) })
+    assert_nil thread.join(0)
+    thread.kill
+    assert_same thread, thread.join(5)
+    assert_same thread, thread.join(0)
+  end
+
+  contract "join with a limit ends when the thread ends" do
+    gate = Queue.new
+    thread = Thread.new { gate.pop }
+    joining = parked { assert_takes(0, slack: 1) { thread.join(5) } }
+    gate << 1
+    assert_same thread, joining.value
+  end
+
+  contract "several join one thread" do
+    gate = Queue.new
+    thread = Thread.new { gate.pop }
+    joining = Array.new(3) { parked { thread.value } }
+    gate << :done
+    assert_equal [:done] * 3, joining.map(&:value)
+  end
+
+  contract "the exception of a thread is raised in join" do
+    thread = Thread.new { sleep(0.005) && raise(ArgumentError, "in the thread") }
+    thread.report_on_exception = false
+    assert_equal "in the thread", assert_raises(ArgumentError) { thread.join }.message
+    assert_raises(ArgumentError) { thread.value }
+  end
+
+  contract "an interrupted join leaves the thread be" do
+    gate = Queue.new
+    thread = Thread.new { gate.pop }
+    joining = parked { thread.join }
+    joining.interrupt(RuntimeError.new("out"))
+    assert_equal "out", joining.failure.message
+    gate << 1
+    assert_equal 1, thread.value
+  end
+
+  same_as_threads "join of oneself and wrong limits" do
+    thread = Thread.new { sleep }
+    answers = [outcome { Thread.current.join }, outcome { thread.join("x") }, outcome { thread.join(-1) }]
+    thread.kill.join
+    answers.inspect
+  end
+
+  contract "Thread#wakeup and Thread#kill of a thread that sleeps" do
+    thread = Thread.new { sleep && :woken }
+    sleep 0.001 until thread.status == "sleep"
+    thread.wakeup
+    thread.value
+    thread = Thread.new { sleep }
+    sleep 0.001 until thread.status == "sleep"
+    assert_same thread, thread.kill.join
+  end
+
+  contract "thread-locals and fiber-locals" do
+    Thread.current[:local] = 1
+    Thread.current.thread_variable_set(:wide, 2)
+    other = strand { [Thread.current[:local], Thread.current.thread_variable_get(:wide)] }.value
+    assert_equal [nil, fibers? ? 2 : nil], other
+    Thread.current.thread_variable_set(:wide, nil)
+    assert_equal 1, Thread.current[:local]
+  end
+
+  contract "a burst of wake-ups from threads is lost nowhere", gap: 0.150 do
+    queues = Array.new(100) { Queue.new }
+    waiting = queues.map { |queue| strand { Array.new(20) { queue.pop }.sum } }
+    threads = Array.new(4) do |n|
+      Thread.new { queues.each_slice(4) { |some| 20.times { some[n] << 1 } } }
+    end
+    assert_equal [20] * 100, waiting.map(&:value)
+    threads.each(&:join)
+  end
+
+  contract "a wake-up from a thread finds a sleeping loop", gap: nil, limit: 20 do
+    queue = Queue.new
+    back = Queue.new
+    thread = Thread.new { 300.times { queue << back.pop } }
+    300.times do |i|
+      back << i
+      assert_equal i, queue.pop
+    end
+    thread.join
+  end
+end

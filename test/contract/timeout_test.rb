@@ -1,0 +1,208 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# Timeout.timeout: around every kind of wait, nested both ways, and never seen by `rescue`.
+class TimeoutContractTest < Contract
+  class Special < StandardError; end
+  class Grave < Exception; end # rubocop:disable Lint/InheritException
+
+  contract "gives the value in time" do
+    assert_equal :value, Timeout.timeout(1) { sleep(0.005) && :value }
+    assert_equal 0.5, Timeout.timeout(0.5) { |seconds| seconds }
+  end
+
+  contract "raises Timeout::Error, never early" do
+    error = assert_takes(0.03) { assert_raises(Timeout::Error) { Timeout.timeout(0.03) { sleep } } }
+    assert_equal "execution expired", error.message
+  end
+
+  WAITS = {
+    "sleep" => ->(_) { sleep }, "a read" => ->(t) { t.keep(*UNIXSocket.pair).first.read(1) },
+    "a pipe" => ->(t) { t.keep(*IO.pipe).first.gets },
+    "a write" => ->(t) { t.keep(*UNIXSocket.pair).first.write("x" * 5_000_000) },
+    "an accept" => ->(t) { t.keep(TCPServer.new("127.0.0.1", 0)).accept },
+    "wait_readable" => ->(t) { t.keep(*UNIXSocket.pair).first.wait_readable },
+    "recv" => ->(t) { t.keep(*UNIXSocket.pair).first.recv(1) },
+    "IO.select" => ->(t) { IO.select([t.keep(*UNIXSocket.pair).first]) },
+    "a queue" => ->(_) { Queue.new.pop }, "a sized queue" => ->(_) { 2.times { SizedQueue.new(1).tap { |q| q << 1 } << 2 } },
+    "a mutex" => ->(t) { t.taken_mutex.lock },
+    "a condition" => ->(_) { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m) } } },
+    "a TLS handshake" => ->(t) { Certificates.client(t.keep(*UNIXSocket.pair).first).connect }
+  }.freeze
+
+  WAITS.each do |name, wait|
+    contract "ends #{name}" do
+      assert_takes(0.02) { assert_raises(Timeout::Error) { Timeout.timeout(0.02) { wait.call(self) } } }
+      release_mutex
+    end
+  end
+
+  contract "ends a join, and the thread goes on" do
+    gate = Queue.new
+    thread = Thread.new { gate.pop }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.01) { thread.join } }
+    gate << 1
+    thread.join
+  end
+
+  contract "nested: the inner one first" do
+    order = []
+    assert_equal :outer, (Timeout.timeout(5) do
+      assert_raises(Timeout::Error) { Timeout.timeout(0.02) { sleep } }
+      order << :inner
+      :outer
+    end)
+    assert_equal [:inner], order
+  end
+
+  contract "nested: the outer one first passes through the inner" do
+    seen = []
+    assert_takes(0.02) do
+      assert_raises(Timeout::Error) do
+        Timeout.timeout(0.02) do
+          Timeout.timeout(5) { sleep }
+        ensure
+          seen << :ensured
+        end
+      end
+    end
+    assert_equal [:ensured], seen
+  end
+
+  contract "nested with the classes of each" do
+    assert_raises(Special) { Timeout.timeout(0.02, Special) { Timeout.timeout(5, IOError) { sleep } } }
+    assert_raises(IOError) { Timeout.timeout(5, Special) { Timeout.timeout(0.02, IOError) { sleep } } }
+  end
+
+  contract "with a class, a message, and an Exception" do
+    error = assert_raises(Special) { Timeout.timeout(0.01, Special) { sleep } }
+    assert_equal "execution expired", error.message
+    error = assert_raises(Special) { Timeout.timeout(0.01, Special, "too slow") { sleep } }
+    assert_equal "too slow", error.message
+    assert_raises(Grave) { Timeout.timeout(0.01, Grave) { sleep } }
+  end
+
+  contract "a plain timeout passes `rescue => e` inside the block" do
+    swallowed = false
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.02) do
+        sleep
+      rescue StandardError
+        swallowed = true
+      end
+    end
+    refute swallowed
+  end
+
+  contract "a plain timeout passes `rescue Timeout::Error` inside the block" do
+    swallowed = false
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.02) do
+        sleep
+      rescue Timeout::Error
+        swallowed = true
+      end
+    end
+    refute swallowed
+  end
+
+  contract "an inner `rescue Timeout::Error` does not take the outer's for its own" do
+    taken = false
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.02) do
+        begin
+          Timeout.timeout(5) { sleep }
+        rescue Timeout::Error
+          taken = true
+        end
+        sleep 0.05
+      end
+    end
+    refute taken
+  end
+
+  contract "a timeout with a class can be rescued inside" do
+    assert_equal :rescued, (Timeout.timeout(0.01, Special) do
+      sleep
+    rescue Special
+      :rescued
+    end)
+  end
+
+  contract "ensure blocks run, and may wait" do
+    order = []
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.01) do
+        sleep
+      ensure
+        sleep 0.005
+        order << :ensured
+      end
+    end
+    assert_equal [:ensured], order
+  end
+
+  contract "nil and zero mean no timeout" do
+    assert_equal :value, Timeout.timeout(nil) { sleep(0.005) && :value }
+    assert_equal :value, Timeout.timeout(0) { sleep(0.005) && :value }
+  end
+
+  same_as_threads "wrong arguments" do
+    [outcome { Timeout.timeout(-1) { sleep 5 } }, outcome { Timeout.timeout("1") { sleep 5 } }].map(&:first)
+  end
+
+  contract "a timeout that passed without effect leaves nothing to come" do
+    20.times { Timeout.timeout(0.01) { nil } }
+    assert_takes(0.03) { sleep 0.03 }
+  end
+
+  contract "many timeouts at once", gap: 0.040 do
+    strands = Array.new(200) { |i| strand { Timeout.timeout(0.01 + (i % 10 * 0.002)) { sleep } } }
+    assert_equal [Timeout::Error], strands.map { |one| one.failure.class }.uniq
+  end
+
+  contract "a socket read goes on after a timeout" do
+    reader, writer = keep(*UNIXSocket.pair)
+    assert_raises(Timeout::Error) { Timeout.timeout(0.01) { reader.read(5) } }
+    GC.start
+    writer.write("hello")
+    assert_equal "hello", reader.read(5)
+  end
+
+  contract "break, next, throw and return leave the block" do
+    assert_equal :broken, Timeout.timeout(1) { break :broken }
+    assert_equal :thrown, catch(:out) { Timeout.timeout(1) { sleep(0.001) && throw(:out, :thrown) } }
+    assert_equal :returned, returning
+    assert_takes(0.03) { sleep 0.03 }
+  end
+
+  contract "an error of the block is its own" do
+    assert_raises(ArgumentError) { Timeout.timeout(1) { sleep(0.001) && raise(ArgumentError) } }
+  end
+
+  contract "a timeout raises once though the block goes on computing", gap: nil do
+    count = 0
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.01) { loop { sleep(0.001) || (count += 1) } }
+    end
+    assert_takes(0.02) { sleep 0.02 }
+  end
+
+  def returning
+    Timeout.timeout(0.5) { return :returned }
+  end
+
+  def taken_mutex
+    @gate = gate = Queue.new
+    Mutex.new.tap { |mutex| @holder = parked { mutex.synchronize { gate.pop } } }
+  end
+
+  def release_mutex
+    return unless @gate
+
+    @gate << nil
+    @holder.join
+    @gate = nil
+  end
+end

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+# What a contract needs of a thread or fiber that runs beside its body: end, value, interrupt.
+class Strand
+  attr_reader :error
+
+  def ended? = @ended
+  def seen? = @error.nil? || @seen
+
+  # Waits for the end, at most limit seconds. Polls, so that it rests on nothing but `sleep`.
+  def join(limit = 5)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + limit
+    until @ended
+      return nil if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+
+      sleep 0.001
+    end
+    self
+  end
+
+  # The block's value, or its exception raised here.
+  def value
+    join or raise Minitest::Assertion, "a strand has not ended in time"
+    @seen = true
+    raise @error if @error
+
+    @value
+  end
+
+  # The exception that ended the block; fails when there was none.
+  def failure
+    join or raise Minitest::Assertion, "a strand has not ended in time"
+    @seen = true
+    @error || raise(Minitest::Assertion, "expected an exception, got value #{@value.inspect}")
+  end
+
+  private
+
+  def conduct
+    @value = yield
+  rescue Exception => error # rubocop:disable Lint/RescueException -- handed over in #value
+    @error = error
+  ensure
+    @ended = true
+  end
+end
+
+# A strand of the plain world.
+class ThreadStrand < Strand
+  def initialize(&block)
+    super()
+    @thread = Thread.new { conduct(&block) }
+    @thread.report_on_exception = false
+  end
+
+  # True once it sleeps in a wait (or has ended).
+  def parked? = @ended || @thread.status == "sleep"
+  def interrupt(exception) = @thread.raise(exception)
+  def abandon = @thread.kill.join(1)
+  def target = @thread
+end
+
+# A strand of the loop.
+class FiberStrand < Strand
+  def initialize(&block)
+    super()
+    @scheduler = Fiber.scheduler
+    @fiber = Fiber.schedule { conduct(&block) }
+  end
+
+  # Fiber.schedule runs the block at once and comes back when it waits.
+  def parked? = true
+  def interrupt(exception) = @scheduler.fiber_interrupt(@fiber, exception)
+
+  def abandon
+    return if @ended || !@fiber.alive?
+
+    @scheduler.fiber_interrupt(@fiber, Abandoned.new("abandoned by the test"))
+    join(1)
+  end
+
+  def target = @fiber
+
+  # Ends what a failed test left running. Not a StandardError, so that no rescue stops it.
+  class Abandoned < Exception; end # rubocop:disable Lint/InheritException
+end

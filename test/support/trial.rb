@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+# One run of one contract in one world, with a ticker beside it and a count of what it leaves.
+class Trial
+  # What the run showed: value or error, largest gap, what was left behind.
+  Result = Struct.new(:value, :error, :gap, :raw_gap, :left, :hung, keyword_init: true)
+
+  attr_reader :world, :scheduler
+
+  def initialize(test, world, limit:, &body)
+    @test = test
+    @world = world
+    @limit = limit
+    @body = body
+    @strands = []
+    @open = []
+    @ticker = Ticker.new
+    @result = Result.new(left: [])
+  end
+
+  # @return [Result]
+  def run
+    before = Leaks.snapshot
+    @thread = Thread.new { @world.enter { conduct } }
+    @thread.report_on_exception = false
+    @thread.join(@limit) ? nil : give_up
+    @result.left.concat(Leaks.since(before)) unless @result.hung
+    @result.gap = @ticker.largest
+    @result.raw_gap = @ticker.raw
+    @result
+  rescue Exception => error # rubocop:disable Lint/RescueException -- the loop itself failed
+    @result.error ||= error
+    @result
+  end
+
+  def strand(&block) = @world.strand(&block).tap { |strand| @strands << strand }
+
+  # Closes the IOs at the end of the run.
+  def keep(*ios)
+    @open.concat(ios)
+    ios.size == 1 ? ios.first : ios
+  end
+
+  private
+
+  def conduct
+    @scheduler = Fiber.scheduler
+    @ticking = @world.strand { @ticker.run }
+    before = held
+    @result.value = @test.instance_exec(&@body)
+  rescue Exception => error # rubocop:disable Lint/RescueException -- raised by the test's own thread
+    @result.error = error
+  ensure
+    settle(before)
+    @ticker.stop
+    @ticking.join(2)
+  end
+
+  # Every strand has ended and every IO is closed; what the scheduler holds is what it held.
+  def settle(before)
+    running = @strands.reject { |strand| strand.join(@result.error ? 0 : 1) }
+    @result.left << "#{running.size} strands still running" unless running.empty?
+    running.each(&:abandon)
+    unseen = @strands.find { |strand| !strand.seen? }
+    @result.error ||= unseen.error if unseen
+    @open.reverse_each { |io| io.close unless io.closed? }
+    compare_held(before)
+  end
+
+  def compare_held(before)
+    after = held
+    100.times do
+      break if after == before
+
+      sleep 0.001
+      after = held
+    end
+    @result.left << "scheduler held #{before}, holds #{after}" unless after == before
+  end
+
+  # What the scheduler holds while the ticker, and nothing of the test, waits for its next tick.
+  def held
+    return {} unless @scheduler.respond_to?(:stats)
+
+    100.times { ticking? ? break : sleep(0.0005) }
+    stats = @scheduler.stats
+    { fibers: stats[:fibers], timers: stats[:timers], waits: @scheduler.waits.size }
+  end
+
+  def ticking?
+    @scheduler.waits.any? { |wait| wait[:fiber].equal?(@ticking.target) && wait[:timeout] && !wait[:ready] }
+  end
+
+  def give_up
+    @result.hung = true
+    @result.error = Minitest::Assertion.new("still running after #{@limit} s\n#{state}")
+    @thread.kill
+    @thread.join(1)
+  end
+
+  def state
+    waits = @scheduler.respond_to?(:waits) ? @scheduler.waits.map(&:inspect) : []
+    [*waits, *@thread.backtrace].join("\n  ")
+  rescue StandardError => error
+    "(no state: #{error.message})"
+  end
+end
