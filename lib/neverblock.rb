@@ -8,6 +8,13 @@ require_relative "neverblock/loop/runner"
 require_relative "neverblock/loop/await"
 require_relative "neverblock/loop/fork"
 require_relative "neverblock/loop/dump"
+require_relative "neverblock/sync/task"
+require_relative "neverblock/sync/group"
+require_relative "neverblock/sync/gather"
+require_relative "neverblock/sync/fiber_pool"
+require_relative "neverblock/sync/connection_pool"
+require_relative "neverblock/sync/forked_worker"
+require_relative "neverblock/sync/process_pool"
 
 # Plain blocking Ruby, run as evented I/O: everything that people call.
 #
@@ -31,6 +38,55 @@ module NB
 
       Runner.run(backend: backend, repairs: repairs, &block)
     end
+
+    # Starts a fiber. An error that nobody waits for is written to stderr.
+    #
+    # @return [Task] to `wait` for, take the `value` of, or `cancel`; the block has run until its
+    #   first wait
+    # @raise [NoSchedulerError] outside of a loop
+    # @scheduling never waits
+    def async(&block) = Task.new(&block)
+
+    # Runs the block with a group for fibers, and ends when all of them have ended. The first error
+    # cancels the others and is raised.
+    #
+    # @yieldparam group [Group] `group.async { }` starts a fiber
+    # @return the block's value
+    # @raise the first error of the block or a fiber
+    # @scheduling may wait
+    def group(&block) = Group.run(&block)
+
+    # Runs all at once and waits for all.
+    #
+    # @param callables [Array<#call>]
+    # @return [Array] their values, in order
+    # @raise the first error; the others are cancelled
+    # @scheduling may wait
+    def gather(*callables) = Gather.all(callables)
+
+    # Maps with at most `concurrency` blocks at a time; takes the next item when there is room.
+    #
+    # @param items [#each] may be long; a lazy enumerator gives a lazy one
+    # @param concurrency [Integer] 1 or more
+    # @return [Array, Enumerator::Lazy] the values in the order of the items
+    # @raise the first error; the others are cancelled
+    # @scheduling may wait
+    def map(items, concurrency:, &block) = Gather.map(items, concurrency: concurrency, &block)
+
+    # Runs all at once and takes the first value; the others are cancelled.
+    #
+    # @param callables [Array<#call>] one or more
+    # @return the first value
+    # @raise if all failed, the first error
+    # @scheduling may wait
+    def first(*callables) = Gather.first(callables)
+
+    # Runs the block in a forked child, for computing: other fibers go on, on another core.
+    #
+    # @return the block's value, by Marshal
+    # @raise what the block raised, by Marshal
+    # @scheduling always waits
+    def in_process(&block) = ForkedWorker.run(&block)
 
     # Runs the block; raises Timeout::Error in it when it waits past the deadline. Nests; a
     # `rescue => e` inside the block does not catch it. Outside a loop it is Timeout.timeout.
