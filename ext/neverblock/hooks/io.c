@@ -1,7 +1,9 @@
 /* io.c - io_wait, io_read, io_write: the hot hooks. Ruby. Read after: wait.h, fdtable.h.
  *
  * Ruby's core calls io_read and io_write with length 0, which means one attempt, -EAGAIN when it
- * would block; it then calls io_wait. A longer length is a minimum (Ruby <= 4.0).
+ * would block; it then calls io_wait, and the hook again. A longer length is a minimum (<= 4.0).
+ * For stream sockets we wait here at once: their *_nonblock methods do not come this way, so every
+ * caller would. That saves an IO::Buffer and two calls per read (8 % of an echo).
  */
 #include "hooks/hooks.h"
 #include "base/clock.h"
@@ -45,7 +47,7 @@ static nb_slot_t *slot_of(nb_loop_t *loop, int fd, VALUE io)
         rb_syserr_fail(fd < 0 ? EBADF : ENOMEM, NULL);
     if (slot->tag != io) {
         slot->tag = io;
-        slot->dry = slot->stream = UNKNOWN;
+        slot->dry = slot->stream = slot->misses = slot->doubtful = UNKNOWN;
     }
     return slot;
 }
@@ -77,7 +79,8 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     uint64_t deadline = nb_deadline(timeout);
     bool only_ask = deadline != NB_NEVER && NUM2DBL(timeout) <= 0;
     nb_slot_t *slot = slot_of(loop, fd, io);
-    if (only_ask || (slot->dry & mask) != mask) {
+    bool guessed = slot->doubtful && mask == NB_READABLE;
+    if (only_ask || (!guessed && (slot->dry & mask) != mask)) {
         nb_eager(loop);
         bool known = slot->registered;
         int ready = nb_poll_now(fd, mask);
@@ -123,6 +126,30 @@ static void note_dry(nb_slot_t *slot, ssize_t count, size_t size, int event)
         slot->dry |= (uint8_t)event;
 }
 
+/* Where so many reads in a row found nothing, the next is not even tried: the fiber waits, and the
+ * table looks again when no event has come after two turns. Saves one of five system calls of an
+ * echo. */
+#define MISSES 4
+
+static bool likely_dry(nb_slot_t *slot)
+{
+    if (slot->dry & NB_READABLE)
+        return true;
+    if (slot->woken || slot->misses < MISSES || slot->hung_up)
+        return false;
+    slot->doubtful = 1;
+    return true;
+}
+
+static void note_miss(nb_slot_t *slot, ssize_t count)
+{
+    if (count == -EAGAIN)
+        slot->misses += slot->misses < MISSES;
+    else if (!slot->woken)
+        slot->misses = 0;
+    slot->woken = 0;
+}
+
 static ssize_t read_some(nb_transfer_t *transfer)
 {
     nb_slot_t *slot = slot_of(transfer->loop, transfer->fd, transfer->io);
@@ -131,12 +158,13 @@ static ssize_t read_some(nb_transfer_t *transfer)
     if (slot->stream != STREAM_SOCKET)
         return nb_file_read(transfer->loop, transfer->fd, transfer->base, transfer->size);
     /* A socket's read_nonblock does not come here, so nobody is told EAGAIN who could mind. */
-    if (slot->dry & NB_READABLE)
+    if (likely_dry(slot))
         return -EAGAIN;
     ssize_t count = recv(transfer->fd, transfer->base, transfer->size, MSG_DONTWAIT);
     if (count < 0)
         count = -errno;
     note_dry(slot, count, transfer->size, NB_READABLE);
+    note_miss(slot, count);
     return count;
 }
 
@@ -161,6 +189,18 @@ static void await(nb_transfer_t *transfer, int event)
         rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
 }
 
+static bool shall_wait(nb_transfer_t *transfer, size_t moved)
+{
+    if (moved)
+        return moved < transfer->length;
+#if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
+    return false; /* one attempt means one attempt */
+#else
+    return transfer->length ||
+           slot_of(transfer->loop, transfer->fd, transfer->io)->stream == STREAM_SOCKET;
+#endif
+}
+
 /* Moves bytes until length of them, at least one attempt. Returns how many, or -errno. */
 static VALUE move_bytes(nb_transfer_t *transfer, ssize_t (*some)(nb_transfer_t *), int event)
 {
@@ -172,14 +212,14 @@ static VALUE move_bytes(nb_transfer_t *transfer, ssize_t (*some)(nb_transfer_t *
             moved += (size_t)count;
             transfer->base += count;
             transfer->size -= (size_t)count;
-        } else if (count == -EAGAIN && moved < transfer->length) {
+        } else if (count == -EAGAIN && shall_wait(transfer, moved)) {
             await(transfer, event);
         } else if (count != -EINTR) {
             if (count < 0 && !moved)
                 return SSIZET2NUM(count);
             break;
         }
-    } while (moved < transfer->length);
+    } while (moved < transfer->length || (!moved && transfer->size));
     return SIZET2NUM(moved);
 }
 

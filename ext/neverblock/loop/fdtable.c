@@ -12,6 +12,7 @@ int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
 {
     *table = (nb_fdtable_t){.backend = {.ops = ops, .fd = -1}};
     nb_list_init(&table->pending);
+    nb_list_init(&table->doubtful);
     return ops->open(&table->backend);
 }
 
@@ -71,6 +72,7 @@ static int enlist(nb_fdtable_t *table, nb_slot_t *slot, int fd, int mask)
     int result = table->backend.ops->watch(&table->backend, fd, ++slot->generation, mask);
     slot->registered = result == 0;
     slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
+    slot->woken = slot->misses = slot->doubtful = 0;
     return result;
 }
 
@@ -86,10 +88,11 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
     if (result < 0)
         return result == -EPERM ? watch->mask : result;
     nb_list_append(&slot->watches, &watch->link);
+    nb_list_init(&watch->pending);
     if (edge)
-        nb_list_append(&table->pending, &watch->pending);
-    else
-        nb_list_init(&watch->pending);
+        nb_list_append(slot->doubtful ? &table->doubtful : &table->pending, &watch->pending);
+    watch->turn = table->turn;
+    slot->doubtful = 0;
     table->count++;
     return 0;
 }
@@ -118,21 +121,36 @@ static void notify(nb_slot_t *slot, int mask)
     }
 }
 
-void nb_fdtable_verify(nb_fdtable_t *table, size_t max)
+static void verify(nb_fdtable_t *table, nb_watch_t *watch)
 {
-    while (max-- > 0 && !nb_list_empty(&table->pending)) {
-        nb_watch_t *watch = nb_container_of(table->pending.next, nb_watch_t, pending);
-        nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
-        nb_list_remove(&watch->pending);
-        int result = table->backend.ops->verify(&table->backend, watch->fd, slot->generation);
-        if (result == -ENOENT)
-            result = enlist(table, slot, watch->fd, watch->mask);
-        /* A file that cannot be watched (closed, or regular) wakes its waiters: their next system
-         * call tells them the truth. */
-        if (result < 0) {
-            slot->registered = slot->dry = 0;
-            notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP);
-        }
+    nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
+    nb_list_remove(&watch->pending);
+    int result = table->backend.ops->verify(&table->backend, watch->fd, slot->generation);
+    if (result == -ENOENT)
+        result = enlist(table, slot, watch->fd, watch->mask);
+    /* A file that cannot be watched (closed, or regular) wakes its waiters: their next system call
+     * tells them the truth. */
+    if (result < 0) {
+        slot->registered = slot->dry = 0;
+        notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP);
+    }
+}
+
+static nb_watch_t *first_of(nb_list_t *list)
+{
+    return nb_list_empty(list) ? NULL : nb_container_of(list->next, nb_watch_t, pending);
+}
+
+void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep)
+{
+    nb_watch_t *watch;
+    table->turn++;
+    while ((watch = first_of(&table->doubtful)) && (before_sleep || table->turn - watch->turn > 2))
+        verify(table, watch);
+    while ((watch = first_of(&table->pending))) {
+        verify(table, watch);
+        if (!before_sleep)
+            break;
     }
 }
 
@@ -142,6 +160,7 @@ void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
     if (!slot || slot->generation != event->generation)
         return;
     slot->dry &= (uint8_t)~event->mask;
+    slot->woken = 1;
     if (event->mask & NB_HANGUP)
         slot->hung_up = 1;
     if (!nb_list_empty(&slot->watches)) {

@@ -18,7 +18,8 @@
 /* One interest in one fd. It lives where its owner lives (a fiber's stack, a connection). */
 typedef struct nb_watch {
     nb_list_t link;     /* in its slot, while added */
-    nb_list_t pending;  /* in the table's list of watches not yet verified */
+    nb_list_t pending;  /* in one of the table's lists of watches not yet verified */
+    unsigned turn;      /* when it was added, for a doubtful one */
     int fd, mask;
     /* Called with the ready part of mask, while still added; must not raise or wait. */
     void (*on_ready)(struct nb_watch *, int mask);
@@ -33,6 +34,9 @@ typedef struct {
     uint8_t hung_up;      /* a hangup was seen: a short read does not mean dry any more */
     uint8_t stream;       /* 0 unknown, 1 stream socket, 2 something else */
     uint8_t ignored;      /* events in a row that nobody waited for */
+    uint8_t woken;        /* an event came since the last read */
+    uint8_t misses;       /* reads in a row that found nothing without an event before */
+    uint8_t doubtful;     /* the next watch rests on a guess that there is nothing to read */
 } nb_slot_t;
 
 typedef struct {
@@ -40,6 +44,8 @@ typedef struct {
     nb_slot_t **pages; /* 256 slots each: slots never move, lists may point at them */
     size_t page_count;
     nb_list_t pending; /* watches to verify before sleeping; edge backends only */
+    nb_list_t doubtful; /* those that may have been added too late to see an edge */
+    unsigned turn;      /* of the loop: how often doubtful ones were looked at */
     size_t count;      /* watches added */
 } nb_fdtable_t;
 
@@ -59,9 +65,9 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
 /* Takes the watch out, if it is in. */
 void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch);
 
-/* Makes sure that the files behind pending watches are those that are registered; max of them,
- * oldest first. */
-void nb_fdtable_verify(nb_fdtable_t *table, size_t max);
+/* Makes sure that the files behind pending watches are those that are registered. Once per turn:
+ * one of them, and those doubtful ones that two turns brought no event. before_sleep: all. */
+void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep);
 
 /* Hands one event of the backend to the watches it concerns. */
 void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event);

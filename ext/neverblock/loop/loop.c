@@ -126,7 +126,7 @@ static void sleep_in_kernel(nb_loop_t *loop)
     if (loop->pid != getpid()) /* Process.daemon forks without Process._fork */
         nb_loop_after_fork(loop);
     if (loop->fds.backend.ops->edge)
-        nb_fdtable_verify(&loop->fds, SIZE_MAX);
+        nb_fdtable_verify(&loop->fds, true);
     if (loop->ready.count)
         return;
     if (deadlocked(loop)) {
@@ -154,7 +154,7 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
     call_hooks(loop);
     expire(loop);
     if (loop->fds.backend.ops->edge)
-        nb_fdtable_verify(&loop->fds, 1);
+        nb_fdtable_verify(&loop->fds, false);
     loop->poll_timeout_ns = 0;
     ask_backend(loop);
     dispatch(loop);
