@@ -1,5 +1,5 @@
-/* fdtable_test.c - who waits for which fd, on every backend, with files that change behind a number.
- * Sources: backend/epoll.c backend/poll.c
+/* fdtable_test.c - who waits for which fd, on every backend, with files that change behind a
+ * number. Sources: backend/epoll.c backend/poll.c
  */
 #include "loop/fdtable.h"
 #include "test.h"

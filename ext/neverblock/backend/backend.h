@@ -36,7 +36,8 @@ typedef struct {
     /* Edge only. Stops events of the fd. */
     void (*forget)(nb_backend_t *backend, int fd);
     /* Waits up to timeout_ns (0: does not wait, negative: for ever).
-     * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL. */
+     * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL.
+     */
     int (*wait)(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns);
 } nb_backend_ops_t;
 

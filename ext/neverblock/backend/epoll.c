@@ -48,7 +48,10 @@ static int epoll_verify(nb_backend_t *backend, int fd, uint32_t generation)
     return control(backend, EPOLL_CTL_MOD, fd, generation);
 }
 
-static void epoll_forget(nb_backend_t *backend, int fd) { control(backend, EPOLL_CTL_DEL, fd, 0); }
+static void epoll_forget(nb_backend_t *backend, int fd)
+{
+    control(backend, EPOLL_CTL_DEL, fd, 0);
+}
 
 static int to_mask(uint32_t events)
 {

@@ -1,4 +1,5 @@
-/* list.h - an intrusive doubly linked ring. Pure C. Used by: fdtable.c, offload/pool.c, resolve.c. */
+/* list.h - an intrusive doubly linked ring. Pure C. Used by: fdtable.c, offload/pool.c, resolve.c.
+ */
 #ifndef NB_LIST_H
 #define NB_LIST_H
 
@@ -11,8 +12,14 @@ typedef struct nb_list {
 
 #define nb_container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
-static inline void nb_list_init(nb_list_t *list) { list->next = list->prev = list; }
-static inline bool nb_list_empty(const nb_list_t *list) { return list->next == list; }
+static inline void nb_list_init(nb_list_t *list)
+{
+    list->next = list->prev = list;
+}
+static inline bool nb_list_empty(const nb_list_t *list)
+{
+    return list->next == list;
+}
 
 static inline void nb_list_append(nb_list_t *list, nb_list_t *item)
 {

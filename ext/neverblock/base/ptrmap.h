@@ -69,7 +69,8 @@ static inline int nb_ptrmap_add(nb_ptrmap_t *map, uintptr_t key, void *value)
     return 0;
 }
 
-/* Does nothing where the key is absent. Later entries of the run move up (Knuth 6.4, algorithm R). */
+/* Does nothing where the key is absent. Later entries of the run move up (Knuth 6.4, algorithm R).
+ */
 static inline void nb_ptrmap_remove(nb_ptrmap_t *map, uintptr_t key)
 {
     if (!map->slots)

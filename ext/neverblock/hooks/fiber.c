@@ -27,7 +27,8 @@ static bool passes_on(VALUE error)
         return true; /* Thread#kill: no exception, a number */
     return !RTEST(rb_obj_is_kind_of(error, rb_eException)) ||
            RTEST(rb_obj_is_kind_of(error, rb_eSystemExit)) ||
-           RTEST(rb_obj_is_kind_of(error, rb_eSignal)) || RTEST(rb_obj_is_kind_of(error, rb_eNoMemError));
+           RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
+           RTEST(rb_obj_is_kind_of(error, rb_eNoMemError));
 }
 
 static void finish(nb_loop_t *loop, int state)
@@ -45,7 +46,10 @@ static void finish(nb_loop_t *loop, int state)
     rb_funcall(loop->self, id_report, 1, error);
 }
 
-static VALUE call_block(VALUE block) { return rb_proc_call_kw(block, rb_ary_new(), 0); }
+static VALUE call_block(VALUE block)
+{
+    return rb_proc_call_kw(block, rb_ary_new(), 0);
+}
 
 static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
 {
@@ -106,7 +110,8 @@ static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exce
 {
     nb_loop_t *loop = nb_loop_any(self);
     if (!RTEST(rb_obj_is_fiber(fiber)))
-        rb_raise(rb_eTypeError, "fiber_interrupt: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
+        rb_raise(rb_eTypeError, "fiber_interrupt: expected a Fiber, got: %" PRIsVALUE,
+                 rb_inspect(fiber));
     if (!RTEST(rb_obj_is_kind_of(exception, rb_eException)))
         rb_raise(rb_eTypeError, "fiber_interrupt: expected an Exception, got: %" PRIsVALUE,
                  rb_inspect(exception));
@@ -162,7 +167,10 @@ void nb_idle_end(nb_loop_t *loop)
     loop->idle_fibers--;
 }
 
-static VALUE yield_block(VALUE unused) { return rb_yield_values(0); }
+static VALUE yield_block(VALUE unused)
+{
+    return rb_yield_values(0);
+}
 
 static VALUE idle_leave(VALUE self)
 {

@@ -66,8 +66,11 @@ static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t f
     nb_file_job_t *file = malloc(sizeof(*file) + size);
     if (!file)
         return -ENOMEM;
-    *file = (nb_file_job_t){.job.release = release_file_job, .fd = dup(fd), .from = from,
-                            .writing = writing, .size = size};
+    *file = (nb_file_job_t){.job.release = release_file_job,
+                            .fd = dup(fd),
+                            .from = from,
+                            .writing = writing,
+                            .size = size};
     if (file->fd < 0) {
         int error = errno;
         free(file);

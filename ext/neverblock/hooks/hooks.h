@@ -28,8 +28,8 @@ VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 void nb_idle_begin(nb_loop_t *loop);
 void nb_idle_end(nb_loop_t *loop);
 
-/* A fiber of the loop that runs body(argument) soon: for code that may not switch, such as on_ready.
- * Its waits keep the loop going, except between nb_idle_begin and nb_idle_end. */
+/* A fiber of the loop that runs body(argument) soon: for code that may not switch, such as
+ * on_ready. Its waits keep the loop going, except between nb_idle_begin and nb_idle_end. */
 VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
 
 #endif

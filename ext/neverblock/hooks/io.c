@@ -53,9 +53,15 @@ static nb_slot_t *slot_of(nb_loop_t *loop, int fd, VALUE io)
 }
 
 #ifdef HAVE_RB_IO_TIMEOUT
-static VALUE timeout_of(VALUE io) { return rb_io_timeout(io); }
+static VALUE timeout_of(VALUE io)
+{
+    return rb_io_timeout(io);
+}
 #else
-static VALUE timeout_of(VALUE io) { return Qnil; }
+static VALUE timeout_of(VALUE io)
+{
+    return Qnil;
+}
 #define rb_eIOTimeoutError rb_eIOError
 #endif
 
@@ -63,7 +69,8 @@ static VALUE timeout_of(VALUE io) { return Qnil; }
  *   Waits until io is ready for one of events.
  *   @param io [IO]
  *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE
- *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now and tells the truth; nil: IO#timeout
+ *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now and tells the truth; nil:
+ * IO#timeout
  *   @return [Integer, false] the events that are ready, false after the timeout
  *   @raise [IOError] when io is closed meanwhile
  *   @scheduling may wait */
@@ -241,13 +248,13 @@ static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing
         rb_io_buffer_get_bytes_for_writing(argv[1], &base, &transfer.size);
     transfer.length = NUM2SIZET(argv[LENGTH_AT]);
     if (offset > transfer.size || transfer.length > transfer.size - offset)
-        rb_raise(rb_eArgError,
-                 "offset %zu and length %zu do not fit into a buffer of %zu bytes", offset,
-                 transfer.length, transfer.size);
+        rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
+                 offset, transfer.length, transfer.size);
     transfer.base = (char *)base + offset;
     transfer.size -= offset;
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
-    transfer.size = transfer.length; /* from 4.1 on the length is a maximum, and one attempt is made */
+    transfer.size =
+        transfer.length; /* from 4.1 on the length is a maximum, and one attempt is made */
     transfer.length = 0;
 #endif
     transfer.fd = rb_io_descriptor(transfer.io);

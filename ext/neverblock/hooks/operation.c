@@ -1,4 +1,5 @@
-/* operation.c - blocking_operation_wait (Ruby >= 3.4): what Ruby is about to do without the GVL. Ruby.
+/* operation.c - blocking_operation_wait (Ruby >= 3.4): what Ruby is about to do without the GVL.
+ * Ruby.
  *
  * Ruby offers every open, stat, readdir and 128 pieces of one Zlib call. A thread for each would
  * cost more than most of them take, so only those leave the loop that wait for a disk by their
@@ -48,8 +49,8 @@ void Init_nb_hooks_operation(VALUE cScheduler)
     long_calls[0] = rb_intern("fsync");
     long_calls[1] = rb_intern("fdatasync");
 #ifdef HAVE_RB_FIBER_SCHEDULER_BLOCKING_OPERATION_WAIT
-    rb_define_method(cScheduler, "blocking_operation_wait",
-                     rb_nb_scheduler_blocking_operation_wait, 1);
+    rb_define_method(cScheduler, "blocking_operation_wait", rb_nb_scheduler_blocking_operation_wait,
+                     1);
 #else
     (void)rb_nb_scheduler_blocking_operation_wait;
 #endif

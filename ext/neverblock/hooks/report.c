@@ -3,8 +3,8 @@
 #include "hooks/hooks.h"
 #include "offload/pool.h"
 
-static const char *const kinds[] = {"io",      "select", "sleep", "block", "process", "resolve",
-                                    "offload", "yield",  "handoff", "run", "start",   "idle"};
+static const char *const kinds[] = {"io",      "select", "sleep",   "block", "process", "resolve",
+                                    "offload", "yield",  "handoff", "run",   "start",   "idle"};
 
 static void set(VALUE hash, const char *key, uint64_t value)
 {
@@ -75,7 +75,8 @@ static VALUE describe(const nb_park_t *park, uint64_t now)
     rb_hash_aset(hash, ID2SYM(rb_intern("fds")), fds_of(park));
     set_seconds(hash, "waited", now > park->since_ns ? now - park->since_ns : 0);
     rb_hash_aset(hash, ID2SYM(rb_intern("timeout")),
-                 park->timer.index == NB_TIMER_IDLE ? Qnil
+                 park->timer.index == NB_TIMER_IDLE
+                     ? Qnil
                      : DBL2NUM(((double)park->timer.when_ns - (double)now) / 1e9));
     return hash;
 }
@@ -106,7 +107,10 @@ static VALUE rb_nb_scheduler_waits(VALUE self)
  *   @return [Boolean] whether the scheduler has been closed
  *   @scheduling never waits
  *   @thread any */
-static VALUE rb_nb_scheduler_closed_p(VALUE self) { return nb_loop_any(self)->closed ? Qtrue : Qfalse; }
+static VALUE rb_nb_scheduler_closed_p(VALUE self)
+{
+    return nb_loop_any(self)->closed ? Qtrue : Qfalse;
+}
 
 void Init_nb_hooks_report(VALUE cScheduler)
 {

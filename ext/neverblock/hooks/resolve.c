@@ -59,7 +59,10 @@ static void run_lookup(nb_work_t *work)
     freeaddrinfo(list);
 }
 
-static void on_drop(nb_work_t *work) { name_free(nb_container_of(work, nb_name_t, work)); }
+static void on_drop(nb_work_t *work)
+{
+    name_free(nb_container_of(work, nb_name_t, work));
+}
 
 /* ---- on the loop --------------------------------------------------------------------------- */
 
@@ -71,9 +74,13 @@ static void on_done(nb_work_t *work)
         nb_wake(&nb_container_of(item, nb_waiter_t, link)->park, NB_WOKEN);
 }
 
-static bool in_use(nb_name_t *name) { return !name->until_ns || !nb_list_empty(&name->waiters); }
+static bool in_use(nb_name_t *name)
+{
+    return !name->until_ns || !nb_list_empty(&name->waiters);
+}
 
-/* Looks the name up among the kept ones; drops what is too old, and the oldest beyond KEEP_NAMES. */
+/* Looks the name up among the kept ones; drops what is too old, and the oldest beyond KEEP_NAMES.
+ */
 static nb_name_t *kept_name(nb_loop_t *loop, const char *host)
 {
     uint64_t now = nb_clock_now();

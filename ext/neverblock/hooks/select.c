@@ -131,7 +131,8 @@ static bool park_all(nb_select_t *select)
  *   IO.select: any number of IOs, any fd number, buffered data seen.
  *   @param readable [Array<#to_io>, nil]
  *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now
- *   @return [Array(Array, Array, Array), nil] the given objects that are ready; nil after the timeout
+ *   @return [Array(Array, Array, Array), nil] the given objects that are ready; nil after the
+ * timeout
  *   @raise [TypeError, IOError] as IO.select
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_select(int argc, VALUE *argv, VALUE self)

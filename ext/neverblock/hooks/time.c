@@ -63,9 +63,8 @@ static void raise_expired(void *data)
     if (!RB_TYPE_P(klass, T_CLASS))
         timeout->raised = klass;
     else
-        timeout->raised =
-            rb_funcall(klass == cTimeoutError ? cExpired : klass, rb_intern("new"),
-                       NIL_P(timeout->message) ? 0 : 1, timeout->message);
+        timeout->raised = rb_funcall(klass == cTimeoutError ? cExpired : klass, rb_intern("new"),
+                                     NIL_P(timeout->message) ? 0 : 1, timeout->message);
     rb_exc_raise(timeout->raised);
 }
 
@@ -95,7 +94,8 @@ static VALUE timeout_rescue(VALUE argument, VALUE error)
     if (error != timeout->raised)
         rb_exc_raise(error);
     VALUE translated = rb_funcall(cTimeoutError, rb_intern("new"), 1, timeout->message);
-    rb_funcall(translated, rb_intern("set_backtrace"), 1, rb_funcall(error, rb_intern("backtrace"), 0));
+    rb_funcall(translated, rb_intern("set_backtrace"), 1,
+               rb_funcall(error, rb_intern("backtrace"), 0));
     rb_exc_raise(translated);
 }
 

@@ -6,7 +6,8 @@
 
 #define PAGE_BITS 8
 #define PAGE_SIZE (1u << PAGE_BITS)
-#define IGNORED_LIMIT 16 /* events in a row for nobody before the fd is taken out of the backend */
+#define IGNORED_LIMIT 16 /* events in a row for nobody before the fd is taken out of the backend   \
+                          */
 
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
 {
@@ -84,7 +85,8 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
     bool edge = table->backend.ops->edge;
     int result = 0;
     if (!edge || !slot->registered)
-        result = enlist(table, slot, watch->fd, edge ? watch->mask : watch->mask | union_mask(slot));
+        result =
+            enlist(table, slot, watch->fd, edge ? watch->mask : watch->mask | union_mask(slot));
     if (result < 0)
         return result == -EPERM ? watch->mask : result;
     nb_list_append(&slot->watches, &watch->link);

@@ -17,9 +17,9 @@
 
 /* One interest in one fd. It lives where its owner lives (a fiber's stack, a connection). */
 typedef struct nb_watch {
-    nb_list_t link;     /* in its slot, while added */
-    nb_list_t pending;  /* in one of the table's lists of watches not yet verified */
-    unsigned turn;      /* when it was added, for a doubtful one */
+    nb_list_t link;    /* in its slot, while added */
+    nb_list_t pending; /* in one of the table's lists of watches not yet verified */
+    unsigned turn;     /* when it was added, for a doubtful one */
     int fd, mask;
     /* Called with the ready part of mask, while still added; must not raise or wait. */
     void (*on_ready)(struct nb_watch *, int mask);
@@ -27,26 +27,26 @@ typedef struct nb_watch {
 
 typedef struct {
     nb_list_t watches;
-    uintptr_t tag;        /* the IO object seen last; compared, never followed */
+    uintptr_t tag; /* the IO object seen last; compared, never followed */
     uint32_t generation;
-    uint8_t registered;   /* the backend knows this file */
-    uint8_t dry;          /* events known not to be ready: an edge will come when that changes */
-    uint8_t hung_up;      /* a hangup was seen: a short read does not mean dry any more */
-    uint8_t stream;       /* 0 unknown, 1 stream socket, 2 something else */
-    uint8_t ignored;      /* events in a row that nobody waited for */
-    uint8_t woken;        /* an event came since the last read */
-    uint8_t misses;       /* reads in a row that found nothing without an event before */
-    uint8_t doubtful;     /* the next watch rests on a guess that there is nothing to read */
+    uint8_t registered; /* the backend knows this file */
+    uint8_t dry;        /* events known not to be ready: an edge will come when that changes */
+    uint8_t hung_up;    /* a hangup was seen: a short read does not mean dry any more */
+    uint8_t stream;     /* 0 unknown, 1 stream socket, 2 something else */
+    uint8_t ignored;    /* events in a row that nobody waited for */
+    uint8_t woken;      /* an event came since the last read */
+    uint8_t misses;     /* reads in a row that found nothing without an event before */
+    uint8_t doubtful;   /* the next watch rests on a guess that there is nothing to read */
 } nb_slot_t;
 
 typedef struct {
     nb_backend_t backend;
     nb_slot_t **pages; /* 256 slots each: slots never move, lists may point at them */
     size_t page_count;
-    nb_list_t pending; /* watches to verify before sleeping; edge backends only */
+    nb_list_t pending;  /* watches to verify before sleeping; edge backends only */
     nb_list_t doubtful; /* those that may have been added too late to see an edge */
     unsigned turn;      /* of the loop: how often doubtful ones were looked at */
-    size_t count;      /* watches added */
+    size_t count;       /* watches added */
 } nb_fdtable_t;
 
 /* Opens the backend. Returns 0 or -errno. */

@@ -26,41 +26,43 @@ typedef struct {
 } nb_counters_t;
 
 typedef struct nb_loop {
-    VALUE self, thread;       /* the scheduler; its thread, bound at the first hook */
-    VALUE current;            /* the fiber that a switch of ours entered last */
-    VALUE deferred;           /* Hash fiber -> exception for fibers that were not parked */
-    nb_list_t link;           /* in the list of open loops */
+    VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
+    VALUE current;      /* the fiber that a switch of ours entered last */
+    VALUE deferred;     /* Hash fiber -> exception for fibers that were not parked */
+    nb_list_t link;     /* in the list of open loops */
     pid_t pid;
     bool closed;
     struct nb_park *runner; /* who is inside nb_run, usually the thread's root fiber; or NULL */
     size_t run_floor;       /* it wakes when `fibers` has come down to this */
     bool interrupted;       /* the runner shall look at the thread's interrupts */
-    atomic_bool asleep;   /* in the kernel without the GVL, or about to be */
-    bool signalled;       /* the wake fd was written since the loop fell asleep */
-    int wake_fds[2];      /* read and write end; the same eventfd on Linux */
+    atomic_bool asleep;     /* in the kernel without the GVL, or about to be */
+    bool signalled;         /* the wake fd was written since the loop fell asleep */
+    int wake_fds[2];        /* read and write end; the same eventfd on Linux */
     nb_watch_t wake_watch;
     nb_fdtable_t fds;
     nb_timers_t timers;
     nb_ready_t ready;
-    nb_ptrmap_t parked;   /* fiber -> nb_park_t */
-    uint64_t now_ns;      /* the clock at the last turn */
-    size_t fibers;        /* scheduled, not ended, not idle: what keeps `run` going */
-    size_t idle_fibers;   /* inside Scheduler#idle */
-    size_t external;      /* something outside is certain to wake a fiber: offload, sleep for ever */
-    unsigned since_poll;  /* switches since the backend was asked */
-    unsigned eager;       /* I/O calls that needed no wait since the last switch */
-    nb_list_t before_poll;  /* nb_hook_t */
-    struct nb_mailbox *mail; /* finished work of the offload threads */
-    nb_list_t names;        /* host names looked up or cached; hooks/resolve.c */
+    nb_ptrmap_t parked;  /* fiber -> nb_park_t */
+    uint64_t now_ns;     /* the clock at the last turn */
+    size_t fibers;       /* scheduled, not ended, not idle: what keeps `run` going */
+    size_t idle_fibers;  /* inside Scheduler#idle */
+    size_t external;     /* something outside is certain to wake a fiber: offload, sleep for ever */
+    unsigned since_poll; /* switches since the backend was asked */
+    unsigned eager;      /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;                  /* nb_hook_t */
+    struct nb_mailbox *mail;                /* finished work of the offload threads */
+    nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
     void (*forget_names)(struct nb_loop *); /* frees them; NULL before the first */
     int old_timer_slack;
     nb_counters_t counters;
-    nb_event_t events[NB_EVENTS]; /* here and not on a fiber's stack: it would cost pages per fiber */
+    nb_event_t
+        events[NB_EVENTS]; /* here and not on a fiber's stack: it would cost pages per fiber */
     int event_count;
     int64_t poll_timeout_ns;
 } nb_loop_t;
 
-/* Called once, before the loop next asks the kernel: to flush what a batch of callbacks collected. */
+/* Called once, before the loop next asks the kernel: to flush what a batch of callbacks collected.
+ */
 typedef struct nb_hook {
     nb_list_t link;
     void (*call)(struct nb_hook *);
@@ -82,6 +84,9 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep);
 
 /* Makes a sleeping loop look at its ready ring. Any thread. */
 void nb_loop_wakeup(nb_loop_t *loop);
+
+/* What the wake fd's watch calls: drains it, takes in finished offloaded work. */
+void nb_loop_on_wake_fd(nb_watch_t *watch, int mask);
 
 /* Timer without a fiber: on_due is called from a turn. Raises NoMemoryError. */
 void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);

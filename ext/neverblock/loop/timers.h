@@ -11,15 +11,16 @@
 
 /* One deadline. It lives inside the wait it belongs to; the heap only points at it. */
 typedef struct nb_timer {
-    uint64_t when_ns;                   /* CLOCK_MONOTONIC, nanoseconds */
-    size_t index;                       /* place in the heap; NB_TIMER_IDLE when not in it */
-    void (*on_due)(struct nb_timer *);  /* called once, already out of the heap; must not raise */
+    uint64_t when_ns;                  /* CLOCK_MONOTONIC, nanoseconds */
+    size_t index;                      /* place in the heap; NB_TIMER_IDLE when not in it */
+    void (*on_due)(struct nb_timer *); /* called once, already out of the heap; must not raise */
 } nb_timer_t;
 
 #define NB_TIMER_IDLE ((size_t)-1)
 
 typedef struct {
-    struct nb_timer_entry *items; /* the deadline is copied beside the pointer: sifting stays in cache */
+    struct nb_timer_entry
+        *items; /* the deadline is copied beside the pointer: sifting stays in cache */
     size_t count, capacity;
 } nb_timers_t;
 

@@ -34,11 +34,14 @@ static void on_ready(nb_watch_t *watch, int mask)
 
 void nb_park_watch_init(nb_park_watch_t *watch, nb_park_t *park, int fd, int mask)
 {
-    *watch = (nb_park_watch_t){.park = park,
-                               .watch = {.fd = fd, .mask = mask, .on_ready = on_ready}};
+    *watch =
+        (nb_park_watch_t){.park = park, .watch = {.fd = fd, .mask = mask, .on_ready = on_ready}};
 }
 
-void nb_park_deadline(nb_park_t *park, uint64_t when_ns) { park->timer.when_ns = when_ns; }
+void nb_park_deadline(nb_park_t *park, uint64_t when_ns)
+{
+    park->timer.when_ns = when_ns;
+}
 
 static void make_ready(nb_park_t *park, nb_reason_t reason, bool first)
 {
@@ -48,16 +51,21 @@ static void make_ready(nb_park_t *park, nb_reason_t reason, bool first)
             rb_memerror();
         park->state = NB_READY;
         park->reason = reason;
-        park->ready_place =
-            first ? nb_ready_push_front(ready, park) : nb_ready_push(ready, park);
+        park->ready_place = first ? nb_ready_push_front(ready, park) : nb_ready_push(ready, park);
         nb_loop_wakeup(park->loop);
     } else if (park->state == NB_READY && reason > park->reason) {
         park->reason = reason;
     }
 }
 
-void nb_wake(nb_park_t *park, nb_reason_t reason) { make_ready(park, reason, false); }
-void nb_wake_first(nb_park_t *park, nb_reason_t reason) { make_ready(park, reason, true); }
+void nb_wake(nb_park_t *park, nb_reason_t reason)
+{
+    make_ready(park, reason, false);
+}
+void nb_wake_first(nb_park_t *park, nb_reason_t reason)
+{
+    make_ready(park, reason, true);
+}
 
 static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
 {

@@ -15,12 +15,25 @@
 #include "loop/loop.h"
 
 typedef enum {
-    NB_PARK_IO, NB_PARK_SELECT, NB_PARK_SLEEP, NB_PARK_BLOCK, NB_PARK_PROCESS, NB_PARK_RESOLVE,
-    NB_PARK_OFFLOAD, NB_PARK_YIELD, NB_PARK_HANDOFF, NB_PARK_ROOT, NB_PARK_START, NB_PARK_IDLE,
+    NB_PARK_IO,
+    NB_PARK_SELECT,
+    NB_PARK_SLEEP,
+    NB_PARK_BLOCK,
+    NB_PARK_PROCESS,
+    NB_PARK_RESOLVE,
+    NB_PARK_OFFLOAD,
+    NB_PARK_YIELD,
+    NB_PARK_HANDOFF,
+    NB_PARK_ROOT,
+    NB_PARK_START,
+    NB_PARK_IDLE,
 } nb_park_kind_t;
 
 typedef enum {
-    NB_NOT_WOKEN = 0, NB_WOKEN_BY_TIMER, NB_WOKEN, NB_WOKEN_BY_EXCEPTION,
+    NB_NOT_WOKEN = 0,
+    NB_WOKEN_BY_TIMER,
+    NB_WOKEN,
+    NB_WOKEN_BY_EXCEPTION,
 } nb_reason_t;
 
 typedef enum { NB_PARKED, NB_READY, NB_RUNNING } nb_park_state_t;
@@ -35,11 +48,11 @@ typedef struct {
 
 typedef struct nb_park {
     nb_loop_t *loop;
-    VALUE fiber;      /* who waits */
-    VALUE owner;      /* the scheduled fiber it runs in: differs for fibers resumed by that one */
-    VALUE blocker;    /* what is waited for, as the hook was told; 0 when nothing */
-    VALUE exception;  /* to raise when it goes on; Qundef for none */
-    VALUE first;      /* the fiber to enter first; 0 for none */
+    VALUE fiber;     /* who waits */
+    VALUE owner;     /* the scheduled fiber it runs in: differs for fibers resumed by that one */
+    VALUE blocker;   /* what is waited for, as the hook was told; 0 when nothing */
+    VALUE exception; /* to raise when it goes on; Qundef for none */
+    VALUE first;     /* the fiber to enter first; 0 for none */
     void (*raise)(void *); /* called when it goes on, to raise: an expired timeout_after */
     void *raise_data;
     nb_timer_t timer;
@@ -47,7 +60,7 @@ typedef struct nb_park {
     size_t ready_place;
     nb_park_watch_t *watches; /* taken out of the fd table when the park ends */
     int watch_count;
-    int mask;            /* events that woke it */
+    int mask; /* events that woke it */
     uint8_t kind, state, reason;
 } nb_park_t;
 
@@ -105,7 +118,8 @@ void nb_fiber_left(nb_loop_t *loop);
 void nb_enter(nb_loop_t *loop, VALUE fiber);
 
 /* A timeout argument of a hook: nil -> NB_NEVER, seconds -> a deadline from now.
- * Raises TypeError and ArgumentError as Ruby does. The one place where seconds become nanoseconds. */
+ * Raises TypeError and ArgumentError as Ruby does. The one place where seconds become nanoseconds.
+ */
 uint64_t nb_deadline(VALUE timeout);
 
 #endif

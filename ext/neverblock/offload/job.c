@@ -1,9 +1,15 @@
 /* job.c - one fiber waits for one piece of offloaded work. Ruby. Read after: job.h. */
 #include "offload/job.h"
 
-static nb_job_t *job_of(nb_work_t *work) { return nb_container_of(work, nb_job_t, work); }
+static nb_job_t *job_of(nb_work_t *work)
+{
+    return nb_container_of(work, nb_job_t, work);
+}
 
-static void on_drop(nb_work_t *work) { job_of(work)->release(job_of(work)); }
+static void on_drop(nb_work_t *work)
+{
+    job_of(work)->release(job_of(work));
+}
 
 static void on_done(nb_work_t *work)
 {

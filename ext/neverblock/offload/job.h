@@ -6,7 +6,8 @@
 #include "loop/wait.h"
 #include "offload/pool.h"
 
-/* Allocated with malloc, freed by `release`: the thread may still use it when the fiber has left. */
+/* Allocated with malloc, freed by `release`: the thread may still use it when the fiber has left.
+ */
 typedef struct nb_job {
     nb_work_t work;
     nb_park_t *park; /* NULL when the fiber has left */
