@@ -1,0 +1,105 @@
+/* containers_test.c - the pointer map and the ready ring against plain arrays. */
+#include "base/list.h"
+#include "base/ptrmap.h"
+#include "loop/ready.h"
+#include "test.h"
+
+#define KEYS 512
+
+static void the_map_agrees_with_an_array(void)
+{
+    static void *expected[KEYS];
+    nb_ptrmap_t map = {0};
+    srand(3);
+    for (int step = 0; step < 200000; step++) {
+        size_t key = (size_t)rand() % KEYS;
+        if (expected[key]) {
+            nb_ptrmap_remove(&map, (key + 1) * 40);
+            expected[key] = NULL;
+        } else {
+            expected[key] = &expected[key];
+            CHECK_EQ(0, nb_ptrmap_add(&map, (key + 1) * 40, expected[key]));
+        }
+        size_t look = (size_t)rand() % KEYS;
+        CHECK(nb_ptrmap_get(&map, (look + 1) * 40) == expected[look]);
+    }
+    size_t left = 0;
+    for (size_t key = 0; key < KEYS; key++) {
+        left += expected[key] != NULL;
+        CHECK(nb_ptrmap_get(&map, (key + 1) * 40) == expected[key]);
+    }
+    CHECK_EQ(left, map.count);
+    nb_ptrmap_remove(&map, 7); /* absent: nothing happens */
+    CHECK_EQ(left, map.count);
+    nb_ptrmap_free(&map);
+    CHECK(nb_ptrmap_get(&map, 40) == NULL);
+}
+
+static struct nb_park *item(size_t number)
+{
+    return (struct nb_park *)(uintptr_t)(number + 1);
+}
+
+static void the_ring_keeps_order_and_skips_what_left(void)
+{
+    nb_ready_t ring = {0};
+    size_t places[1000];
+    CHECK(nb_ready_pop(&ring) == NULL);
+    for (size_t i = 0; i < 1000; i++) {
+        CHECK_EQ(0, nb_ready_reserve(&ring));
+        places[i] = nb_ready_push(&ring, item(i));
+    }
+    for (size_t i = 0; i < 1000; i += 3)
+        nb_ready_take_out(&ring, places[i]);
+    CHECK_EQ(666, ring.count);
+    nb_ready_reserve(&ring);
+    nb_ready_push_front(&ring, item(5000));
+    CHECK(nb_ready_pop(&ring) == item(5000));
+    for (size_t i = 0; i < 1000; i++)
+        if (i % 3)
+            CHECK(nb_ready_pop(&ring) == item(i));
+    CHECK(nb_ready_pop(&ring) == NULL);
+    CHECK_EQ(0, ring.count);
+    free(ring.items);
+}
+
+static void the_ring_grows_while_it_turns(void)
+{
+    nb_ready_t ring = {0};
+    size_t in = 0, out = 0;
+    srand(4);
+    for (int step = 0; step < 20000; step++) {
+        for (int n = rand() % 5; n > 0; n--) {
+            nb_ready_reserve(&ring);
+            nb_ready_push(&ring, item(in++));
+        }
+        for (int n = rand() % 4; n > 0 && out < in; n--)
+            CHECK(nb_ready_pop(&ring) == item(out++));
+    }
+    while (out < in)
+        CHECK(nb_ready_pop(&ring) == item(out++));
+    CHECK(nb_ready_pop(&ring) == NULL);
+    free(ring.items);
+}
+
+static void a_list_item_may_be_removed_twice(void)
+{
+    nb_list_t list, one, two;
+    nb_list_init(&list);
+    nb_list_append(&list, &one);
+    nb_list_append(&list, &two);
+    nb_list_remove(&one);
+    nb_list_remove(&one);
+    CHECK(list.next == &two && two.next == &list);
+    nb_list_remove(&two);
+    CHECK(nb_list_empty(&list));
+}
+
+int main(void)
+{
+    RUN(the_map_agrees_with_an_array);
+    RUN(the_ring_keeps_order_and_skips_what_left);
+    RUN(the_ring_grows_while_it_turns);
+    RUN(a_list_item_may_be_removed_twice);
+    return test_report();
+}

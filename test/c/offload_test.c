@@ -1,0 +1,89 @@
+/* offload_test.c - work goes to threads and comes back once; a closed mailbox gets nothing. */
+#include "offload/pool.h"
+#include "test.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+
+#define WORKS 500
+
+typedef struct {
+    nb_work_t work;
+    int ran, done, milliseconds;
+} piece_t;
+
+static atomic_int dropped;
+static int done_count;
+
+static void run(nb_work_t *work)
+{
+    piece_t *piece = nb_container_of(work, piece_t, work);
+    piece->ran++;
+    if (piece->milliseconds)
+        usleep((useconds_t)piece->milliseconds * 1000);
+}
+
+static void done(nb_work_t *work)
+{
+    nb_container_of(work, piece_t, work)->done++;
+    done_count++;
+}
+
+static void drop(nb_work_t *work)
+{
+    free(nb_container_of(work, piece_t, work));
+    atomic_fetch_add(&dropped, 1);
+}
+
+static piece_t *piece_of(int milliseconds)
+{
+    piece_t *piece = calloc(1, sizeof(*piece));
+    piece->work = (nb_work_t){.run = run, .done = done, .drop = drop};
+    piece->milliseconds = milliseconds;
+    return piece;
+}
+
+static void every_piece_comes_back_once(void)
+{
+    int wake = eventfd(0, EFD_NONBLOCK);
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    static piece_t *pieces[WORKS];
+    done_count = 0;
+    for (int i = 0; i < WORKS; i++)
+        CHECK_EQ(0, nb_offload(mail, &(pieces[i] = piece_of(0))->work));
+    for (int turns = 0; done_count < WORKS && turns < 5000; turns++) {
+        struct pollfd fd = {wake, POLLIN, 0};
+        uint64_t count;
+        if (poll(&fd, 1, 1000) == 1 && read(wake, &count, sizeof(count)) > 0)
+            nb_mailbox_collect(mail);
+    }
+    CHECK_EQ(WORKS, done_count);
+    for (int i = 0; i < WORKS; i++) {
+        CHECK_EQ(1, pieces[i]->ran);
+        CHECK_EQ(1, pieces[i]->done);
+        free(pieces[i]);
+    }
+    nb_mailbox_close(mail);
+    close(wake);
+}
+
+static void work_of_a_closed_mailbox_is_dropped(void)
+{
+    int wake = eventfd(0, EFD_NONBLOCK);
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    for (int i = 0; i < 10; i++)
+        nb_offload(mail, &piece_of(20)->work);
+    nb_mailbox_close(mail);
+    for (int waited = 0; atomic_load(&dropped) < 10 && waited < 5000; waited++)
+        usleep(1000);
+    CHECK_EQ(10, atomic_load(&dropped));
+    close(wake);
+}
+
+int main(void)
+{
+    RUN(every_piece_comes_back_once);
+    RUN(work_of_a_closed_mailbox_is_dropped);
+    return test_report();
+}
