@@ -144,7 +144,9 @@ module Bench
       floor = versus(result, columns, @compare, again: true)
       floors = floor.estimates.map { |estimate| estimate ? estimate.spread : 1.0 }
       others = result.values(@down) - [@compare]
-      [floor] + others.map { |value| versus(result, columns, value, floors: floors) }
+      rows = [floor] + others.map { |value| versus(result, columns, value, floors: floors) }
+      # Where nothing can be said of any column, the row says nothing but noise.
+      rows.select { |row| row.estimates.compact.any? { |one| one.pairs >= Estimate::FEWEST } }
     end
 
     def versus(result, columns, rival, again: false, floors: [])
