@@ -28,7 +28,7 @@ bodies = []
 together = time do
   NB.run { bodies = 20.times.map { NB.async { Net::HTTP.get(uri) } }.map(&:value) }
 end
-puts "inside NB.run, 20 requests took #{together} s, and all of them said: #{bodies.uniq.join(", ")}"
+puts "inside NB.run, 20 requests took #{together} s, and all of them said: #{bodies.uniq.join}"
 
 server.stop
 serving.join

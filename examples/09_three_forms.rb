@@ -25,7 +25,7 @@ def show
 end
 
 def show_later
-  Blog.post_later { |post| Blog.comments_later(post) { |all| yield "#{post}, #{all.size} comments" } }
+  Blog.post_later { |post| Blog.comments_later(post) { |c| yield "#{post}, #{c.size} comments" } }
 end
 
 def report(name, start = Process.clock_gettime(Process::CLOCK_MONOTONIC))
@@ -35,5 +35,5 @@ def report(name, start = Process.clock_gettime(Process::CLOCK_MONOTONIC))
 end
 report("blocking") { Array.new(3) { show } }
 pages = Queue.new
-report("callbacks") { 3.times { show_later { |text| pages << text } } && Array.new(3) { pages.pop } }
+report("callbacks") { 3.times { show_later { pages << _1 } } && Array.new(3) { pages.pop } }
 report("fibers") { NB.run { NB.map(1..3, concurrency: 3) { show } } }

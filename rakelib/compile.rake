@@ -5,31 +5,29 @@ require "etc"
 # Builds the extension beside the sources, in tmp/, once per Ruby, so that several Rubies can use
 # one checkout: lib/neverblock/3.1/neverblock.so, lib/neverblock/3.4/neverblock.so.
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
-sanitized = ENV["NB_SANITIZE"] ? "-sanitized" : ""
-build = "tmp/ruby-#{api}/ext#{sanitized}"
+build = "tmp/ruby-#{api}/ext"
 built = "#{build}/neverblock.so"
 installed = "lib/neverblock/#{api}/neverblock.so"
 headers = FileList["ext/neverblock/**/*.h"]
 sources = FileList["ext/neverblock/**/*.c"]
 
-directory build
-
-# The list of sources is in the Makefile: it is made anew when a file comes or goes.
-file "#{build}/sources.txt" => build do |task|
-  names = sources.sort.join("\n")
-  File.write(task.name, names) unless File.exist?(task.name) && File.read(task.name) == names
+# What goes into the Makefile: it is made anew, and everything with it, when a source comes or goes
+# or when extconf.rb is asked for something else.
+file "#{build}/wish.txt" do |task|
+  wish = [*ENV.slice("NB_DEV", "NB_SANITIZE").sort, *sources.sort, *headers.sort].join("\n")
+  mkdir_p build, verbose: false
+  File.write(task.name, wish) unless File.exist?(task.name) && File.read(task.name) == wish
 end
-Rake::Task["#{build}/sources.txt"].define_singleton_method(:needed?) { true }
+Rake::Task["#{build}/wish.txt"].define_singleton_method(:needed?) { true }
 
-file "#{build}/Makefile" => ["#{build}/sources.txt", "ext/neverblock/extconf.rb"] do
-  ruby File.expand_path("ext/neverblock/extconf.rb"), chdir: build, out: File::NULL
+file "#{build}/Makefile" => ["#{build}/wish.txt", "ext/neverblock/extconf.rb"] do
+  rm_f FileList["#{build}/*.o"], verbose: false
+  ruby File.expand_path("ext/neverblock/extconf.rb"), chdir: build, out: File::NULL, verbose: false
 end
 
 file built => ["#{build}/Makefile", *sources, *headers] do
-  # mkmf's Makefile does not know which object includes which header of ours.
-  newest = headers.map { |path| File.mtime(path) }.max
-  rm_f FileList["#{build}/*.o"] if File.exist?(built) && newest > File.mtime(built)
-  sh "make", "--silent", "-j#{Etc.nprocessors}", chdir: build
+  puts "Compiling for Ruby #{RUBY_VERSION}"
+  sh "make", "--silent", "-j#{Etc.nprocessors}", chdir: build, out: File::NULL, verbose: false
   touch built, verbose: false
 end
 

@@ -17,14 +17,21 @@ module Rubies
       File.exist?(own) ? [path, own] : [path, "-S", "bundle"]
     end
 
-    # What a program of this Ruby gets to see: its own gems, none of its parent's.
-    def environment
-      { "BUNDLE_GEMFILE" => gemfile, "BUNDLE_PATH" => File.expand_path("#{folder}/gems"),
-        "BUNDLE_WITHOUT" => first ? nil : "checks",
-        "RUBYOPT" => nil, "RUBYLIB" => nil, "GEM_HOME" => nil, "GEM_PATH" => nil }
+    # For Bundler, which installs the gems.
+    def bundle_environment
+      Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? nil : "checks",
+                         "BUNDLE_PATH" => File.expand_path("#{folder}/gems"))
     end
 
+    # For programs that use the gems. Without Bundler, which would come into every Ruby they start.
+    def environment
+      Rubies.clean.merge("GEM_HOME" => gems, "GEM_PATH" => gems,
+                         "PATH" => "#{gems}/bin:#{ENV.fetch("PATH")}")
+    end
+
+    def gems = File.expand_path("#{folder}/gems/ruby/#{api}.0")
     def gemfile = File.expand_path("#{folder}/Gemfile")
+    def rake = [path, "#{gems}/bin/rake"]
 
     # The shared Gemfile, by a name of its own, so that each Ruby has its own lock file.
     def write_gemfile
@@ -37,6 +44,11 @@ module Rubies
              ~/.asdf/installs/ruby/* ~/.local/share/mise/installs/ruby/*].freeze
 
   module_function
+
+  # Takes out what another Ruby or Bundler has left for its children.
+  def clean
+    ENV.keys.grep(/\A(BUNDLE|RUBYOPT|RUBYLIB|GEM_)/).to_h { |name| [name, nil] }
+  end
 
   # @return [Array<Found>] those that NB_RUBIES names (path:path), else this one and the newest
   #   of 3.4 or later in the usual places
@@ -57,7 +69,7 @@ module Rubies
   end
 
   def look_at(path)
-    version, status = Open3.capture2e({ "RUBYOPT" => nil }, path, "-e", "print RUBY_VERSION")
+    version, status = Open3.capture2e(clean, path, "-e", "print RUBY_VERSION")
     Found.new(path, version) if status.success? && version.match?(/\A\d+\.\d+\.\d+\z/)
   rescue SystemCallError
     nil

@@ -60,7 +60,7 @@ class Suites
   # In a process group of its own, which is ended as a whole when it hangs.
   def execute(suite, ruby, log)
     FileUtils.mkdir_p(File.dirname(log))
-    pid = Process.spawn(ruby.environment, *ruby.bundle, "exec", "rake", suite.task,
+    pid = Process.spawn(ruby.environment, *ruby.rake, suite.task,
                         in: File::NULL, out: log, err: %i[child out], pgroup: true)
     ended = Process.detach(pid)
     return ended.value if ended.join(suite.limit)

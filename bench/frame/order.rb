@@ -25,7 +25,7 @@ module Bench
       Array.new(pairs) do |pass|
         groups.flat_map do |cells|
           due = cells.select { |cell| pass < table.at_most(cell, quick: quick) }
-          row = row(table, due, pass)
+          row = row(table, due, pass, again: pairs >= Estimate::FEWEST)
           pass.even? ? row : row.reverse
         end
       end.flatten
@@ -34,10 +34,11 @@ module Bench
     # @param table [Table]
     # @param due [Array<Hash>] cells of one group
     # @param pass [Integer]
+    # @param again [Boolean] whether the noise floor is measured: not where nothing is compared
     # @return [Array<Step>]
-    def row(table, due, pass)
+    def row(table, due, pass, again: true)
       steps = due.map { |cell| Step.new(params: cell, pass: pass, again: false) }
-      again = due.select { |cell| table.again?(cell) }
+      again = again ? due.select { |cell| table.again?(cell) } : []
       # The repeated cell goes first, its repetition last.
       steps = steps.partition { |step| again.include?(step.params) }.flatten
       steps + again.map { |cell| Step.new(params: cell, pass: pass, again: true) }

@@ -40,11 +40,13 @@ module Bench
 
       # One after the other, a thousand slow requests take minutes; some of them say the same.
       def possible
-        wait = params[:requests] * params[:delay_ms] / 1000.0
         return params[:requests] unless runtime.id == "blocking" && params[:whole_s]
-        return params[:requests] if wait <= params[:whole_s]
 
-        (params[:requests] * params[:whole_s] / wait).clamp(5, params[:requests]).to_i
+        wait = params[:requests] * params[:delay_ms] / 1000.0
+        whole = [params[:whole_s], 4 * seconds].min
+        return params[:requests] if wait <= whole
+
+        (params[:requests] * whole / wait).clamp(5, params[:requests]).to_i
       end
 
       def get(path)

@@ -6,9 +6,7 @@ require "rbconfig"
 # `nb` as a user runs it: a process of its own.
 module Program
   ROOT = File.expand_path("../..", __dir__)
-  # Of a user's shell, not of the tests: without Bundler, which would load before each program.
-  CLEAN = { "RUBYOPT" => nil, "RUBYLIB" => nil, "BUNDLE_GEMFILE" => nil }.freeze
-  RUBY = [CLEAN, RbConfig.ruby].freeze
+  RUBY = [RbConfig.ruby].freeze
   NB = [*RUBY, File.join(ROOT, "exe", "nb")].freeze
 
   module_function

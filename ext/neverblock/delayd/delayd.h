@@ -1,5 +1,6 @@
-/* delayd.h - an HTTP server that answers every request after a delay. Pure C: one epoll loop on one
- * thread. It stands for the slow service of an experiment, so its own cost must not be seen: no
+/* delayd.h - an HTTP server that answers every request after a delay. Pure C.
+ *
+ * One epoll loop on one thread. It stands for the slow service of an experiment, so its own cost must not be seen: no
  * allocation for a request that comes in one piece, one recv and one send each, all buffers
  * bounded.
  *

@@ -22,6 +22,7 @@ module NB
     ].freeze
 
     @installed = []
+    @lock = Thread::Mutex.new # two threads may make their first scheduler at the same time
 
     class << self
       # @return [Array<String>] what was loaded, by file name
@@ -33,11 +34,13 @@ module NB
       def install
         return unless Native::REPAIRS_ALLOWED
 
-        ALL.each do |name, from, before|
-          next if @installed.include?(name) || !needed?(from, before)
+        @lock.synchronize do
+          ALL.each do |name, from, before|
+            next if @installed.include?(name) || !needed?(from, before)
 
-          require_relative "repairs/#{name}"
-          @installed << name
+            require_relative "repairs/#{name}"
+            @installed << name
+          end
         end
       end
 
