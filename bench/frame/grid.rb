@@ -12,10 +12,17 @@ module Bench
   # @!attribute positions [Array<Numeric, nil>] numeric place of each column, for line charts
   # @!attribute rows [Array<Grid::Row>]
   # @!attribute comparisons [Array<Grid::Versus>] subject against every other row; may be empty
+  # @!attribute words [Hash{Symbol => String}] verdicts that are called something else
   # @!attribute chart [Hash] :kind (:bars, :lines), :scale (:linear, :log, :each), :spread (:even,
   #   :log)
   Grid = Struct.new(:id, :title, :unit, :better, :column_title, :columns, :positions, :rows,
-                    :comparisons, :chart, keyword_init: true) do
+                    :comparisons, :chart, :words, keyword_init: true) do
+    # @param verdict [Symbol] see {Estimate#verdict}
+    # @return [String] what it is called for this number: memory is not faster, but less
+    def word(verdict)
+      words.fetch(verdict, verdict).to_s
+    end
+
     # @return [Boolean] whether any measured figure is there
     def measured?
       rows.any? { |row| row.kind == :measured && row.figures.any? { |figure| figure&.value } }

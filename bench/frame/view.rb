@@ -28,10 +28,11 @@ module Bench
     # @param scale [Symbol] of the values: :linear, :log, or :each (every group of bars its own)
     # @param spread [Symbol] of the columns in a line chart: :even or :log
     # @param measured [Boolean] false shows derived and published rows only
+    # @param amount [Boolean] the number is an amount (memory, CPU time): less or more, not faster
     # @param cpu [Boolean] whether the CPU time of a sample belongs to this number
     def initialize(table, id, title:, unit:, rows:, columns:, better: :higher, metric: "value",
                    where: {}, compare: nil, chart: :bars, scale: :linear, spread: :even,
-                   measured: true, cpu: metric == "value")
+                   measured: true, amount: false, cpu: metric == "value")
       unless %i[higher lower].include?(better)
         raise ArgumentError, "better: must be :higher or :lower, got: #{better.inspect}"
       end
@@ -49,6 +50,7 @@ module Bench
       @chart = { kind: chart, scale: scale, spread: spread }
       @measured = measured
       @cpu = cpu
+      @words = amount ? { faster: "less", slower: "more" } : {}
       @extra = []
     end
 
@@ -94,7 +96,7 @@ module Bench
                columns: columns.map { |value| @across.label(value) },
                positions: columns.map { |value| value if value.is_a?(Numeric) },
                rows: measured_rows(result, columns) + extra_rows(result, columns),
-               comparisons: comparisons(result, columns), chart: @chart)
+               comparisons: comparisons(result, columns), chart: @chart, words: @words)
     end
 
     # Parameters of one cell of this view.

@@ -71,7 +71,7 @@ module Bench
       def versus_cell(versus, estimate, verdict)
         return "<td>#{Format::NOTHING}</td>" unless estimate
 
-        word = versus.again ? "noise" : verdict
+        word = versus.again ? "noise" : @grid.word(verdict)
         "<td class=\"#{versus.again ? "" : verdict}\">#{Format.ratio(estimate)}" \
           "<small>#{Format.interval(estimate)}</small><small>#{word}</small></td>"
       end

@@ -97,15 +97,15 @@ module Bench
         present = grid.comparisons.select { |versus| versus.estimates.any? }
         lines = [row(["#{present.first.subject} against", *grid.columns]),
                  row(["---", *grid.columns.map { "---:" }])]
-        lines + present.map { |versus| versus(versus) } + [""]
+        lines + present.map { |versus| versus(grid, versus) } + [""]
       end
 
-      def versus(versus)
+      def versus(grid, versus)
         cells = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
           next Format::NOTHING unless estimate
 
-          verdict = "noise" if versus.again
-          "#{Format.ratio(estimate)}<br><sub>#{Format.interval(estimate)} #{verdict}</sub>"
+          word = versus.again ? "noise" : grid.word(verdict)
+          "#{Format.ratio(estimate)}<br><sub>#{Format.interval(estimate)} #{word}</sub>"
         end
         row([versus.again ? "itself (noise floor)" : versus.label, *cells])
       end

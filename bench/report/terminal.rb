@@ -80,29 +80,28 @@ module Bench
       end
 
       def print_comparisons(grid)
-        return if grid.comparisons.empty?
+        present = grid.comparisons.select { |versus| versus.estimates.any? }
+        return if present.empty?
 
-        subject = grid.comparisons.first.subject
-        @io.puts paint("  #{subject} against … (median of pairs, 95 % interval)", :dim)
-        table(grid.comparisons.flat_map { |versus| versus_lines(versus) })
+        @io.puts paint("  medians of pairs, with their 95 % intervals:", :dim)
+        table([["#{present.first.subject} against", *grid.columns]] +
+              present.flat_map { |versus| versus_lines(grid, versus) })
       end
 
-      def versus_lines(versus)
-        return [] if versus.estimates.none?
-
+      def versus_lines(grid, versus)
         label = versus.again ? "itself (noise floor)" : versus.label
-        ratios = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
-          next Format::NOTHING unless estimate
+        cells = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
+          next [Format::NOTHING, ""] unless estimate
 
-          [Format.ratio(estimate), versus.again ? :dim : VERDICTS.fetch(verdict)]
+          [ratio(grid, estimate, versus.again ? nil : verdict), [Format.interval(estimate), :dim]]
         end
-        details = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
-          next "" unless estimate
+        [[label, *cells.map(&:first)], ["", *cells.map(&:last)]]
+      end
 
-          text = Format.interval(estimate)
-          [versus.again ? text : "#{text} #{verdict}", :dim]
-        end
-        [[label, *ratios], ["", *details]]
+      def ratio(grid, estimate, verdict)
+        return [Format.ratio(estimate), :dim] unless verdict
+
+        ["#{Format.ratio(estimate)} #{grid.word(verdict)}", VERDICTS.fetch(verdict)]
       end
 
       # Right-aligned columns; a cell is a String or a String with colours. What does not fit the

@@ -19,7 +19,8 @@ Bench.table "a8" do
   again { |cell| cell[:runtime] == "nb" }
 
   view "A8", title: "CPU time per wake-up", unit: "µs", better: :lower, rows: :runtime,
-             columns: :sockets, compare: "nb", chart: :lines, spread: :log do
+             columns: :sockets, compare: "nb", chart: :lines, spread: :log,
+             amount: true do
     { "nb" => "NeverBlock", "c" => "plain C" }.each do |runtime, name|
       derived "#{name} against 100 sockets (×)", like: runtime do |result, sockets|
         few = result.median({ runtime: runtime, sockets: 100 })

@@ -19,7 +19,8 @@ Bench.table "b2" do
   again { |cell| cell[:runtime] == "nb" }
 
   view "B2", title: "Resident memory", unit: "KB", better: :lower, rows: :runtime,
-             columns: :count, metric: "rss_kb", compare: "nb", scale: :each
+             columns: :count, metric: "rss_kb", compare: "nb",
+             scale: :each, amount: true
   view "B2 each", title: "Resident memory per piece", unit: "KB", better: :lower, rows: :runtime,
                   columns: :count, metric: "rss_kb_each"
   view "B2 shared", title: "Proportional memory (PSS)", unit: "KB", better: :lower,

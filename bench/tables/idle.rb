@@ -18,5 +18,5 @@ Bench.table "idle" do
   again { |cell| cell[:runtime] == "nb" }
 
   view "idle", title: "CPU time per second", unit: "ms", better: :lower, rows: :runtime,
-               columns: :next_timer_ms, compare: "nb"
+               columns: :next_timer_ms, compare: "nb", amount: true
 end

@@ -51,5 +51,6 @@ Bench.table "schedulers" do
     limit("bound by its sleeps") { |_result, workload| sleep_bound[workload] }
   end
   view "schedulers CPU", title: "CPU time per operation", unit: "µs", better: :lower,
-                         rows: :runtime, columns: :workload, metric: "cpu_us_per_op", scale: :each
+                         rows: :runtime, columns: :workload, metric: "cpu_us_per_op",
+                         compare: "nb", scale: :each, amount: true
 end

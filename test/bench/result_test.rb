@@ -37,6 +37,14 @@ class BenchResultTest < Minitest::Test
     assert_equal ["0 ms", "10 ms", "100 ms"], grid.columns
   end
 
+  def test_an_amount_is_less_or_more
+    grid = usual_result.grids.first
+    assert_equal "faster", grid.word(:faster)
+
+    grid.words = { faster: "less" }
+    assert_equal %w[less same], [grid.word(:faster), grid.word(:same)]
+  end
+
   def test_a_failed_cell_leaves_a_hole_and_a_reason
     run = Bench::Run.new("params" => { "runtime" => "nb", "delay_ms" => 0 }, "pass" => 0,
                          "again" => false, "sample" => { "failure" => "no result", "errors" => 1 })
