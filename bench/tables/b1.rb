@@ -11,6 +11,8 @@ Bench.table "b1" do
     Every fiber and thread has started and waits when the clock stops; the article's may not have
     run yet. Today each fiber's stack is two memory mappings, so that vm.max_map_count ends the row
     of fibers (about 31,700 at Linux' default of 65,530): the number reached is printed.
+    When all wait, they are let go and as many are created again, which shows who keeps stacks,
+    fibers or threads for a second use.
   TEXT
   axis :runtime, %w[fibers nb nb_pool async carbon itsi threads mn], title: "what"
   axis :count, [10, 100, 1_000, 3_070, 10_000, 30_000, 100_000], title: "how many",
@@ -27,6 +29,9 @@ Bench.table "b1" do
   end
   view "B1 each", title: "Time per piece", unit: "µs", better: :lower, rows: :runtime,
                   columns: :count, metric: "us_each", scale: :each
+  view "B1 again", title: "Time per piece, as many again after the first have ended", unit: "µs",
+                   better: :lower, rows: :runtime, columns: :count, metric: "again_us_each",
+                   compare: "nb", scale: :each
   view "B1 most", title: "How many were reached", unit: "alive", rows: :runtime,
                   columns: :count, metric: "reached", scale: :log do
     published "Ruby 1.9 threads, 2008", { 100_000 => 3_070 }, like: "threads"
