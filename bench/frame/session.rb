@@ -66,10 +66,10 @@ module Bench
       plan.each { |part| measure(part, machine) }
       results
     rescue Interrupt
-      @launcher&.stop
       @interrupted = true
       results
     ensure
+      @launcher&.stop # a cell may still run, whatever ended this
       @progress.clear
     end
 

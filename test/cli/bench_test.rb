@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "stringio"
+require "tmpdir"
+require_relative "../../lib/neverblock/cli"
+require_relative "../../lib/neverblock/cli/bench"
+
+class BenchCommandTest < Minitest::Test
+  COMMAND = NB::CLI::Bench
+
+  def test_the_list_names_every_table_with_its_question
+    output, = capture_io { assert_equal 0, COMMAND.run(%w[--list]) }
+
+    assert_match(/^a5 +A thousand requests/, output)
+    assert_match(/A5, A5 share, A6; about \d+:\d\d/, output)
+  end
+
+  def test_what_is_unknown_is_named_with_what_is_known
+    _, errors = capture_io { assert_equal 1, COMMAND.run(%w[zz]) }
+    assert_match(/no table "zz": known are a3/, errors)
+
+    error = assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[a5 --only node]) }
+    assert_match(/no runtime node; known are async/, error.message)
+
+    assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[--pairs many]) }
+  end
+
+  def test_a_directory_without_results_is_refused
+    Dir.mktmpdir do |directory|
+      _, errors = capture_io { assert_equal 1, COMMAND.run(["--report", directory]) }
+
+      assert_match(/no results in/, errors)
+    end
+  end
+
+  def test_a_table_is_measured_and_reported_again
+    Dir.mktmpdir do |directory|
+      short = %w[b3 --quick --pairs 1 --seconds 0.01 --only fibers]
+      first, = capture_io { assert_equal 0, COMMAND.run([*short, "--out", directory]) }
+      second, = capture_io { assert_equal 0, COMMAND.run(["b3", "--report", directory]) }
+
+      assert_match(/plain fibers +\d/, first)
+      assert_equal first, second
+      assert_path_exists File.join(directory, "index.html")
+    end
+  end
+end
