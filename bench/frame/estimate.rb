@@ -52,9 +52,9 @@ module Bench
     end
 
     # @param floor [Float] spread of the subject against itself in the same run, 1.0 when unknown
-    # @return [Symbol] :faster, :slower, :same or :inconclusive
+    # @return [Symbol] :faster, :slower, :same, :inconclusive, or :few when there are too few pairs
     def verdict(floor: 1.0)
-      return :inconclusive if pairs < FEWEST
+      return :few if pairs < FEWEST
       return :same if low >= 1 - MARGIN && high <= 1 + MARGIN
       return :inconclusive if ratio < floor && ratio > 1 / floor
       return :faster if low > 1 + MARGIN

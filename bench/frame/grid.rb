@@ -20,7 +20,7 @@ module Bench
     # @param verdict [Symbol] see {Estimate#verdict}
     # @return [String] what it is called for this number: memory is not faster, but less
     def word(verdict)
-      words.fetch(verdict, verdict).to_s
+      verdict == :few ? "too few pairs" : words.fetch(verdict, verdict).to_s
     end
 
     # @return [Boolean] whether any measured figure is there

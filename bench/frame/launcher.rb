@@ -101,8 +101,11 @@ module Bench
     # In a process group of its own, so that {#stop} reaches what the cell has started.
     def start(command, environment, errors)
       output, writer = IO.pipe
-      @pid = Process.spawn(environment, *command, in: File::NULL, out: writer, err: errors,
-                                                  pgroup: true)
+      # An interrupt between the start and the assignment would leave a process nobody knows.
+      Thread.handle_interrupt(Interrupt => :never) do
+        @pid = Process.spawn(environment, *command, in: File::NULL, out: writer, err: errors,
+                                                    pgroup: true)
+      end
       writer.close
       yield output
     ensure

@@ -63,7 +63,7 @@ module Bench
       machine = Machine.describe
       plan = prepare
       @progress.begin(plan.flat_map { |part| part[:steps].map { |step| key(part, step) } })
-      plan.each { |part| measure(part, machine) }
+      with_deferrable_interrupts { plan.each { |part| measure(part, machine) } }
       results
     rescue Interrupt
       @interrupted = true
@@ -74,6 +74,15 @@ module Bench
     end
 
     private
+
+    # Ruby's own handler raises at once; this one can be put off by Thread.handle_interrupt.
+    def with_deferrable_interrupts
+      thread = Thread.current
+      previous = trap("INT") { thread.raise(Interrupt) }
+      yield
+    ensure
+      trap("INT", previous || "DEFAULT")
+    end
 
     def results
       @tables.flat_map do |table|

@@ -5,7 +5,8 @@ module Bench
     # Tables for a terminal; coloured when it is one.
     class Terminal
       CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 }.freeze
-      VERDICTS = { faster: :green, slower: :red, same: :cyan, inconclusive: :yellow }.freeze
+      VERDICTS = { faster: :green, slower: :red, same: :cyan, inconclusive: :yellow,
+                   few: :dim }.freeze
       private_constant :CODES, :VERDICTS
 
       # @param io [IO]

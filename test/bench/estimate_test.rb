@@ -46,7 +46,7 @@ class BenchEstimateTest < Minitest::Test
   end
 
   def test_two_pairs_are_too_few_for_a_verdict
-    assert_equal :inconclusive, Estimate.new(3.0, 2.9..3.1, 2).verdict
+    assert_equal :few, Estimate.new(3.0, 2.9..3.1, 2).verdict
   end
 
   def test_a_claim_within_the_noise_is_not_made

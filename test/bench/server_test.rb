@@ -47,7 +47,8 @@ class BenchServerTest < Minitest::Test
 
   def test_a_server_that_does_not_start_says_so
     error = assert_raises(Bench::Error) do
-      Bench::Server.start(:delayd, ruby: nil, delayd: [RbConfig.ruby, "-e", "abort 'no room'", "--"])
+      command = [RbConfig.ruby, "-e", "abort 'no room'", "--"]
+      Bench::Server.start(:delayd, ruby: nil, delayd: command)
     end
 
     assert_match(/ended: no room/, error.message)
