@@ -11,7 +11,8 @@ $srcs = ["init.c", *ROOMS.flat_map { |room| Dir[File.join(__dir__, room, "*.c")]
   .map { |path| File.basename(path) }
 $INCFLAGS << " -I$(srcdir)" # rubocop:disable Style/GlobalVars
 # -fno-strict-aliasing is Ruby's own setting; hidden symbols keep our names out of other libraries.
-append_cflags(%w[-std=gnu11 -O3 -Wall -Wextra -Wno-unused-parameter -Wno-suggest-attribute=noreturn -fvisibility=hidden])
+append_cflags(%w[-std=gnu11 -O3 -Wall -Wextra -Wno-unused-parameter])
+append_cflags(%w[-Wno-suggest-attribute=noreturn -fvisibility=hidden])
 append_cflags("-Werror") if ENV["NB_DEV"]
 if ENV["NB_SANITIZE"]
   append_cflags(%w[-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1])

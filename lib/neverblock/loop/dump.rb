@@ -8,6 +8,9 @@ module NB
   # @example
   #   warn NB.dump
   class Dump
+    EVENTS = { "readable" => 1, "priority" => 2, "writable" => 4 }.freeze
+    private_constant :EVENTS
+
     # @param scheduler [NB::Scheduler]
     # @param frames [Integer] lines of backtrace per fiber, 0 or more
     def initialize(scheduler, frames: 12)
@@ -58,8 +61,7 @@ module NB
     end
 
     def events(mask)
-      [["readable", 1], ["priority", 2], ["writable", 4]].filter_map { |name, bit| name if mask & bit != 0 }
-        .join("/")
+      EVENTS.filter_map { |name, bit| name if mask.anybits?(bit) }.join("/")
     end
 
     def peer(fd)

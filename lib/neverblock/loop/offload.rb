@@ -105,7 +105,9 @@ module NB
     # @return [Hash{Symbol => Integer}] :size, :threads, :busy, :queued
     # @thread any
     def stats
-      @lock.synchronize { { size: @size, threads: @threads, busy: @threads - @idle, queued: @jobs.size } }
+      @lock.synchronize do
+        { size: @size, threads: @threads, busy: @threads - @idle, queued: @jobs.size }
+      end
     end
 
     private

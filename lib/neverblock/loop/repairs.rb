@@ -50,7 +50,7 @@ module NB
       # @api private
       def replace(owner, name)
         original = owner.instance_method(name)
-        visibility = %i[public private].find { |kind| owner.send("#{kind}_method_defined?", name, false) }
+        visibility = owner.private_method_defined?(name) ? :private : :public
         body = yield(original)
         owner.send(:alias_method, name, name) # keeps Ruby from warning about the redefinition
         owner.define_method(name, &body)

@@ -16,12 +16,17 @@ module NB
 
         scheduler = Fiber.scheduler
         return new(scheduler).call(&block) if scheduler.is_a?(Scheduler)
-        raise NoSchedulerError, "NB.run: this thread has a scheduler of #{scheduler.class}" if scheduler
+        refuse(scheduler) if scheduler
 
         with_scheduler(backend, repairs) { |own| new(own).call(&block) }
       end
 
       private
+
+      def refuse(scheduler)
+        raise NoSchedulerError, "NB.run: this thread has a #{scheduler.class} already; call NB.run " \
+                                "inside one of its fibers, or on a thread without a scheduler"
+      end
 
       def with_scheduler(backend, repairs)
         scheduler = Scheduler.new(backend: backend, repairs: repairs)

@@ -32,7 +32,8 @@ module NB
       return if open(name)
 
       raise ArgumentError,
-        "backend: must be one of #{Native.backends.join(", ")} (also by NB_BACKEND), got: #{name.inspect}"
+        "backend: must be one of #{Native.backends.join(", ")} (also by NB_BACKEND), " \
+        "got: #{name.inspect}"
     end
 
     # Runs every fiber to its end, cancels those that only wait for work, frees the kernel's side.
@@ -86,12 +87,12 @@ module NB
 
     # Whether no other thread could wake one of our fibers.
     def alone?
-      Thread.list.all? { |thread| thread == Thread.current || thread.inspect.include?("sleep_forever") }
+      (Thread.list - [Thread.current]).all? { |thread| thread.inspect.include?("sleep_forever") }
     end
 
     def deadlock_error
-      DeadlockError.new("every fiber waits for another, and nothing is left that could wake one:\n" \
-                        "#{Dump.new(self)}")
+      DeadlockError.new("every fiber waits for another, and nothing is left that could wake " \
+                        "one:\n#{Dump.new(self)}")
     end
   end
 end
