@@ -24,7 +24,7 @@ module NB
       private
 
       def refuse(scheduler)
-        raise NoSchedulerError, "NB.run: this thread has a #{scheduler.class} already; call NB.run " \
+        raise NoSchedulerError, "NB.run: this thread has a #{scheduler.class} already; call it " \
                                 "inside one of its fibers, or on a thread without a scheduler"
       end
 
