@@ -30,6 +30,11 @@ module NB
     end
   end
 
+  # What is an error of the code that raised it, to be reported or handed on. The other exceptions
+  # are messages to the fiber, the thread or the process, and go their way: SystemExit, Interrupt,
+  # {Cancelled}, the stop of another scheduler.
+  FAILURES = [::StandardError, ::ScriptError, ::SystemStackError, ::NoMemoryError].freeze
+
   # The value of a task was asked for, and the task was cancelled. A StandardError, unlike
   # {Cancelled}: the one who asks was not cancelled, and must be able to tell.
   class TaskCancelledError < ::RuntimeError

@@ -350,6 +350,8 @@ class GroupTest < Minitest::Test
       thread.join
     end
     assert_raises(NB::ClosedError) { group.async { 1 } }
+    assert_raises(KeyError) { NB::Group.run { |it| (group = it) && raise(KeyError) } }
+    assert_raises(NB::ClosedError) { group.async { 1 } }
   end
 
   scheduled "inspect_tells_state_and_count" do

@@ -181,11 +181,15 @@ class TaskTest < Minitest::Test
     refute ran
   end
 
-  scheduled "a_cancel_of_somebody_else_is_a_failure" do
-    other = NB::Cancelled.new("not mine")
-    task = NB::Task.new { sleep(0.001) && raise(other) }
-    assert_same other, assert_raises(NB::Cancelled) { task.wait }
-    refute_predicate task, :cancelled?
+  scheduled "a_cancel_by_the_loop_is_a_cancel" do
+    closing = NB::Cancelled.new("the loop is closing")
+    report = captured_stderr do
+      task = NB::Task.new { sleep(0.001) && raise(closing) }
+      settled { !task.alive? }
+      assert_predicate task.wait, :cancelled?
+      assert_same closing, assert_raises(NB::TaskCancelledError) { task.value }.cause
+    end
+    assert_empty report
   end
 
   scheduled "the_value_of_a_cancelled_task_does_not_cancel_the_one_who_asks" do
@@ -210,6 +214,24 @@ class TaskTest < Minitest::Test
     assert_match(/lost \(RuntimeError\)/, report)
     assert_match(/#<NB::Task fetch .*failed>/, report)
     assert_match(/lost as well/, report)
+  end
+
+  scheduled "what_is_no_failure_goes_on_to_the_scheduler_unless_somebody_waits" do
+    message = Class.new(Exception) # rubocop:disable Lint/InheritException -- such as Async::Stop
+    task = NB::Task.new { sleep(0.001) && raise(message, "stop") }
+    assert_raises(message) { task.value }
+    in_fiber(SyncSupport::SCHEDULERS.keys.last) do
+      passed_on = false
+      Fiber.schedule do
+        NB::Task.allocate.tap do |it|
+          it.instance_variable_set(:@block, -> { raise message, "stop" })
+          it.send(:run)
+        end
+      rescue message
+        passed_on = true
+      end
+      assert passed_on
+    end
   end
 
   scheduled "an_error_somebody_waits_for_is_not_reported" do

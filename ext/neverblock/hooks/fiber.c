@@ -34,6 +34,8 @@ static bool passes_on(VALUE error)
 static void finish(nb_loop_t *loop, int state)
 {
     if (!loop->closed) {
+        if (RHASH_SIZE(loop->deferred)) /* what was meant for its next wait comes too late */
+            rb_hash_delete(loop->deferred, rb_fiber_current());
         loop->fibers--;
         nb_fiber_left(loop);
     }

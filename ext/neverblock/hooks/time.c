@@ -72,11 +72,11 @@ static void on_timeout(nb_timer_t *timer)
 {
     nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
     nb_park_t *park = nb_park_of(timeout->loop, timeout->fiber);
-    if (park) {
+    if (park && !nb_park_raises(park)) {
         park->raise = raise_expired;
         park->raise_data = timeout;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else { /* it runs right now: it is told at its next wait */
+    } else { /* it runs right now, or something else is on its way: it is told at its next wait */
         nb_loop_add_timer(timeout->loop, timer, nb_clock_now() + 1000000);
     }
 }

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
     VALUE current;      /* the fiber that a switch of ours entered last */
-    VALUE deferred;     /* Hash fiber -> exception for fibers that were not parked */
+    VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
     nb_list_t link;     /* in the list of open loops */
     pid_t pid;
     bool closed;

@@ -89,13 +89,34 @@ static nb_park_t *next_ready(nb_loop_t *loop)
     return next;
 }
 
+/* Exceptions for a fiber that cannot be raised at now, in their order: none replaces another. */
+static void defer(nb_loop_t *loop, VALUE fiber, VALUE exception)
+{
+    VALUE queue = rb_hash_aref(loop->deferred, fiber);
+    if (NIL_P(queue))
+        rb_hash_aset(loop->deferred, fiber, queue = rb_ary_new());
+    rb_ary_push(queue, exception);
+}
+
+/* Returns nil if there is none. */
+static VALUE take_deferred(nb_loop_t *loop, VALUE fiber)
+{
+    VALUE queue = rb_hash_aref(loop->deferred, fiber);
+    if (NIL_P(queue))
+        return Qnil;
+    VALUE exception = rb_ary_shift(queue);
+    if (!RARRAY_LEN(queue))
+        rb_hash_delete(loop->deferred, fiber);
+    return exception;
+}
+
 static void enter_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *start)
 {
     VALUE fiber = start->fiber, exception = start->exception;
     nb_ptrmap_remove(&loop->parked, fiber);
     xfree(start);
     if (exception != Qundef)
-        rb_hash_aset(loop->deferred, fiber, exception);
+        defer(loop, fiber, exception);
     enter(loop, self, fiber, fiber);
     RB_GC_GUARD(fiber);
 }
@@ -136,9 +157,9 @@ static VALUE park_leave(VALUE argument)
 
 static void raise_deferred(nb_park_t *park)
 {
-    VALUE exception = rb_hash_delete(park->loop->deferred, park->fiber);
+    VALUE exception = take_deferred(park->loop, park->fiber);
     if (exception == Qnil)
-        exception = rb_hash_delete(park->loop->deferred, park->owner);
+        exception = take_deferred(park->loop, park->owner);
     if (exception != Qnil) {
         park_leave((VALUE)park);
         rb_exc_raise(exception);
@@ -174,17 +195,22 @@ nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber)
     return park;
 }
 
+bool nb_park_raises(const nb_park_t *park)
+{
+    return park->raise || park->exception != Qundef;
+}
+
 void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception)
 {
     nb_park_t *park = nb_park_of(loop, fiber);
     loop->counters.cancels++;
-    if (park) {
+    if (park && !nb_park_raises(park)) {
         park->exception = exception;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
     } else if (rb_thread_current() == loop->thread && rb_fiber_current() == fiber) {
         rb_exc_raise(exception);
     } else if (RTEST(rb_fiber_alive_p(fiber))) {
-        rb_hash_aset(loop->deferred, fiber, exception);
+        defer(loop, fiber, exception);
     }
 }
 

@@ -86,6 +86,9 @@ void nb_wake_first(nb_park_t *park, nb_reason_t reason);
  * Any thread. */
 void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception);
 
+/* Whether an exception will come out of this wait already. */
+bool nb_park_raises(const nb_park_t *park);
+
 /* The park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
 

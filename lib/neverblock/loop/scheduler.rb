@@ -47,8 +47,7 @@ module NB
 
       begin
         run
-        interrupt_all(Cancelled, "the loop is closing")
-        run
+        cancel_all
       rescue Exception # rubocop:disable Lint/RescueException -- passed on; the others end first
         cancel_all
         raise
@@ -64,6 +63,7 @@ module NB
     # @scheduling always waits
     def cancel_all
       interrupt_all(Cancelled, "the loop is closing")
+      self.yield # `run` would not wait for those in #idle
       run
     end
 

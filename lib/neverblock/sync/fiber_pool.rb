@@ -6,8 +6,9 @@ module NB
   # At most `size` fibers that run blocks; blocks that find all of them busy wait in a queue.
   #
   # The idea and the name are those of NeverBlock 0.1 (2008): a fiber costs more to make than to
-  # keep. Fibers are made when they are needed, run one block after the other, and are let go when
-  # the whole pool has nothing to do: an idle pool holds no memory and keeps no loop from ending.
+  # keep. Fibers are made when they are needed and run one block after the other. When there is
+  # nothing to do they stay, without keeping our loop from ending. Other schedulers know no such
+  # wait; there the fibers are let go when the whole pool has nothing to do.
   #
   # Each block starts with no fiber-locals (`Thread.current[:x]`) and, from Ruby 3.2 on, with no
   # fiber storage (`Fiber[:x]`): nothing comes to it from the block before, or from the one who
@@ -44,6 +45,9 @@ module NB
 
       # @return [Boolean] whether all that was spawned has ended
       def done? = busy.zero? && jobs.empty?
+
+      # @return [Boolean] whether fibers may wait for jobs without keeping the loop going
+      def keeps? = scheduler.respond_to?(:idle)
     end
     private_constant :Crew
 
@@ -97,7 +101,7 @@ module NB
     def wait
       raise FiberError, "a block would wait for itself" if @crew&.fibers&.key?(Fiber.current)
 
-      if @crew
+      unless @crew.nil? || @crew.done?
         gate = (@gate ||= Thread::Queue.new)
         gate.pop until gate.closed?
       end
@@ -169,22 +173,23 @@ module NB
       crew.fibers[Fiber.current] = true
       while job
         perform(crew, job)
-        rest(crew) if crew.done?
-        job = crew.jobs.pop # nil when the crew is let go
+        open_gate if crew.done?
+        job = next_job(crew)
         crew.busy += 1 if job
       end
+    rescue Cancelled
+      nil # the loop is closing, or somebody is tired of this block: this fiber ends
     ensure
       crew.fibers.delete(Fiber.current)
       crew.count -= 1
+      release(crew) if crew.count.zero?
     end
 
     def perform(crew, job)
       clean
       job.call
-    rescue SystemExit, SignalException
-      raise # meant for the whole process: the scheduler passes them on
-    rescue Exception => error # rubocop:disable Lint/RescueException -- reported; the fiber lives on
-      @on_error.call(error)
+    rescue *FAILURES => error
+      @on_error.call(error) # the fiber lives on
     ensure
       crew.busy -= 1
     end
@@ -199,6 +204,14 @@ module NB
       Fiber.current.storage&.each_key { |key| Fiber[key] = nil }
     end
 
+    # @return [Proc, nil] nil when the crew is let go
+    def next_job(crew)
+      return crew.scheduler.idle { crew.jobs.pop } if crew.keeps?
+
+      rest(crew) if crew.done?
+      crew.jobs.pop
+    end
+
     # Nothing to do: gives those who may be about to spawn one turn of the loop, then lets all go.
     def rest(crew)
       crew.resting += 1
@@ -209,10 +222,17 @@ module NB
     end
 
     def release(crew)
-      crew.jobs.close
+      lost = crew.jobs.length
+      crew.jobs.close.clear
+      warn("neverblock: #{lost} blocks of a fiber pool never ran: its fibers ended") if lost > 0
       return unless @crew.equal?(crew)
 
       @crew = nil
+      open_gate
+    end
+
+    # All who wait for the end of what was spawned may go on.
+    def open_gate
       @gate&.close
       @gate = nil
     end

@@ -100,7 +100,11 @@ module NB
     # Called once, by {Group.run}.
     # @api private
     def run(&block)
-      value = supervise(&block)
+      begin
+        value = supervise(&block)
+      ensure
+        @state = :closed
+      end
       raise @errors.first.last if @errors.any?
 
       value
@@ -125,7 +129,6 @@ module NB
       @state = :settling
       cancel_all(nil) unless finished
       settle
-      @state = :closed
     end
 
     # Waits for all. What comes in between (a timeout, a cancel, a throw) goes on its way only when

@@ -133,7 +133,6 @@ module NB
     def report(error)
       flag = @report_on_exception
       return unless flag.nil? ? Task.report_on_exception : flag
-      return if error.is_a?(SystemExit)
 
       # One write, so that reports of several threads do not mix.
       $stderr.write("#{inspect} ended with an exception that nobody waits for " \
@@ -155,20 +154,22 @@ module NB
       @fiber = Fiber.current
       # Read after @fiber was written, and #cancel does it the other way round: one of us sees.
       @cancel ? finish(:cancelled, @cancel) : finish(:done, @block.call)
-    rescue Exception => error # rubocop:disable Lint/RescueException -- kept, and raised by #wait
-      own = error.equal?(@cancel)
-      own ? finish(:cancelled, error) : fail_with(error)
-      # Those that are meant for the whole process go on to the scheduler.
-      raise if error.is_a?(SystemExit) || error.is_a?(SignalException)
+    rescue Cancelled => error # ours, or the loop's when it closes
+      finish(:cancelled, error)
+    rescue *FAILURES => error
+      fail_with(error)
+      report(error) unless @expected
+    rescue Exception => error # rubocop:disable Lint/RescueException -- kept, and passed on
+      fail_with(error)
+      raise if error.is_a?(SystemExit) || error.is_a?(SignalException) || !@expected
     ensure
       finish(:cancelled, nil) unless @state # Fiber#kill: neither a value nor an exception
     end
 
     def fail_with(error)
       @place = @block.source_location&.join(":")
-      waited_for = @group || (@gate && @gate.num_waiting.positive?)
+      @expected = @group || (@gate && @gate.num_waiting.positive?)
       finish(:failed, error)
-      report(error) unless waited_for
     end
 
     # The order matters to other threads: the result is there when the state says so, and whoever
