@@ -83,7 +83,7 @@ class MisuseTest < ScriptCase
     show { scheduler.io_wait(r, 1, 0.001) }
     show { scheduler.fiber { } }
     show { Fiber.set_scheduler(scheduler); Fiber.schedule { sleep 0.001 } }
-    exit!
+    exit!(0)
   RUBY
 
   script "close twice, and unblock after close", <<~'RUBY', out: "ok\n", only: :fibers
@@ -109,7 +109,7 @@ class MisuseTest < ScriptCase
     Thread.new { show { Fiber.set_scheduler(scheduler); Fiber.schedule { sleep 0.001 } } }.join(1)
     gate << 1
     first.join(1)
-    exit!
+    exit!(0)
   RUBY
 
   script "what needs no loop, without one", <<~'RUBY', out: "[1, 2, :three]\n[nil, nil, false]\n", only: :fibers

@@ -16,9 +16,8 @@ class SignalTest < ScriptCase
   script "a trap runs while the loop waits without an end", <<~'RUBY', out: "trapped\n\"x\"\n"
     reader, writer = IO.pipe
     trap(:USR1) { puts "trapped"; writer.syswrite("x") }
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:USR1, pid); exit! }
-    p(inside { reader.read(1) })
+    signal_when_asleep(:USR1)
+    p(inside { asleep; reader.read(1) })
   RUBY
 
   script "a trap may push to a queue that a strand waits for", <<~'RUBY', out: ":usr2\n"
@@ -33,11 +32,11 @@ class SignalTest < ScriptCase
 
   script "a trap that raises, raises out of the wait", <<~'RUBY', out: "[\"from the trap\", true]\n"
     trap(:USR1) { raise "from the trap" }
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:USR1, pid); exit! }
+    signal_when_asleep(:USR1)
     ensured = false
     message = begin
       inside do
+        asleep
         sleep 5
       ensure
         ensured = true
@@ -49,10 +48,10 @@ class SignalTest < ScriptCase
   RUBY
 
   script "Interrupt reaches the caller", <<~'RUBY', out: "ensured\nInterrupt\n"
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    signal_when_asleep(:INT)
     begin
       inside do
+        asleep
         sleep 5
       ensure
         puts "ensured"
@@ -63,12 +62,12 @@ class SignalTest < ScriptCase
   RUBY
 
   script "Interrupt runs the ensure of every fiber", <<~'RUBY', out: "ensured 1\nensured 2\nensured 3\nInterrupt\n", only: :fibers
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    signal_when_asleep(:INT)
     out = []
     begin
       NB.run do
         3.times { |i| Fiber.schedule { begin sleep 5 ensure out << "ensured #{i + 1}" end } }
+        asleep
         sleep 5
       end
     rescue Interrupt => error
@@ -77,16 +76,15 @@ class SignalTest < ScriptCase
   RUBY
 
   script "an uncaught Interrupt ends the process by the signal", <<~'RUBY', out: "", status: :INT, err: /Interrupt/
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
-    inside { sleep 5 }
+    signal_when_asleep(:INT)
+    inside { asleep; sleep 5 }
   RUBY
 
   script "SIGTERM ends the process, at_exit and ensure run", <<~'RUBY', out: "ensured\nat exit\n", status: :TERM, err: /SIGTERM|Terminated|/
     at_exit { puts "at exit" }
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:TERM, pid); exit! }
+    signal_when_asleep(:TERM)
     inside do
+      asleep
       sleep 5
     ensure
       puts "ensured"
@@ -94,10 +92,9 @@ class SignalTest < ScriptCase
   RUBY
 
   script "Interrupt while the loop computes", <<~'RUBY', out: "Interrupt\n"
-    pid = Process.pid
-    fork { sleep 0.05; Process.kill(:INT, pid); exit! }
+    signal_when_asleep(:INT)
     begin
-      inside { loop { 1 + 1 } }
+      inside { asleep; loop { 1 + 1 } }
     rescue Interrupt => error
       p error.class
     end

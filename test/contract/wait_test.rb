@@ -159,11 +159,11 @@ class WaitTest < Contract
   contract "a stale timeout does not end the next wait" do
     reader, writer = pair
     20.times do |i|
-      waiting = parked { reader.wait_readable(0.004 + (i * 0.0001)) && reader.sysread(1) }
+      waiting = parked { reader.wait_readable(0.2 + (i * 0.001)) && reader.sysread(1) }
       writer.write("x")
       assert_equal "x", waiting.value
     end
-    assert_nil(assert_takes(0.03) { reader.wait_readable(0.03) })
+    assert_nil(assert_takes(0.3) { reader.wait_readable(0.3) })
   end
 
   same_as_threads "waiting on a closed IO" do

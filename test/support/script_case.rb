@@ -22,6 +22,20 @@ class ScriptCase < Minitest::Test
       Fiber.schedule { box << block.call }
       box
     end
+    # A child that sends us the signal once `asleep` was called just before a wait.
+    def signal_when_asleep(name)
+      pid = Process.pid
+      reader, $asleep = IO.pipe
+      fork do
+        $asleep.close
+        reader.read(1)
+        sleep 0.05
+        Process.kill(name, pid)
+        exit!
+      end
+      reader.close
+    end
+    def asleep = $asleep.syswrite("x")
     def finish(strand)
       return strand.value if PLAIN
 
