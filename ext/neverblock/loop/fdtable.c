@@ -6,8 +6,9 @@
 
 #define PAGE_BITS 8
 #define PAGE_SIZE (1u << PAGE_BITS)
-#define IGNORED_LIMIT 16 /* events in a row for nobody before the fd is taken out of the backend   \
-                          */
+#define IGNORED_LIMIT                                                                              \
+    16 /* events in a row for nobody before the fd is taken out of the backend                     \
+        */
 
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
 {
