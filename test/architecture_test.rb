@@ -18,7 +18,8 @@ class ArchitectureTest < Minitest::Test
   EDGES = %i[rails jobs legacy].freeze
   BELOW_FEATURES = %i[base loop sync].freeze
 
-  # An arrow points to what a room may use, only downwards; features and edges know none of their own.
+  # An arrow points to what a room may use, only downwards; features and edges know none of their
+  # own.
   MAY_USE = {
     base: [], loop: %i[base], sync: %i[base],
     **FEATURES.to_h { |room| [room, BELOW_FEATURES] },
@@ -51,7 +52,8 @@ class ArchitectureTest < Minitest::Test
     name = path.delete_prefix("#{EXT}/")
 
     define_method("test_#{name}_says_what_it_is") do
-      assert_match(%r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b}, File.open(path, &:readline))
+      assert_match(%r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b},
+File.open(path, &:readline))
     end
 
     define_method("test_#{name}_includes_only_rooms_it_may") do
@@ -68,7 +70,8 @@ class ArchitectureTest < Minitest::Test
 
       refute_match(/#\s*include\s*[<"]ruby/, File.read(path))
       refute_match(/\b(VALUE|rb_\w+|xmalloc|Q(nil|true|false|undef))\b/, without_comments(path))
-      included(path).each { |file| assert pure?(file), "#{name} includes #{file}, which knows Ruby" }
+      included(path).each { |file|
+ assert pure?(file), "#{name} includes #{file}, which knows Ruby" }
     end
   end
 
@@ -79,7 +82,8 @@ class ArchitectureTest < Minitest::Test
   end
 
   def test_only_native_rb_loads_the_shared_object
-    loaders = Dir["#{LIB}/**/*.rb"].select { |path| File.read(path).match?(%r{require.*neverblock(\.so|/neverblock"|/\#\{)}) }
+    loaders = Dir["#{LIB}/**/*.rb"].select { |path|
+ File.read(path).match?(%r{require.*neverblock(\.so|/neverblock"|/\#\{)}) }
     assert_equal [File.join(LIB, "native.rb")], loaders
   end
 
@@ -120,7 +124,8 @@ class ArchitectureTest < Minitest::Test
 
   def included(path)
     File.foreach(path).filter_map { |line| line[/^\s*#\s*include "(.+)"/, 1] }
-        .map { |file| [File.join(EXT, file), File.expand_path(file, File.dirname(path))].find { |f| File.file?(f) } }
+        .map { |file| [File.join(EXT, file), File.expand_path(file, File.dirname(path))].find { |f|
+ File.file?(f) } }
         .compact
   end
 

@@ -4,4 +4,5 @@ module NB
   # The gem's version. It begins at 3 because 0.1.6.2 and 2.3.1 of old exist.
   VERSION = "3.0.0"
 end
+# The long name, as in 2008.
 NeverBlock = NB unless defined?(NeverBlock)

@@ -1,8 +1,8 @@
 /* delayd.h - an HTTP server that answers every request after a delay. Pure C.
  *
- * One epoll loop on one thread. It stands for the slow service of an experiment, so its own cost must not be seen: no
- * allocation for a request that comes in one piece, one recv and one send each, all buffers
- * bounded.
+ * One epoll loop on one thread. It stands for the slow service of an experiment, so its own cost
+ * must not be seen: no allocation for a request that comes in one piece, one recv and one send
+ * each, all buffers bounded.
  *
  * Requests of one connection are answered one after another, as HTTP/1.1 asks; the delay of a
  * pipelined request begins when those before it have been answered.

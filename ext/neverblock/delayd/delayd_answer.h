@@ -1,6 +1,7 @@
 /* delayd_answer.h - answers of the delay server. Pure C. Read after: delayd_connection.h.
  *
- * They are gathered in the server's shared buffer during one turn of a connection, then sent at once.
+ * They are gathered in the server's shared buffer during one turn of a connection, then sent at
+ * once.
  *
  * Whatever sends may leave the state WRITING (the socket is full) or BROKEN (the peer is gone).
  */

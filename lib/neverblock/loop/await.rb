@@ -42,6 +42,8 @@ module NB
       end
     end
 
+    # What {NB.await} does.
+    #
     # @api private
     def self.call
       queue = Thread::Queue.new

@@ -6,6 +6,7 @@ module NB
   # Ruby's own extension point for forks (Process._fork): the child's loop starts clean, with only
   # the fiber that forked; the parent's registrations are untouched.
   module Fork
+    # @return [Integer] as Process._fork: the child's pid, 0 in the child
     def _fork
       pid = super
       Native.after_fork if pid.zero?

@@ -10,6 +10,8 @@ module NB
     private_constant :Outcome
 
     class << self
+      # What {NB.run} does.
+      #
       # @api private
       def run(backend:, repairs:, &block)
         return yield if Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler
@@ -47,6 +49,8 @@ module NB
       @scheduler = scheduler
     end
 
+    # Runs the block in a fiber, and the loop until it has ended.
+    #
     # @api private
     def call(&block)
       locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
