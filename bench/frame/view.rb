@@ -149,13 +149,19 @@ module Bench
       rows.select { |row| row.estimates.compact.any? { |one| one.pairs >= Estimate::FEWEST } }
     end
 
+    # A rate with wrong answers in it wins nothing and beats nobody.
+    def wrong?(result, row, column)
+      result.figure(params(row, column), metric)&.errors.to_i.positive?
+    end
+
     def versus(result, columns, rival, again: false, floors: [])
       estimates = columns.map do |column|
         result.estimate(params(@compare, column), params(rival, column), metric: metric,
                         better: better, again: again)
       end
-      verdicts = estimates.each_with_index.map do |estimate, index|
-        estimate&.verdict(floor: floors.fetch(index, 1.0))
+      verdicts = columns.each_index.map do |index|
+        wrong = [@compare, rival].any? { |row| wrong?(result, row, columns[index]) }
+        wrong ? :errors : estimates[index]&.verdict(floor: floors.fetch(index, 1.0))
       end
       Grid::Versus.new(label: @down.label(rival), subject: @down.label(@compare), again: again,
                        estimates: estimates, verdicts: verdicts)

@@ -124,8 +124,10 @@ module Bench
           bars = each ? @bars.select { |other| other.column == bar.column } : @bars
           values = bars.flat_map { |other| [other.figure.value, other.figure.high] }.compact
           lows = bars.filter_map { |other| other.figure.low }
-          Scale.for(values + lows, from: @left, to: @width - @right,
-                                   log: @grid.chart[:scale] == :log)
+          log = @grid.chart[:scale] == :log
+          # On a logarithmic scale the smallest bar, too, must have a length.
+          lows << (values.min / 2.0) if log
+          Scale.for(values + lows, from: @left, to: @width - @right, log: log)
         end
       end
 

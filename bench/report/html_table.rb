@@ -62,8 +62,9 @@ module Bench
       def best(index)
         @best ||= {}
         @best[index] ||= begin
-          values = @grid.rows.select { |row| row.kind == :measured && row.key != "c" }
-                        .filter_map { |row| row.figures[index]&.value }
+          rows = @grid.rows.select { |row| row.kind == :measured && row.key != "c" }
+          figures = rows.filter_map { |row| row.figures[index] }
+          values = figures.select { |figure| figure.errors.to_i.zero? }.filter_map(&:value)
           values.size > 1 && (@grid.better == :higher ? values.max : values.min)
         end
       end

@@ -22,7 +22,8 @@ module Bench
         numbers. “% CPU” is user and system time per second of clock time. Ratios are medians over
         pairs measured next to each other, with a bootstrapped 95 % interval: faster or slower when
         the interval lies beyond ±2 % and the ratio beyond what the subject differs from itself,
-        same when the interval lies within ±2 %, else inconclusive. * marks a note below the table.
+        same when the interval lies within ±2 %, else inconclusive; a cell with errors gets no
+        verdict. * marks a note below the table.
       TEXT
       private_constant :STYLE, :LEGEND
 

@@ -6,7 +6,7 @@ module Bench
     class Terminal
       CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 }.freeze
       VERDICTS = { faster: :green, slower: :red, same: :cyan, inconclusive: :yellow,
-                   few: :dim }.freeze
+                   few: :dim, errors: :red }.freeze
       private_constant :CODES, :VERDICTS
 
       # @param io [IO]

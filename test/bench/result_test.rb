@@ -45,6 +45,13 @@ class BenchResultTest < Minitest::Test
     assert_equal %w[less same], [grid.word(:faster), grid.word(:same)]
   end
 
+  def test_a_cell_with_errors_gets_no_verdict
+    runs = usual_result.runs.each { |run| run.sample["errors"] = 1 if run.params[:delay_ms] == 10 }
+    verdicts = Bench::Result.new(table, session: SESSION, runs: runs).grids.first.comparisons.last
+
+    assert_equal %i[faster errors same], verdicts.verdicts
+  end
+
   def test_a_failed_cell_leaves_a_hole_and_a_reason
     run = Bench::Run.new("params" => { "runtime" => "nb", "delay_ms" => 0 }, "pass" => 0,
                          "again" => false, "sample" => { "failure" => "no result", "errors" => 1 })
