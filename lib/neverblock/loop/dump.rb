@@ -23,10 +23,19 @@ module NB
     # @thread any
     def to_s
       waits = @scheduler.waits.sort_by { |wait| -wait[:waited] }
-      ["#{@scheduler.inspect}, pid #{Process.pid}", *waits.map { |wait| describe(wait) }].join("\n")
+      ["#{@scheduler.inspect}, pid #{Process.pid}", running, *waits.map { |wait| describe(wait) }]
+        .compact.join("\n")
     end
 
     private
+
+    # The fiber that asks, when it belongs to this loop.
+    def running
+      return unless Fiber.scheduler.equal?(@scheduler) && !@scheduler.waiting?(Fiber.current)
+
+      frames = caller.grep_v(/#{Regexp.escape(__FILE__)}/).first(@frames)
+      ["#{Fiber.current.inspect} runs", *frames.map { |line| "    #{line}" }].join("\n")
+    end
 
     def describe(wait)
       lines = ["#{wait[:fiber].inspect} #{state(wait)}"]
