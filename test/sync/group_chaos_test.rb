@@ -2,9 +2,9 @@
 
 require_relative "support"
 
-# Random trees of groups, with errors, cancels, timeouts and early exits at random moments. What must
-# hold whatever happens: when a group is left, none of its tasks is alive and every `ensure` that was
-# entered has been left; and no cancel comes out of a wait after it.
+# Random trees of groups, with errors, cancels, timeouts and early exits at random moments. What
+# must hold whatever happens: when a group is left, none of its tasks is alive and every `ensure`
+# that was entered has been left; and no cancel comes out of a wait after it.
 class GroupChaosTest < Minitest::Test
   include SyncSupport
 

@@ -34,6 +34,12 @@ class ProcessPoolTest < Minitest::Test
     longest
   end
 
+  # Only when its last thread is gone is its socket closed.
+  def dead?(pid)
+    Dir.children("/proc/#{pid}/task").size == 1 &&
+      File.read("/proc/#{pid}/stat")[/\) (\w)/, 1] == "Z"
+  end
+
   everywhere "applies_the_block_in_other_processes" do
     processes do |pool|
       values = {}
@@ -142,7 +148,7 @@ class ProcessPoolTest < Minitest::Test
     processes(1, -> { Process.pid }) do |pool|
       before = pool.call
       Process.kill(:KILL, before)
-      settled { File.read("/proc/#{before}/stat")[/\) (\w)/, 1] == "Z" }
+      assert(settled { dead?(before) })
       refute_equal before, pool.call
       assert_equal 1, pool.pids.size
     end

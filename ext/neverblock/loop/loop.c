@@ -117,9 +117,10 @@ static void sleep_in_kernel(nb_loop_t *loop)
         nb_loop_after_fork(loop);
     if (loop->fds.backend.ops->edge)
         nb_fdtable_verify(&loop->fds, true);
+    bool stuck = !loop->ready.count && deadlocked(loop);
     if (loop->ready.count)
-        return;
-    if (deadlocked(loop)) {
+        return; /* perhaps by another thread, while the question was asked in Ruby */
+    if (stuck) {
         raise_deadlock(loop);
         return;
     }
