@@ -52,8 +52,8 @@ class ArchitectureTest < Minitest::Test
     name = path.delete_prefix("#{EXT}/")
 
     define_method("test_#{name}_says_what_it_is") do
-      assert_match(%r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b},
-File.open(path, &:readline))
+      head = %r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b}
+      assert_match(head, File.open(path, &:readline))
     end
 
     define_method("test_#{name}_includes_only_rooms_it_may") do
@@ -70,8 +70,9 @@ File.open(path, &:readline))
 
       refute_match(/#\s*include\s*[<"]ruby/, File.read(path))
       refute_match(/\b(VALUE|rb_\w+|xmalloc|Q(nil|true|false|undef))\b/, without_comments(path))
-      included(path).each { |file|
- assert pure?(file), "#{name} includes #{file}, which knows Ruby" }
+      included(path).each do |file|
+        assert pure?(file), "#{name} includes #{file}, which knows Ruby"
+      end
     end
   end
 
@@ -82,8 +83,8 @@ File.open(path, &:readline))
   end
 
   def test_only_native_rb_loads_the_shared_object
-    loaders = Dir["#{LIB}/**/*.rb"].select { |path|
- File.read(path).match?(%r{require.*neverblock(\.so|/neverblock"|/\#\{)}) }
+    loads = %r{require.*neverblock(\.so|/neverblock"|/\#\{)}
+    loaders = Dir["#{LIB}/**/*.rb"].select { |path| File.read(path).match?(loads) }
     assert_equal [File.join(LIB, "native.rb")], loaders
   end
 
@@ -123,10 +124,11 @@ File.open(path, &:readline))
   end
 
   def included(path)
-    File.foreach(path).filter_map { |line| line[/^\s*#\s*include "(.+)"/, 1] }
-        .map { |file| [File.join(EXT, file), File.expand_path(file, File.dirname(path))].find { |f|
- File.file?(f) } }
-        .compact
+    files = File.foreach(path).filter_map { |line| line[/^\s*#\s*include "(.+)"/, 1] }
+    folders = [EXT, File.dirname(path)]
+    files.filter_map do |file|
+      folders.map { |folder| File.expand_path(file, folder) }.find { |found| File.file?(found) }
+    end
   end
 
   def pure?(path) = File.open(path, &:readline).include?("Pure C")

@@ -24,7 +24,7 @@ module NB
       def start(argv)
         name, *rest = argv
         case name
-        when nil then call("help", []) || USAGE_STATUS
+        when nil then call("help", []) && USAGE_STATUS
         when "-h", "--help" then call("help", rest)
         when "-v", "--version" then puts(VERSION) || 0
         else call(name, rest)

@@ -40,26 +40,46 @@ module NB
         # @return [Integer] exit status
         # @raise [UsageError]
         def run(argv)
-          load_bench
-          options = { rubies: [], yjit: true, session: {} }
-          ids = parser(options).parse(argv)
-          return list if options[:list]
+          load_tree
+          report_errors("bench") { obey(argv) }
+        end
 
-          ::Bench.select(ids).then { |tables| report(tables, options) }
+        # Loads bench/ of the source tree.
+        #
+        # @return [void]
+        # @raise [UsageError] in an installed gem
+        # @scheduling may wait
+        def load_tree
+          unless File.exist?(File.join(HOME, "bench.rb"))
+            raise UsageError, "needs the source tree (#{HOME} is missing): the installed gem has " \
+                              "no bench; clone the project and run bin/setup"
+          end
+
+          require File.join(HOME, "bench")
+        end
+
+        # Runs the block; what the bench cannot do becomes a message and exit status 1.
+        #
+        # @param command [String]
+        # @return [Integer] exit status
+        # @scheduling may wait
+        def report_errors(command)
+          yield
         rescue OptionParser::ParseError => error
           raise UsageError, error.message
         rescue ::Bench::Error, ArgumentError => error
-          warn "nb bench: #{error.message}"
+          warn "nb #{command}: #{error.message}"
           1
         end
 
         private
 
-        def load_bench
-          require File.join(HOME, "bench")
-        rescue LoadError
-          raise UsageError, "needs the source tree (#{HOME} is missing): the installed gem has " \
-                            "no bench; clone the project and run bin/setup"
+        def obey(argv)
+          options = { rubies: [], yjit: true, session: {} }
+          ids = parser(options).parse(argv)
+          return list if options[:list]
+
+          ::Bench.select(ids).then { |tables| report(tables, options) }
         end
 
         def parser(options)

@@ -7,7 +7,7 @@ module NB
       # Whether this Ruby reads programs with Prism (3.4 and later, unless told otherwise).
       PRISM = RUBY_DESCRIPTION.include?("+PRISM")
       # Where frames of ours come from.
-      OURS = [File.expand_path("../../neverblock", __dir__),
+      OURS = [File.expand_path("../../neverblock", __dir__), $PROGRAM_NAME,
               File.expand_path("../../../exe/nb", __dir__), "<internal:"].freeze
       private_constant :PRISM, :OURS
 

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "minitest"
+require "socket"
+require "tmpdir"
+
+# Servers that tests talk to: each on a free port and in a folder of its own, started when a test
+# first asks for it, ended with the test run.
+#
+#   redis = Servers.fetch("redis") { |port, folder| %W[redis-server --port #{port} --dir #{folder}] }
+#   Redis.new(port: redis.port)
+module Servers
+  # A running server.
+  Server = Struct.new(:name, :port, :folder, :pid)
+  # Seconds until it must answer, and until it must have ended.
+  PATIENCE = 30
+  LOCK = Thread::Mutex.new
+  private_constant :LOCK
+
+  @running = {}
+
+  class << self
+    # @param name [String]
+    # @yieldparam port [Integer] free a moment ago
+    # @yieldparam folder [String] empty, removed at the end
+    # @yieldreturn [Array<String>] the command; its output goes to log.txt in the folder
+    # @return [Server] the one of that name; the block is called only for the first
+    # @raise [RuntimeError] with the end of its log, when it does not answer on its port
+    def fetch(name)
+      LOCK.synchronize do
+        @running[name] ||= begin
+          port = free_port
+          folder = Dir.mktmpdir("nb-#{name}")
+          start(name, port, folder, yield(port, folder))
+        end
+      end
+    end
+
+    # Ends it, if it runs.
+    def stop(name)
+      server = @running.delete(name) or return
+      terminate(server.pid)
+      FileUtils.rm_rf(server.folder)
+    end
+
+    def stop_all = @running.keys.each { |name| stop(name) }
+
+    private
+
+    def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+
+    def start(name, port, folder, command)
+      log = File.join(folder, "log.txt")
+      pid = Process.spawn(*command, in: File::NULL, out: log, err: %i[child out], pgroup: true)
+      return Server.new(name, port, folder, pid) if answers?(port, pid)
+
+      terminate(pid)
+      raise "#{command.join(" ")} does not answer on port #{port}:\n#{File.readlines(log).last(20).join}"
+    end
+
+    def answers?(port, pid)
+      deadline = clock + PATIENCE
+      begin
+        TCPSocket.open("127.0.0.1", port, &:close)
+        true
+      rescue SystemCallError
+        return false if clock > deadline || Process.wait(pid, Process::WNOHANG)
+
+        sleep 0.02
+        retry
+      end
+    end
+
+    def terminate(pid)
+      Process.kill(:TERM, -pid)
+      Process.detach(pid).join(PATIENCE) || Process.kill(:KILL, -pid)
+    rescue Errno::ESRCH
+      nil # it has ended already
+    end
+
+    def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  Minitest.after_run { stop_all } # an at_exit here would come before the tests
+end
