@@ -1,5 +1,6 @@
-/* fdtable_test.c - who waits for which fd, on every backend, with files that change behind a
- * number. Sources: backend/epoll.c backend/poll.c
+/* fdtable_test.c - who waits for which fd, on every backend, while files change behind numbers.
+ *
+ * Sources: backend/epoll.c backend/poll.c
  */
 #include "loop/fdtable.h"
 #include "test.h"
