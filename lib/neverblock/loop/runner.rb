@@ -33,14 +33,13 @@ module NB
       def with_scheduler(backend, repairs)
         scheduler = Scheduler.new(backend: backend, repairs: repairs)
         Fiber.set_scheduler(scheduler)
-        begin
-          yield scheduler
-        rescue Exception # rubocop:disable Lint/RescueException -- passed on; the others end first
-          scheduler.cancel_all unless scheduler.closed?
-          raise
-        ensure
-          Fiber.set_scheduler(nil)
-        end
+        value = yield scheduler
+        ended = true
+        value
+      ensure
+        # Not `rescue`: Thread#kill is no exception.
+        scheduler.cancel_all unless scheduler.nil? || ended || scheduler.closed?
+        Fiber.set_scheduler(nil) if scheduler
       end
     end
 

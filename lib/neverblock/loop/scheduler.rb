@@ -38,7 +38,7 @@ module NB
 
     # Runs every fiber to its end, cancels those that only wait for work, frees the kernel's side.
     # Ruby calls it at the end of the thread and for `Fiber.set_scheduler(nil)`. When an exception
-    # comes in between (an Interrupt, say) the others are cancelled first.
+    # or a Thread#kill comes in between, the others are cancelled first.
     #
     # @return [void]
     # @scheduling always waits
@@ -47,10 +47,8 @@ module NB
 
       begin
         run
+      ensure
         cancel_all
-      rescue Exception # rubocop:disable Lint/RescueException -- passed on; the others end first
-        cancel_all
-        raise
       end
     ensure
       release

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+require "socket"
+
+class DumpTest < Minitest::Test
+  def test_every_wait_is_named_with_its_line
+    text = NB.run do
+      near, far = UNIXSocket.pair
+      tasks = [NB.async { near.read(1) }, NB.async { sleep 60 }, NB.async { Thread::Queue.new.pop }]
+      NB.dump.to_s.tap { tasks.each { |task| task.cancel.wait } && far.close }
+    end
+
+    assert_match(/readable fd \d+/, text)
+    assert_match(/for sleep \(at most (59|60)\.\d+ s more\)/, text)
+    assert_match(/for #<Thread::Queue/, text)
+    assert_match(/runs$/, text)
+    assert_operator text.scan("#{__FILE__}:").size, :>=, 4
+  end
+
+  def test_a_signal_prints_it
+    script = 'NB.dump_on(:USR1); NB.run { Fiber.schedule { sleep 0.05 }; Process.kill(:USR1, $$) }'
+    output = IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-rneverblock",
+                       "-e", script, { err: %i[child out] }], &:read)
+
+    assert_match(/NB::Scheduler \w+, 1 fibers/, output)
+    assert_match(/for sleep/, output)
+  end
+
+  def test_there_is_none_without_a_loop
+    assert_nil NB.dump
+    assert_nil NB.stats
+  end
+end

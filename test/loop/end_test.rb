@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+
+# How a loop ends when something ends it: the others are cancelled, and nobody hangs.
+class LoopEndTest < Minitest::Test
+  def test_thread_kill_cancels_the_other_fibers
+    log = Thread::Queue.new
+    thread = Thread.new do
+      NB.run do
+        Fiber.schedule { wait_and_log(log) }
+        log << :waiting
+        sleep
+      end
+    end
+    assert_equal :waiting, log.pop
+    thread.kill
+
+    assert thread.join(5), "the killed thread hangs"
+    assert_equal NB::Cancelled, log.pop
+  end
+
+  def test_thread_kill_while_the_scheduler_closes
+    log = Thread::Queue.new
+    thread = Thread.new do
+      Fiber.set_scheduler(NB::Scheduler.new)
+      Fiber.schedule { log << :waiting && wait_and_log(log) }
+    end
+    assert_equal :waiting, log.pop
+    Thread.pass until thread.stop?
+    thread.kill
+
+    assert thread.join(5), "the killed thread hangs"
+    assert_equal NB::Cancelled, log.pop
+  end
+
+  def test_an_error_of_the_block_ends_the_others_before_it_is_raised
+    log = []
+    error = assert_raises(RuntimeError) do
+      NB.run do
+        Fiber.schedule { wait_and_log(log) }
+        raise "the block fails"
+      end
+    end
+
+    assert_equal "the block fails", error.message
+    assert_equal [NB::Cancelled], log
+  end
+
+  def test_the_loop_waits_for_fibers_that_the_block_left
+    log = []
+    assert_equal(:value, NB.run { Fiber.schedule { sleep(0.01) && log << :ended } && :value })
+    assert_equal [:ended], log
+  end
+
+  def test_idle_fibers_do_not_keep_the_loop
+    log = []
+    NB.run do
+      scheduler = Fiber.scheduler
+      Fiber.schedule do
+        scheduler.idle { sleep }
+      rescue NB::Cancelled
+        log << :cancelled
+        raise
+      end
+    end
+
+    assert_equal [:cancelled], log
+  end
+
+  private
+
+  def wait_and_log(log)
+    sleep
+  rescue NB::Cancelled => error
+    log << error.class
+    raise
+  end
+end
