@@ -24,7 +24,7 @@ class DumpTest < Minitest::Test
     output = IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-rneverblock",
                        "-e", script, { err: %i[child out] }], &:read)
 
-    assert_match(/NB::Scheduler \w+, 1 fibers/, output)
+    assert_match(/NB::Scheduler \w+, 2 fibers/, output)
     assert_match(/for sleep/, output)
   end
 
