@@ -138,10 +138,10 @@ module NB
     def drain
       @ready = false
       @core.drain
-      impatient = NB.async { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
+      impatient = Fiber.schedule { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
       @core.join(@drain_timeout)
     ensure
-      impatient&.cancel
+      impatient && Fiber.scheduler.fiber_interrupt(impatient, NB::Cancelled.new("drained"))
     end
 
     def report(error, env)

@@ -460,6 +460,33 @@ static int feed_rest(nb_conn_t *conn, size_t head_size)
     return 0;
 }
 
+/* Reads body bytes until it is complete or the socket is empty. */
+static nb_advance_t advance_body(nb_conn_t *conn, nb_incoming_t *incoming)
+{
+    nb_server_t *server = conn->server;
+    for (;;) {
+        ssize_t size = nb_conn_receive(conn);
+        if (size < 0)
+            return give_up(conn);
+        if (size == 0)
+            return NB_ADVANCE_WAIT;
+        ssize_t used = nb_body_feed(conn, server->scratch, (size_t)size);
+        if (used < 0)
+            return refuse(conn, (int)-used, "the request body is malformed or too large");
+        nb_conn_deadline(conn, server->options.body_timeout_ns);
+        if (!conn->body->complete) {
+            if (conn->readable)
+                continue;
+            return NB_ADVANCE_WAIT;
+        }
+        if (used < size &&
+            nb_buffer_append(&conn->in, server->scratch + used, (size_t)(size - used)) < 0)
+            return give_up(conn);
+        incoming->bytes = conn->in.bytes;
+        return whole_request(conn, incoming);
+    }
+}
+
 static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming, size_t size)
 {
     nb_server_t *server = conn->server;
@@ -487,34 +514,7 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming, size_t 
         return whole_request(conn, incoming);
     conn->state = NB_CONN_BODY;
     nb_conn_deadline(conn, server->options.body_timeout_ns);
-    return NB_ADVANCE_WAIT;
-}
-
-/* Reads body bytes until it is complete or the socket is empty. */
-static nb_advance_t advance_body(nb_conn_t *conn, nb_incoming_t *incoming)
-{
-    nb_server_t *server = conn->server;
-    for (;;) {
-        ssize_t size = nb_conn_receive(conn);
-        if (size < 0)
-            return give_up(conn);
-        if (size == 0)
-            return NB_ADVANCE_WAIT;
-        ssize_t used = nb_body_feed(conn, server->scratch, (size_t)size);
-        if (used < 0)
-            return refuse(conn, (int)-used, "the request body is malformed or too large");
-        nb_conn_deadline(conn, server->options.body_timeout_ns);
-        if (!conn->body->complete) {
-            if (conn->readable)
-                continue;
-            return NB_ADVANCE_WAIT;
-        }
-        if (used < size &&
-            nb_buffer_append(&conn->in, server->scratch + used, (size_t)(size - used)) < 0)
-            return give_up(conn);
-        incoming->bytes = conn->in.bytes;
-        return whole_request(conn, incoming);
-    }
+    return conn->readable ? advance_body(conn, incoming) : NB_ADVANCE_WAIT;
 }
 
 /* Part of a head is here: it waits in conn->in. */
