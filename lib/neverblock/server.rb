@@ -138,6 +138,7 @@ module NB
     def drain
       @ready = false
       @core.drain
+      @bindings.each(&:close) # the kernel refuses what comes now, instead of letting it wait
       impatient = Fiber.schedule { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
       @core.join(@drain_timeout)
     ensure

@@ -45,12 +45,13 @@ module NB
                 when :unix then open_unix
                 when :fd then Socket.for_fd(@fd).tap { |io| io.autoclose = true }
                 end
+        remember
         self
       end
 
       # Gives the listener to the core of a started server.
       def attach(core)
-        core.listen(@io.fileno, local?, false, port || 0)
+        core.listen(@io.fileno, local?, false, @port || 0)
       end
 
       def close
@@ -61,19 +62,26 @@ module NB
         @io = nil
       end
 
-      def port = local? ? nil : @io ? @io.local_address.ip_port : @port
+      attr_reader :port
 
-      def local? = @io ? @io.local_address.unix? : @kind == :unix
+      def local? = @kind == :unix
 
-      def to_s
-        return "unix://#{@path}" if @kind == :unix
-        return "fd://#{@fd}" if @kind == :fd && local?
-
-        host = @io ? @io.local_address.ip_address : @host
-        "tcp://#{host.include?(":") ? "[#{host}]" : host}:#{port}"
-      end
+      def to_s = @name || (@kind == :unix ? "unix://#{@path}" : "tcp://#{@host}:#{@port}")
 
       private
+
+      # What is known once it is open stays known when it is closed.
+      def remember
+        address = @io.local_address
+        if address.unix?
+          @kind = :unix
+          @path ||= address.unix_path
+          @name = "unix://#{@path}"
+        else
+          @port = address.ip_port
+          @name = "tcp://#{address.ipv6? ? "[#{address.ip_address}]" : address.ip_address}:#{@port}"
+        end
+      end
 
       def open_tcp(reuse_port)
         address = Addrinfo.tcp(@host, @port)
