@@ -30,6 +30,8 @@ module NB
   class Server
     # @return [Options] every option with its value
     attr_reader :options
+    # @api private
+    attr_writer :app
 
     # @param app [#call] a Rack application; must not mind that requests overlap at its waits
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,
@@ -63,6 +65,19 @@ module NB
       self
     end
 
+    # Closes the listeners of a server that does not run; {#run} does it by itself.
+    #
+    # @return [self]
+    # @scheduling never waits
+    def close
+      @bindings.each(&:close)
+      self
+    end
+
+    # @return [Hash{String=>Integer}] address => fd of each open listener, for a process to inherit
+    # @scheduling never waits
+    def listener_fds = @bindings.to_h { |binding| [binding.to_s, binding.io.fileno] }
+
     # Serves until {#stop}. Outside a loop it makes one.
     #
     # @yield [self] once connections are accepted
@@ -80,7 +95,7 @@ module NB
         drain
       ensure
         @core.stop(NB::Cancelled.new("the server stops"))
-        @bindings.each(&:close)
+        close
       end
     end
 
@@ -138,7 +153,7 @@ module NB
     def drain
       @ready = false
       @core.drain
-      @bindings.each(&:close) # the kernel refuses what comes now, instead of letting it wait
+      close # the kernel refuses what comes now, instead of letting it wait
       impatient = Fiber.schedule { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
       @core.join(@drain_timeout)
     ensure

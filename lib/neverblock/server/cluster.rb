@@ -40,6 +40,7 @@ module NB
         @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet
         turn until @stopping && @workers.empty?
       ensure
+        @server&.close
         @control&.stop
       end
 
@@ -84,7 +85,7 @@ module NB
       def spawn_missing
         return if @stopping
 
-        wanted = @size + @replacing.count { |pid| @workers.key?(pid) }
+        wanted = @replacing.empty? ? @size : @size + 1
         start_worker while @workers.size < wanted && !backing_off?
       end
 
@@ -109,7 +110,7 @@ module NB
         @control&.forget
         @launcher.trap_signals(@server)
         @config.call_hooks(:on_worker_boot, index)
-        @launcher.load_app
+        @server.app = @launcher.load_app
         WorkerProcess.serve(@server, pipe)
         @config.call_hooks(:on_worker_shutdown, index)
       end
@@ -132,12 +133,13 @@ module NB
         signal_all(signal)
       end
 
-      def signal_all(signal) = @workers.each_key { |pid| kill(signal, pid) }
+      def signal_all(signal) = (@workers.keys | @old_workers).each { |pid| kill(signal, pid) }
 
       def shrink
         return if @size <= 1
 
         @size -= 1
+        @workers.values.last.leaving = true
         kill("TERM", @workers.keys.last)
       end
 
@@ -154,7 +156,8 @@ module NB
         @notify.reloading
         @config.call_hooks(:on_restart)
         keep = listeners.each_value.to_h { |fd| [fd, fd] }
-        exec(environment, RbConfig.ruby, *Gem.loaded_specs.empty? ? [] : [], $PROGRAM_NAME, *Launcher.arguments,
+        library = File.expand_path("../..", __dir__)
+        exec(environment, RbConfig.ruby, "-I#{library}", $PROGRAM_NAME, "serve", *@launcher.arguments,
              keep.merge(close_others: true))
       rescue SystemCallError => error
         @out.write("re-execution failed: #{error.message}\n")
@@ -204,11 +207,9 @@ module NB
       def retire
         return if @replacing.empty? || @stopping
 
-        fresh = @workers.each_value.count { |worker| worker.ready? && !replaced?(worker) }
-        leaving = @replacing.count { |pid| @workers[pid]&.leaving }
-        pid = @replacing.find { |old| @workers[old] && !@workers[old].leaving }
-        return unless pid && fresh > @size - @replacing.count { |old| @workers.key?(old) } - 1 + leaving - leaving
+        return if @workers.size <= @size || @workers.each_value.any? { |worker| worker.leaving || !worker.ready? }
 
+        pid = @replacing.first
         @workers[pid].leaving = true
         kill("TERM", pid)
       end

@@ -85,6 +85,9 @@ module NB
       # @param address [String] see {Server#initialize}
       def bind(address) = @bindings << address
 
+      # @api private - flags beat the file.
+      def replace_bindings(addresses) = @bindings.replace(addresses)
+
       # @param number [Integer]
       # @param host [String]
       def port(number, host = "0.0.0.0") = bind("tcp://#{host}:#{number}")

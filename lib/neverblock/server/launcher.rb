@@ -23,10 +23,12 @@ module NB
       # @param config [Config]
       # @param app [#call, nil] nil: the rackup file of the config
       # @param out [#write] banner and errors
-      def initialize(config, app: nil, out: $stderr)
+      # @param arguments [Array<String>] the command line after `nb serve`, to execute it again
+      def initialize(config, app: nil, out: $stderr, arguments: [])
         @config = config
         @app = app
         @out = out
+        @arguments = arguments
         @notify = Notify.new
       end
 
@@ -43,10 +45,14 @@ module NB
       end
 
       # @api private
+      attr_reader :arguments
+
+      # @api private
       def load_app
         @app ||= begin
           require "rack"
           require "rack/builder"
+          ENV["RACK_ENV"] ||= @config.environment
           app, = ::Rack::Builder.parse_file(@config.rackup)
           app
         end
@@ -57,7 +63,7 @@ module NB
         @log_file = @config.access_log && open_log(@config.access_log)
         inherited = @config.inherited.values.map { |fd| "fd://#{fd}" }
         bind = inherited.empty? ? @config.bindings : inherited
-        Server.new(->(env) { load_app.call(env) }, bind: bind, log: @out, access_log: @log_file,
+        Server.new(@app, bind: bind, log: @out, access_log: @log_file,
                    **@config.server_options)
       end
 
@@ -81,7 +87,7 @@ module NB
 
       def run_single
         server = new_server.listen
-        load_app
+        server.app = load_app
         control = start_control(server)
         @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet
         trap_signals(server)

@@ -33,12 +33,10 @@ module NB
           Fiber.schedule do
             loop do
               pipe.write("#{JSON.generate(server.stats.merge(ready: server.ready?, rss_kb: rss_kb))}\n")
-              sleep 1
+              Fiber.scheduler.idle { sleep 1 } # does not keep a drained server going
             end
           rescue Errno::EPIPE
             server.stop # the master is gone
-          rescue NB::Cancelled
-            raise
           end
         end
       end
