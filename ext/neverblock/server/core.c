@@ -4,7 +4,9 @@
  */
 #include "server/server.h"
 #include "base/clock.h"
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -148,12 +150,21 @@ static VALUE rb_nb_core_listen(VALUE self, VALUE fd, VALUE local, VALUE https, V
     return self;
 }
 
-/* @!visibility private - a connection that others accepted (TLS, tests). */
-static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https)
+/* @!visibility private - a connection that others accepted (TLS); address: String, the client's. */
+static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
     nb_listener_t listener = {.server = server, .local = true, .https = RTEST(https)};
-    return nb_conn_open(server, NUM2INT(fd), &listener, NULL) ? Qtrue : Qfalse;
+    int flags = fcntl(NUM2INT(fd), F_GETFL);
+    fcntl(NUM2INT(fd), F_SETFL, flags | O_NONBLOCK);
+    nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &listener, NULL);
+    if (!conn)
+        return Qfalse;
+    const char *text = StringValueCStr(address);
+    conn->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    if (inet_pton(conn->family, text, conn->peer) != 1)
+        conn->family = 0;
+    return Qtrue;
 }
 
 void nb_server_check_drained(nb_server_t *server)
@@ -282,7 +293,7 @@ void Init_nb_server(VALUE mNB)
     rb_define_method(rb_cNBServerCore, "configure", rb_nb_core_configure, 3);
     rb_define_method(rb_cNBServerCore, "start", rb_nb_core_start, 0);
     rb_define_method(rb_cNBServerCore, "listen", rb_nb_core_listen, 4);
-    rb_define_method(rb_cNBServerCore, "adopt", rb_nb_core_adopt, 2);
+    rb_define_method(rb_cNBServerCore, "adopt", rb_nb_core_adopt, 3);
     rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
     rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
     rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);

@@ -21,7 +21,9 @@ module NB
         when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: Integer($~[:port], 10))
         when %r{\Aunix://(?<path>.+)\z} then new(:unix, path: $~[:path])
         when %r{\Afd://(?<fd>\d+)\z} then new(:fd, fd: Integer($~[:fd], 10))
-        when %r{\Assl://} then Tls.parse(address)
+        when %r{\Assl://}
+          require_relative "tls"
+          Tls.parse(address)
         else
           raise ArgumentError, "bind: expected tcp://host:port, tcp://[v6]:port, unix://path, " \
                                "ssl://host:port?cert=…&key=… or fd://3, got: #{address.inspect}"

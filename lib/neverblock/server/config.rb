@@ -112,6 +112,9 @@ module NB
       # @return [Integer] 0: no master
       def worker_count = workers == :auto ? Config.usable_cores : Integer(workers || 0)
 
+      # @return [Integer] NEVERBLOCK_FIBERS: how many fibers Puma's plugin runs requests in
+      def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
+
       # @return [Integer] cores by affinity, or fewer by the cgroup's quota
       def self.usable_cores
         quota, period = File.read("/sys/fs/cgroup/cpu.max").split
