@@ -4,6 +4,7 @@
  */
 #include "server/server.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -64,6 +65,7 @@ int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_
     listener->local = local;
     listener->https = https;
     listener->port = port;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); /* inherited ones may block */
     if (!local) /* accepted sockets inherit it */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     int result = nb_fdtable_add(&server->loop->fds, &listener->watch);

@@ -52,6 +52,7 @@ module NB
         path = socket.gets("\r\n").to_s[/\AGET (\S+)/, 1]
         status, body = reply(path)
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: application/json\r\n\r\n#{JSON.generate(body)}\n")
+        socket.close_write # the end also when a fork in this moment has given a worker a copy
       rescue SystemCallError, IOError
         nil # the asker went away
       ensure
