@@ -4,7 +4,6 @@
  * Run: rake test:c (or: cc -g -fsanitize=address,undefined -o t test/c/http_test.c
  *      ext/neverblock/http/{head,chunked}.c && ./t)
  */
-#define _GNU_SOURCE
 #include "../../ext/neverblock/http/head.h"
 #include "../../ext/neverblock/http/chunked.h"
 #include "../../ext/neverblock/http/tables.h"
