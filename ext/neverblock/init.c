@@ -1,6 +1,7 @@
 /* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
 #include "delayd/delayd_ruby.h"
 #include "hooks/hooks.h"
+#include "server/server.h"
 
 RUBY_FUNC_EXPORTED void Init_neverblock(void)
 {
@@ -16,4 +17,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_operation(rb_cNBScheduler);
     Init_nb_hooks_report(rb_cNBScheduler);
     Init_nb_delayd(mNB);
+    Init_nb_server(mNB);
 }

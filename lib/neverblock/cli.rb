@@ -12,7 +12,8 @@ module NB
     USAGE_STATUS = 2
     # Every command and the constant it is.
     COMMANDS = {
-      "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help
+      "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
+      "serve" => :Serve, "stats" => :Stats
     }.freeze
 
     # The command line was wrong. The message says what, with the value.

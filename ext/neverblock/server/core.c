@@ -1,0 +1,307 @@
+/* core.c - NB::Server::Core, the C half of NB::Server. Ruby.
+ *
+ * Read after: server.h. Used by: lib/neverblock/server.rb.
+ */
+#include "server/server.h"
+#include "base/clock.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+VALUE rb_mNBServer, rb_cNBServerCore;
+
+/* --- memory ---------------------------------------------------------------------------------------- */
+
+static void server_mark(void *data)
+{
+    nb_server_t *server = data;
+    rb_gc_mark(server->app);
+    rb_gc_mark(server->env_template);
+    nb_env_mark(server->cache);
+    for (nb_list_t *item = server->outputs.next; item && item != &server->outputs; item = item->next)
+        rb_gc_mark(nb_container_of(item, nb_output_t, link)->strings);
+}
+
+static void server_free(void *data)
+{
+    nb_server_t *server = data;
+    free(server->fields);
+    xfree(server->cache);
+    nb_buffer_free(&server->head_out);
+    xfree(server);
+}
+
+static size_t server_size(const void *data)
+{
+    const nb_server_t *server = data;
+    return sizeof(*server) + server->connection_count * sizeof(nb_conn_t);
+}
+
+/* Not WB_PROTECTED: outputs come and go without a barrier. */
+const rb_data_type_t nb_server_type = {
+    .wrap_struct_name = "NB::Server::Core",
+    .function = {.dmark = server_mark, .dfree = server_free, .dsize = server_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static void on_accept_timer(nb_timer_t *timer)
+{
+    nb_listener_resume(nb_container_of(timer, nb_server_t, accept_timer));
+}
+
+static VALUE core_alloc(VALUE klass)
+{
+    nb_server_t *server;
+    VALUE self = TypedData_Make_Struct(klass, nb_server_t, &nb_server_type, server);
+    nb_list_t *lists[] = {&server->listeners, &server->connections, &server->runnable, &server->idle,
+                          &server->dirty,     &server->running,     &server->outputs};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        nb_list_init(lists[i]);
+    server->cache = nb_env_cache_new();
+    server->self = self;
+    server->app = server->env_template = Qnil;
+    server->flush_hook.call = nb_output_flush_all;
+    nb_list_init(&server->flush_hook.link);
+    server->accept_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_accept_timer};
+    return self;
+}
+
+static nb_server_t *server_of(VALUE self)
+{
+    return rb_check_typeddata(self, &nb_server_type);
+}
+
+/* --- options --------------------------------------------------------------------------------------- */
+
+static uint64_t number(VALUE options, const char *name)
+{
+    return NUM2ULL(rb_hash_fetch(options, ID2SYM(rb_intern(name))));
+}
+
+/* Seconds, or nil for never. The one place where the server's seconds become nanoseconds. */
+static uint64_t duration(VALUE options, const char *name)
+{
+    VALUE value = rb_hash_fetch(options, ID2SYM(rb_intern(name)));
+    return NIL_P(value) ? NB_NEVER : (uint64_t)(NUM2DBL(value) * 1e9);
+}
+
+static bool flag(VALUE options, const char *name)
+{
+    return RTEST(rb_hash_fetch(options, ID2SYM(rb_intern(name))));
+}
+
+/* @!visibility private - options: Hash of Integers, Floats and Booleans, all keys present. */
+static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VALUE options)
+{
+    nb_server_t *server = server_of(self);
+    server->options = (nb_server_options_t){
+        .head = {.line_bytes = (uint32_t)number(options, "request_line_bytes"),
+                 .head_bytes = (uint32_t)number(options, "header_bytes"),
+                 .field_count = (uint32_t)number(options, "header_count")},
+        .body_max_bytes = number(options, "body_bytes"),
+        .body_memory_bytes = number(options, "body_memory_bytes"),
+        .header_timeout_ns = duration(options, "header_timeout"),
+        .body_timeout_ns = duration(options, "body_timeout"),
+        .idle_timeout_ns = duration(options, "idle_timeout"),
+        .write_timeout_ns = duration(options, "write_timeout"),
+        .request_timeout_ns = duration(options, "request_timeout"),
+        .queue_timeout_ns = duration(options, "queue_timeout"),
+        .fibers = number(options, "fibers"),
+        .queue = number(options, "queue"),
+        .connections = number(options, "connections"),
+        .requests_per_connection = number(options, "requests_per_connection"),
+        .cancel_when_gone = flag(options, "cancel_when_gone"),
+        .early_hints = flag(options, "early_hints"),
+        .log = flag(options, "log"),
+    };
+    server->app = app;
+    server->env_template = env_template;
+    server->fields = realloc(server->fields,
+                             (server->options.head.field_count + 1) * sizeof(nb_field_t));
+    if (!server->fields)
+        rb_memerror();
+    return self;
+}
+
+/* --- running ----------------------------------------------------------------------------------------- */
+
+/* @!visibility private - binds the server to the current loop. */
+static VALUE rb_nb_core_start(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    server->loop = nb_loop_current();
+    if (!server->loop)
+        rb_raise(rb_path2class("NB::NoSchedulerError"),
+                 "NB::Server needs a loop: call it inside NB.run { }");
+    server->started = server->accepting = true;
+    return self;
+}
+
+/* @!visibility private */
+static VALUE rb_nb_core_listen(VALUE self, VALUE fd, VALUE local, VALUE https, VALUE port)
+{
+    int result = nb_listener_add(server_of(self), NUM2INT(fd), RTEST(local), RTEST(https),
+                                 (uint16_t)NUM2UINT(port));
+    if (result < 0)
+        rb_syserr_fail(-result, "NB::Server: adding a listener");
+    return self;
+}
+
+/* @!visibility private - a connection that others accepted (TLS); address: String, the client's. */
+static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
+{
+    nb_server_t *server = server_of(self);
+    nb_listener_t listener = {.server = server, .local = true, .https = RTEST(https)};
+    int flags = fcntl(NUM2INT(fd), F_GETFL);
+    fcntl(NUM2INT(fd), F_SETFL, flags | O_NONBLOCK);
+    nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &listener, NULL);
+    if (!conn)
+        return Qfalse;
+    const char *text = StringValueCStr(address);
+    conn->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    if (inet_pton(conn->family, text, conn->peer) != 1)
+        conn->family = 0;
+    return Qtrue;
+}
+
+void nb_server_check_drained(nb_server_t *server)
+{
+    if (server->joiner && server->draining && !server->connection_count)
+        nb_wake(server->joiner, NB_WOKEN);
+}
+
+/* @!visibility private - no more connections are accepted; idle ones end, others after their answer. */
+static VALUE rb_nb_core_drain(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    nb_list_t *item = server->connections.next;
+    server->accepting = false;
+    server->draining = true;
+    nb_listener_close_all(server);
+    while (item != &server->connections) {
+        nb_conn_t *conn = nb_container_of(item, nb_conn_t, link);
+        item = item->next;
+        if (conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue) && !conn->in.size &&
+            conn->requests)
+            nb_conn_close(conn);
+    }
+    return self;
+}
+
+/* @!visibility private - waits until a drained server has no connection left, or timeout seconds. */
+static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
+{
+    nb_server_t *server = server_of(self);
+    nb_park_t park;
+    int state = 0;
+    if (server->draining && !server->connection_count)
+        return Qtrue;
+    nb_park_init(server->loop, &park, NB_PARK_BLOCK);
+    nb_park_deadline(&park, NIL_P(timeout) ? NB_NEVER
+                                           : nb_clock_now() + (uint64_t)(NUM2DBL(timeout) * 1e9));
+    server->joiner = &park;
+    rb_protect(nb_park_value, (VALUE)&park, &state);
+    server->joiner = NULL;
+    if (state)
+        rb_jump_tag(state);
+    return server->connection_count ? Qfalse : Qtrue;
+}
+
+/* @!visibility private - cancels what runs, closes what is open, lets the workers end. */
+static VALUE rb_nb_core_stop(VALUE self, VALUE error)
+{
+    nb_server_t *server = server_of(self);
+    if (!server->started)
+        return self;
+    rb_nb_core_drain(self);
+    server->started = false;
+    for (nb_list_t *item = server->running.next; item != &server->running; item = item->next) {
+        nb_request_t *request = nb_container_of(item, nb_request_t, link);
+        if (request->fiber != rb_fiber_current())
+            nb_interrupt(server->loop, request->fiber, error);
+    }
+    while (!nb_list_empty(&server->connections))
+        nb_conn_close(nb_container_of(server->connections.next, nb_conn_t, link));
+    while (!nb_list_empty(&server->idle)) {
+        nb_worker_t *worker = nb_container_of(server->idle.next, nb_worker_t, link);
+        nb_list_remove(&worker->link);
+        nb_wake(worker->park, NB_WOKEN);
+    }
+    nb_timers_remove(&server->loop->timers, &server->accept_timer);
+    nb_list_remove(&server->flush_hook.link);
+    return self;
+}
+
+/* --- looking in ---------------------------------------------------------------------------------------- */
+
+static void note(VALUE hash, const char *name, uint64_t value)
+{
+    rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
+}
+
+/* @!visibility private */
+static VALUE rb_nb_core_stats(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    const nb_server_counters_t *counters = &server->counters;
+    VALUE hash = rb_hash_new();
+    note(hash, "connections", server->connection_count);
+    note(hash, "running", server->running_count);
+    note(hash, "queued", server->runnable_count);
+    note(hash, "fibers", server->worker_count);
+    note(hash, "fibers_max", server->options.fibers);
+    note(hash, "accepted", counters->accepted);
+    note(hash, "requests", counters->requests);
+    note(hash, "responses_4xx", counters->responses_4xx);
+    note(hash, "responses_5xx", counters->responses_5xx);
+    note(hash, "refused", counters->refused);
+    note(hash, "rejected_503", counters->rejected_503);
+    note(hash, "timeouts", counters->timeouts);
+    note(hash, "resets", counters->resets);
+    note(hash, "errors", counters->errors);
+    note(hash, "request_bytes", counters->request_bytes);
+    note(hash, "response_bytes", counters->response_bytes);
+    note(hash, "queue_us_max", counters->queue_ns_max / 1000);
+    rb_hash_aset(hash, ID2SYM(rb_intern("draining")), server->draining ? Qtrue : Qfalse);
+    return hash;
+}
+
+/* @!visibility private - [[env, fiber, age in seconds], …] of the requests that run. */
+static VALUE rb_nb_core_running(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    VALUE all = rb_ary_new();
+    uint64_t now = nb_clock_now();
+    for (nb_list_t *item = server->running.next; item != &server->running; item = item->next) {
+        nb_request_t *request = nb_container_of(item, nb_request_t, link);
+        if (request->env)
+            rb_ary_push(all, rb_ary_new_from_args(3, request->env, request->fiber,
+                                                  DBL2NUM((double)(now - request->started_ns) / 1e9)));
+    }
+    return all;
+}
+
+void Init_nb_server(VALUE mNB)
+{
+    rb_mNBServer = rb_define_class_under(mNB, "Server", rb_cObject);
+    rb_gc_register_mark_object(rb_mNBServer);
+    rb_cNBServerCore = rb_define_class_under(rb_mNBServer, "Core", rb_cObject);
+    rb_define_alloc_func(rb_cNBServerCore, core_alloc);
+    rb_define_method(rb_cNBServerCore, "configure", rb_nb_core_configure, 3);
+    rb_define_method(rb_cNBServerCore, "start", rb_nb_core_start, 0);
+    rb_define_method(rb_cNBServerCore, "listen", rb_nb_core_listen, 4);
+    rb_define_method(rb_cNBServerCore, "adopt", rb_nb_core_adopt, 3);
+    rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
+    rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
+    rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);
+    rb_define_method(rb_cNBServerCore, "stats", rb_nb_core_stats, 0);
+    rb_define_method(rb_cNBServerCore, "running", rb_nb_core_running, 0);
+    nb_env_init(rb_mNBServer);
+    nb_input_init(rb_mNBServer);
+    nb_response_init(rb_mNBServer);
+    nb_exchange_init(rb_mNBServer);
+    nb_worker_init(rb_mNBServer);
+}

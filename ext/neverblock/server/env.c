@@ -1,0 +1,324 @@
+/* env.c - the Rack env of one request, built in one go. Ruby.
+ *
+ * The template (everything that is the same for all requests) is copied, then what differs is set.
+ * Keys are frozen and shared; Host, its two derivatives and the client's address are kept in small
+ * caches, because the same few come again and again.
+ *
+ * Read after: server.h, http/tables.h. Used by: worker.c.
+ */
+#include "server/server.h"
+#include "http/tables.h"
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <ruby/encoding.h>
+#include <string.h>
+
+#define HOSTS 64
+#define PEERS 256
+#define HOST_BYTES 64
+
+static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
+static VALUE key_method, key_path, key_uri, key_query, key_protocol, key_name, key_port, key_remote,
+    key_input, key_hijack, key_finished, key_upgrade, key_scheme, key_length, key_early, key_exchange;
+static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix;
+static VALUE method_names[8];
+
+struct host_entry {
+    char bytes[HOST_BYTES];
+    size_t size;
+    VALUE host, name, port; /* port 0: not in the field */
+};
+
+struct peer_entry {
+    unsigned char bytes[16];
+    uint8_t family;
+    VALUE text;
+};
+
+/* Belongs to the server, whose mark function keeps the values alive and in their place. */
+struct nb_env_cache {
+    struct host_entry hosts[HOSTS];
+    struct peer_entry peers[PEERS];
+};
+
+void nb_env_mark(const nb_env_cache_t *cache)
+{
+    for (int i = 0; i < HOSTS; i++) {
+        rb_gc_mark(cache->hosts[i].host);
+        rb_gc_mark(cache->hosts[i].name);
+        rb_gc_mark(cache->hosts[i].port);
+    }
+    for (int i = 0; i < PEERS; i++)
+        rb_gc_mark(cache->peers[i].text);
+}
+
+nb_env_cache_t *nb_env_cache_new(void)
+{
+    return xcalloc(1, sizeof(nb_env_cache_t));
+}
+
+static VALUE shared(const char *text)
+{
+    VALUE string = rb_interned_str_cstr(text);
+    rb_gc_register_mark_object(string);
+    return string;
+}
+
+static VALUE binary(const char *bytes, size_t size)
+{
+    return rb_str_new(bytes, (long)size);
+}
+
+static VALUE frozen_binary(const char *bytes, size_t size)
+{
+    return rb_enc_interned_str(bytes, (long)size, rb_ascii8bit_encoding());
+}
+
+static VALUE span_text(const nb_incoming_t *in, nb_span_t span)
+{
+    return binary(in->bytes + span.at, span.size);
+}
+
+/* --- host and peer -------------------------------------------------------------------------- */
+
+static unsigned hash_of(const unsigned char *bytes, size_t size)
+{
+    unsigned hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+static size_t name_size(const char *host, size_t size)
+{
+    const char *colon;
+    if (size && *host == '[') {
+        const char *close = memchr(host, ']', size);
+        return close ? (size_t)(close - host) + 1 : size;
+    }
+    colon = memchr(host, ':', size);
+    return colon ? (size_t)(colon - host) : size;
+}
+
+static void fill_host(struct host_entry *entry, const char *host, size_t size)
+{
+    size_t name = name_size(host, size);
+    entry->host = frozen_binary(host, size);
+    entry->name = name ? frozen_binary(host, name) : text_unix;
+    entry->port = name + 1 < size ? frozen_binary(host + name + 1, size - name - 1) : 0;
+    entry->size = size <= HOST_BYTES ? size : 0;
+    memcpy(entry->bytes, host, entry->size);
+}
+
+static struct host_entry *host_of(nb_env_cache_t *cache, const char *host, size_t size)
+{
+    struct host_entry *entry = &cache->hosts[hash_of((const unsigned char *)host, size) % HOSTS];
+    if (!entry->host || entry->size != size || memcmp(entry->bytes, host, size) != 0)
+        fill_host(entry, host, size);
+    return entry;
+}
+
+static VALUE peer_of(const nb_conn_t *conn)
+{
+    if (!conn->family)
+        return text_unix;
+    struct peer_entry *entry = &conn->server->cache->peers[hash_of(conn->peer, sizeof(conn->peer)) % PEERS];
+    if (!entry->text || entry->family != conn->family ||
+        memcmp(entry->bytes, conn->peer, sizeof(conn->peer)) != 0) {
+        char text[INET6_ADDRSTRLEN];
+        inet_ntop(conn->family, conn->peer, text, sizeof(text));
+        entry->text = rb_interned_str_cstr(text);
+        entry->family = conn->family;
+        memcpy(entry->bytes, conn->peer, sizeof(conn->peer));
+    }
+    return entry->text;
+}
+
+/* --- fields ----------------------------------------------------------------------------------- */
+
+/* HTTP_X_SOMETHING for a name that is not in the table. */
+static VALUE unknown_key(const char *name, size_t size)
+{
+    char key[256];
+    memcpy(key, "HTTP_", 5);
+    for (size_t i = 0; i < size; i++)
+        key[i + 5] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    return rb_interned_str(key, (long)size + 5);
+}
+
+/* "X_Real_IP" would become the same key as "X-Real-IP", which a proxy in front sets: names with an
+ * underscore are left out, as nginx does. "Proxy" would become HTTP_PROXY (httpoxy). */
+static bool unwanted(const char *name, size_t size)
+{
+    return size > 250 || memchr(name, '_', size) ||
+           (size == 5 && strncasecmp(name, "proxy", 5) == 0);
+}
+
+/* The same field again: one value, RFC 9110 5.3. */
+static VALUE joined(VALUE old, const char *bytes, size_t size, int known)
+{
+    VALUE value = rb_str_dup(old);
+    rb_str_cat(value, known == NB_FIELD_COOKIE ? "; " : ", ", 2);
+    return rb_str_cat(value, bytes, (long)size);
+}
+
+static void set_field(VALUE env, const nb_incoming_t *in, const nb_field_t *field, bool *seen)
+{
+    const char *name = in->bytes + field->name, *bytes = in->bytes + field->value;
+    VALUE key, value;
+    if (field->known == NB_FIELD_HOST || field->known == NB_FIELD_TRANSFER_ENCODING)
+        return;
+    if (!field->known && unwanted(name, field->name_size))
+        return;
+    key = field->known ? field_keys[field->known] : unknown_key(name, field->name_size);
+    bool again = field->known ? seen[field->known] : rb_hash_lookup2(env, key, Qundef) != Qundef;
+    seen[field->known] = true;
+    value = again ? joined(rb_hash_aref(env, key), bytes, field->value_size, field->known)
+                  : binary(bytes, field->value_size);
+    rb_hash_aset(env, key, value);
+}
+
+/* --- the rest ----------------------------------------------------------------------------------- */
+
+static VALUE method_of(const char *name, size_t size)
+{
+    for (size_t i = 0; i < 8; i++)
+        if ((size_t)RSTRING_LEN(method_names[i]) == size &&
+            memcmp(RSTRING_PTR(method_names[i]), name, size) == 0)
+            return method_names[i];
+    return rb_interned_str(name, (long)size);
+}
+
+static void set_target(VALUE env, const nb_incoming_t *in, nb_request_t *request)
+{
+    const nb_head_t *head = in->head;
+    const char *method = in->bytes + head->method.at;
+    rb_hash_aset(env, key_method, method_of(method, head->method.size));
+    request->head_request = head->method.size == 4 && memcmp(method, "HEAD", 4) == 0;
+    rb_hash_aset(env, key_uri, span_text(in, head->target));
+    if (head->query.size)
+        rb_hash_aset(env, key_query, span_text(in, head->query));
+    if (head->path.size > 1)
+        rb_hash_aset(env, key_path, span_text(in, head->path));
+    else if (head->form == NB_TARGET_ASTERISK ||
+             (!head->path.size && head->method.size == 7 && memcmp(method, "OPTIONS", 7) == 0))
+        rb_hash_aset(env, key_path, text_star);
+    else
+        rb_hash_aset(env, key_path, binary("/", 1));
+}
+
+static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn)
+{
+    const nb_head_t *head = in->head;
+    bool https = conn->https || head->flags & NB_HEAD_HTTPS;
+    VALUE port = https ? text_port443 : text_port80;
+    if (head->host.size) {
+        struct host_entry *entry = host_of(conn->server->cache, in->bytes + head->host.at, head->host.size);
+        rb_hash_aset(env, field_keys[NB_FIELD_HOST], entry->host);
+        rb_hash_aset(env, key_name, entry->name);
+        port = entry->port ? entry->port : port;
+    } else if (conn->port) {
+        port = rb_fix2str(INT2FIX(conn->port), 10);
+    }
+    rb_hash_aset(env, key_port, port);
+    if (https)
+        rb_hash_aset(env, key_scheme, text_https);
+}
+
+static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
+{
+    nb_conn_t *conn = request->conn;
+    if (in->body) {
+        rb_hash_aset(env, key_input, nb_input_of(in->body, in->body_size));
+    } else if (in->body_later) {
+        VALUE lazy = rb_const_get(rb_mNBServer, rb_intern("LazyInput"));
+        rb_hash_aset(env, key_input, rb_funcall(lazy, rb_intern("new"), 1, request->exchange));
+    } else if (conn->body) {
+        if (conn->body->is_chunked)
+            rb_hash_aset(env, key_length, rb_fix2str(LONG2FIX((long)conn->body->received), 10));
+        VALUE input = nb_body_input(conn);
+        if (RB_TYPE_P(input, T_FILE))
+            request->input_file = input;
+        rb_hash_aset(env, key_input, input);
+    }
+}
+
+static VALUE upgrade_protocols(VALUE env)
+{
+    VALUE field = rb_hash_aref(env, field_keys[NB_FIELD_UPGRADE]);
+    return rb_funcall(field, rb_intern("split"), 1, rb_str_new_cstr(", "));
+}
+
+VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming_t *in)
+{
+    bool seen[NB_FIELD_KNOWN_COUNT] = {false};
+    const nb_head_t *head = in->head;
+    VALUE env = rb_hash_dup(server->env_template);
+    request->env = env;
+    request->exchange = nb_exchange_new(request);
+    request->minor = head->minor;
+    set_target(env, in, request);
+    set_host(env, in, request->conn);
+    if (head->minor == 0)
+        rb_hash_aset(env, key_protocol, text_http10);
+    rb_hash_aset(env, key_remote, peer_of(request->conn));
+    for (uint32_t i = 0; i < head->field_count; i++)
+        set_field(env, in, &in->fields[i], seen);
+    rb_hash_aset(env, key_hijack, request->exchange);
+    rb_hash_aset(env, key_exchange, request->exchange);
+    rb_hash_aset(env, key_finished, rb_ary_new());
+    if (head->flags & NB_HEAD_UPGRADE)
+        rb_hash_aset(env, key_upgrade, upgrade_protocols(env));
+    if (server->options.early_hints && head->minor)
+        rb_hash_aset(env, key_early, rb_obj_method(request->exchange, ID2SYM(rb_intern("early_hints"))));
+    set_input(env, in, request);
+    return env;
+}
+
+static VALUE key_of_known(int known)
+{
+    const struct nb_field_name *field = &nb_field_names[known];
+    VALUE key = unknown_key(field->name, field->size);
+    if (known == NB_FIELD_CONTENT_LENGTH || known == NB_FIELD_CONTENT_TYPE)
+        key = rb_interned_str(RSTRING_PTR(key) + 5, RSTRING_LEN(key) - 5);
+    rb_gc_register_mark_object(key);
+    return key;
+}
+
+static void make_keys(void)
+{
+    key_method = shared("REQUEST_METHOD");
+    key_path = shared("PATH_INFO");
+    key_uri = shared("REQUEST_URI");
+    key_query = shared("QUERY_STRING");
+    key_protocol = shared("SERVER_PROTOCOL");
+    key_name = shared("SERVER_NAME");
+    key_port = shared("SERVER_PORT");
+    key_remote = shared("REMOTE_ADDR");
+    key_input = shared("rack.input");
+    key_hijack = shared("rack.hijack");
+    key_finished = shared("rack.response_finished");
+    key_upgrade = shared("rack.protocol");
+    key_scheme = shared("rack.url_scheme");
+    key_early = shared("rack.early_hints");
+    key_exchange = shared("neverblock.exchange");
+    key_length = field_keys[NB_FIELD_CONTENT_LENGTH];
+}
+
+void nb_env_init(VALUE server_module)
+{
+    static const char *const methods[] = {"GET",     "POST",   "HEAD",    "PUT",
+                                          "OPTIONS", "DELETE", "PATCH", "QUERY"};
+    (void)server_module;
+    for (int known = 1; known < NB_FIELD_KNOWN_COUNT; known++)
+        field_keys[known] = key_of_known(known);
+    make_keys();
+    text_http10 = shared("HTTP/1.0");
+    text_https = shared("https");
+    text_port80 = shared("80");
+    text_port443 = shared("443");
+    text_star = shared("*");
+    text_unix = shared("127.0.0.1");
+    for (int i = 0; i < 8; i++)
+        method_names[i] = shared(methods[i]);
+}

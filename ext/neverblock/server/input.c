@@ -1,0 +1,151 @@
+/* input.c - request bodies: in memory while small, then in an unlinked file. Ruby.
+ *
+ * Read after: server.h, http/chunked.h. Used by: connection.c, env.c, exchange.c.
+ */
+#include "server/server.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ruby/io.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static VALUE cStringIO;
+static ID id_new, id_for_fd;
+
+static int open_spool(void)
+{
+    int fd = open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+        return fd;
+    char name[] = P_tmpdir "/neverblock-XXXXXX"; /* overlayfs of older kernels has no O_TMPFILE */
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    return fd;
+}
+
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    while (size) {
+        ssize_t written = write(fd, bytes, size);
+        if (written < 0 && errno != EINTR)
+            return false;
+        if (written > 0) {
+            bytes += written;
+            size -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+int nb_body_start(nb_conn_t *conn, const nb_head_t *head)
+{
+    nb_body_t *body = calloc(1, sizeof(*body));
+    if (!body)
+        return -ENOMEM;
+    body->spool = -1;
+    body->expected = head->content_length;
+    body->is_chunked = head->flags & NB_HEAD_CHUNKED;
+    nb_chunked_start(&body->chunked);
+    conn->body = body;
+    return 0;
+}
+
+void nb_body_free(nb_conn_t *conn)
+{
+    nb_body_t *body = conn->body;
+    if (!body)
+        return;
+    if (body->spool >= 0)
+        close(body->spool);
+    free(body->memory.bytes);
+    free(body);
+    conn->body = NULL;
+}
+
+/* Returns 0 or a negative HTTP status. */
+static int add(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
+{
+    const nb_server_options_t *options = &conn->server->options;
+    body->received += size;
+    if (body->received > options->body_max_bytes)
+        return -413;
+    if (body->spool < 0 && body->memory.size + size > options->body_memory_bytes) {
+        body->spool = open_spool();
+        if (body->spool < 0 || !write_all(body->spool, body->memory.bytes, body->memory.size))
+            return -507;
+        nb_buffer_free(&body->memory);
+    }
+    if (body->spool >= 0)
+        return write_all(body->spool, bytes, size) ? 0 : -507;
+    return nb_buffer_append(&body->memory, bytes, size) < 0 ? -503 : 0;
+}
+
+static ssize_t feed_chunks(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
+{
+    size_t used = 0;
+    nb_piece_t piece;
+    for (;;) {
+        int result = nb_chunked_read(&body->chunked, bytes + used, size - used, &piece);
+        if (result < 0)
+            return -nb_chunked_status(result);
+        if (result == NB_CHUNKED_DATA) {
+            int error = add(conn, body, bytes + used + piece.at, piece.size);
+            if (error)
+                return error;
+        }
+        used += piece.used;
+        if (result != NB_CHUNKED_DATA) {
+            body->complete = result == NB_CHUNKED_DONE;
+            return (ssize_t)used;
+        }
+    }
+}
+
+ssize_t nb_body_feed(nb_conn_t *conn, const char *bytes, size_t size)
+{
+    nb_body_t *body = conn->body;
+    if (body->is_chunked)
+        return feed_chunks(conn, body, bytes, size);
+    uint64_t left = body->expected - body->received;
+    if (size > left)
+        size = (size_t)left;
+    int error = add(conn, body, bytes, size);
+    body->complete = body->received == body->expected;
+    return error ? error : (ssize_t)size;
+}
+
+VALUE nb_input_of(const char *bytes, size_t size)
+{
+    VALUE string = rb_str_new(bytes, (long)size);
+    return rb_funcallv(cStringIO, id_new, 1, &string);
+}
+
+VALUE nb_body_input(nb_conn_t *conn)
+{
+    nb_body_t *body = conn->body;
+    VALUE input;
+    if (body->spool >= 0) {
+        int fd = body->spool;
+        lseek(fd, 0, SEEK_SET);
+        body->spool = -1;
+        rb_update_max_fd(fd);
+        input = rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
+    } else {
+        input = nb_input_of(body->memory.bytes, body->memory.size);
+    }
+    nb_body_free(conn);
+    return input;
+}
+
+void nb_input_init(VALUE server_module)
+{
+    (void)server_module;
+    id_new = rb_intern("new");
+    id_for_fd = rb_intern("for_fd");
+    rb_require("stringio");
+    cStringIO = rb_path2class("StringIO");
+    rb_gc_register_mark_object(cStringIO);
+}

@@ -1,0 +1,97 @@
+/* listener.c - accepting connections while there is room. Ruby.
+ *
+ * Read after: server.h. Used by: connection.c, worker.c, core.c.
+ */
+#include "server/server.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RETRY_NS UINT64_C(100000000) /* after EMFILE */
+
+static bool has_room(const nb_server_t *server)
+{
+    return server->accepting && server->connection_count < server->options.connections &&
+           server->runnable_count < server->options.queue;
+}
+
+/* Out of fds or memory: the connection stays with the kernel, we look again in a moment. */
+static void retry_later(nb_server_t *server)
+{
+    nb_loop_set_timer(server->loop, &server->accept_timer, server->loop->now_ns + RETRY_NS);
+}
+
+static void accept_all(nb_listener_t *listener)
+{
+    nb_server_t *server = listener->server;
+    while (listener->readable && has_room(server)) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof(peer);
+        int fd = accept4(listener->watch.fd, (struct sockaddr *)&peer, &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno == EINTR || errno == ECONNABORTED)
+                continue;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                retry_later(server);
+            else
+                listener->readable = false; /* EAGAIN, or another process was quicker */
+            return;
+        }
+        if (nb_conn_open(server, fd, listener, (struct sockaddr *)&peer))
+            server->counters.accepted++;
+    }
+}
+
+static void on_ready(nb_watch_t *watch, int mask)
+{
+    nb_listener_t *listener = nb_container_of(watch, nb_listener_t, watch);
+    (void)mask;
+    listener->readable = true;
+    accept_all(listener);
+}
+
+int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port)
+{
+    nb_listener_t *listener = calloc(1, sizeof(*listener));
+    int one = 1;
+    if (!listener)
+        return -ENOMEM;
+    listener->watch = (nb_watch_t){.fd = fd, .mask = NB_READABLE, .on_ready = on_ready};
+    listener->server = server;
+    listener->local = local;
+    listener->https = https;
+    listener->port = port;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); /* inherited ones may block */
+    if (!local) /* accepted sockets inherit it */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    int result = nb_fdtable_add(&server->loop->fds, &listener->watch);
+    if (result != 0) {
+        free(listener);
+        return result < 0 ? result : -EINVAL;
+    }
+    nb_list_append(&server->listeners, &listener->link);
+    return 0;
+}
+
+void nb_listener_resume(nb_server_t *server)
+{
+    for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next) {
+        nb_listener_t *listener = nb_container_of(item, nb_listener_t, link);
+        if (listener->readable)
+            accept_all(listener);
+    }
+}
+
+void nb_listener_close_all(nb_server_t *server)
+{
+    while (!nb_list_empty(&server->listeners)) {
+        nb_listener_t *listener = nb_container_of(server->listeners.next, nb_listener_t, link);
+        nb_list_remove(&listener->link);
+        nb_fdtable_remove(&server->loop->fds, &listener->watch);
+        free(listener); /* the fd belongs to Ruby's listener object */
+    }
+}

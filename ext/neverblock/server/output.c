@@ -1,0 +1,269 @@
+/* output.c - writing: now what the socket takes, the rest when it takes more. Ruby.
+ *
+ * Strings that must wait are kept, not copied (frozen views of them); only heads and chunk frames
+ * are. Order of what waits: bytes, strings, file.
+ *
+ * Read after: server.h. Used by: connection.c, response.c, exchange.c.
+ */
+#include "server/server.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define COLLECT_BYTES 65536
+#define IOV_AT_ONCE 64
+#define FILE_AT_ONCE (1u << 20)
+
+static nb_output_t *output_of(nb_conn_t *conn)
+{
+    if (!conn->output) {
+        conn->output = xcalloc(1, sizeof(nb_output_t));
+        conn->output->file = -1;
+        nb_list_append(&conn->server->outputs, &conn->output->link);
+    }
+    return conn->output;
+}
+
+void nb_output_free(nb_conn_t *conn)
+{
+    nb_output_t *output = conn->output;
+    if (!output)
+        return;
+    nb_list_remove(&conn->dirty);
+    nb_list_remove(&output->link);
+    if (output->file >= 0)
+        close(output->file);
+    free(output->bytes.bytes);
+    xfree(output);
+    conn->output = NULL;
+}
+
+bool nb_output_empty(const nb_conn_t *conn)
+{
+    const nb_output_t *output = conn->output;
+    return !output || (output->bytes_at == output->bytes.size && !output->strings &&
+                       output->file < 0);
+}
+
+size_t nb_output_size(const nb_conn_t *conn)
+{
+    return conn->output ? conn->output->bytes.size - conn->output->bytes_at : 0;
+}
+
+/* Sends once. Returns bytes, 0 when the socket is full, -1 when the connection is closed now. */
+static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
+{
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
+    for (;;) {
+        ssize_t sent = sendmsg(conn->watch.fd, &message, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            conn->server->counters.response_bytes += (uint64_t)sent;
+            if (conn->request)
+                conn->request->sent_bytes += (uint64_t)sent;
+            return sent;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno == EAGAIN) {
+            conn->writable = false;
+            return 0;
+        }
+        conn->server->counters.resets++;
+        nb_conn_close(conn);
+        return -1;
+    }
+}
+
+/* --- keeping what has to wait ------------------------------------------------------------------ */
+
+static void keep_string(nb_output_t *output, VALUE string)
+{
+    if (!output->strings)
+        output->strings = rb_ary_new();
+    rb_ary_push(output->strings, rb_str_new_frozen(string));
+}
+
+static void keep(nb_conn_t *conn, const struct iovec *iov, VALUE owner, size_t skip)
+{
+    nb_output_t *output = output_of(conn);
+    if (iov->iov_len == skip)
+        return;
+    const char *bytes = (const char *)iov->iov_base + skip;
+    if (!owner && !output->strings) {
+        if (nb_buffer_append(&output->bytes, bytes, iov->iov_len - skip) < 0)
+            rb_memerror();
+    } else if (!owner) {
+        keep_string(output, rb_str_new(bytes, (long)(iov->iov_len - skip)));
+    } else {
+        /* Only the first kept string can have begun. */
+        if (skip && !output->strings)
+            output->offset = skip;
+        keep_string(output, owner);
+    }
+}
+
+int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count)
+{
+    int at = 0;
+    if (conn->state == NB_CONN_CLOSED || (!nb_output_empty(conn) && nb_output_flush(conn) < 0))
+        return -1;
+    while (at < count && nb_output_empty(conn)) {
+        int batch = count - at < IOV_AT_ONCE ? count - at : IOV_AT_ONCE;
+        ssize_t sent = send_some(conn, iov + at, batch);
+        if (sent < 0)
+            return -1;
+        while (at < count && (size_t)sent >= iov[at].iov_len)
+            sent -= (ssize_t)iov[at++].iov_len;
+        if (at < count && (sent || !conn->writable)) {
+            keep(conn, &iov[at], owners[at], (size_t)sent);
+            at++;
+        }
+    }
+    for (; at < count; at++)
+        keep(conn, &iov[at], owners[at], 0);
+    return 0;
+}
+
+int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size)
+{
+    if (conn->state == NB_CONN_CLOSED) {
+        close(file);
+        return -1;
+    }
+    nb_output_t *output = output_of(conn);
+    output->file = file;
+    output->file_at = at;
+    output->file_left = size;
+    return nb_output_flush(conn);
+}
+
+int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
+{
+    if (conn->state == NB_CONN_CLOSED)
+        return -1;
+    nb_output_t *output = output_of(conn);
+    if (output->strings) {
+        keep_string(output, rb_str_new(bytes, (long)size));
+    } else if (nb_buffer_append(&output->bytes, bytes, size) < 0) {
+        rb_memerror();
+    }
+    if (nb_list_empty(&conn->dirty)) {
+        nb_list_append(&conn->server->dirty, &conn->dirty);
+        nb_loop_before_poll(conn->server->loop, &conn->server->flush_hook);
+    }
+    return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
+}
+
+/* --- flushing ------------------------------------------------------------------------------------ */
+
+/* All three return 1 when their part is gone, 0 when the socket is full, -1 when closed. */
+static int flush_bytes(nb_conn_t *conn, nb_output_t *output)
+{
+    while (output->bytes_at < output->bytes.size) {
+        struct iovec iov = {.iov_base = output->bytes.bytes + output->bytes_at,
+                            .iov_len = output->bytes.size - output->bytes_at};
+        ssize_t sent = send_some(conn, &iov, 1);
+        if (sent <= 0)
+            return (int)sent;
+        output->bytes_at += (size_t)sent;
+    }
+    output->bytes.size = output->bytes_at = 0;
+    return 1;
+}
+
+static int flush_strings(nb_conn_t *conn, nb_output_t *output)
+{
+    while (output->strings) {
+        struct iovec iov[IOV_AT_ONCE];
+        int count = 0;
+        long size = RARRAY_LEN(output->strings);
+        for (long i = output->index; i < size && count < IOV_AT_ONCE; i++, count++) {
+            VALUE string = RARRAY_AREF(output->strings, i);
+            size_t skip = count ? 0 : output->offset;
+            iov[count] = (struct iovec){.iov_base = RSTRING_PTR(string) + skip,
+                                        .iov_len = (size_t)RSTRING_LEN(string) - skip};
+        }
+        ssize_t sent = send_some(conn, iov, count);
+        if (sent <= 0)
+            return (int)sent;
+        for (int i = 0; i < count && (size_t)sent >= iov[i].iov_len; i++) {
+            sent -= (ssize_t)iov[i].iov_len;
+            output->index++;
+            output->offset = 0;
+        }
+        output->offset += (size_t)sent;
+        if (output->index == size) {
+            output->strings = 0;
+            output->index = 0;
+            output->offset = 0;
+        }
+    }
+    return 1;
+}
+
+static int flush_file(nb_conn_t *conn, nb_output_t *output)
+{
+    while (output->file >= 0 && output->file_left) {
+        size_t size = output->file_left < FILE_AT_ONCE ? output->file_left : FILE_AT_ONCE;
+        ssize_t sent = sendfile(conn->watch.fd, output->file, &output->file_at, size);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno == EAGAIN) {
+            conn->writable = false;
+            return 0;
+        }
+        if (sent <= 0) { /* the client is gone, or the file has become shorter */
+            nb_conn_close(conn);
+            return -1;
+        }
+        output->file_left -= (uint64_t)sent;
+        conn->server->counters.response_bytes += (uint64_t)sent;
+        if (conn->request)
+            conn->request->sent_bytes += (uint64_t)sent;
+    }
+    if (output->file >= 0)
+        close(output->file);
+    output->file = -1;
+    return 1;
+}
+
+int nb_output_flush(nb_conn_t *conn)
+{
+    nb_output_t *output = conn->output;
+    int result;
+    if (conn->state == NB_CONN_CLOSED)
+        return -1;
+    if (!output)
+        return 0;
+    nb_list_remove(&conn->dirty);
+    (void)((result = flush_bytes(conn, output)) > 0 &&
+           (result = flush_strings(conn, output)) > 0 && (result = flush_file(conn, output)));
+    return result < 0 ? -1 : 0;
+}
+
+void nb_output_flush_all(nb_hook_t *hook)
+{
+    nb_server_t *server = nb_container_of(hook, nb_server_t, flush_hook);
+    while (!nb_list_empty(&server->dirty)) {
+        nb_conn_t *conn = nb_container_of(server->dirty.next, nb_conn_t, dirty);
+        nb_list_remove(&conn->dirty);
+        nb_output_flush(conn);
+    }
+}
+
+void nb_output_drain(nb_conn_t *conn)
+{
+    bool gone = nb_output_flush(conn) < 0;
+    while (!gone && !nb_output_empty(conn)) {
+        nb_conn_deadline(conn, conn->server->options.write_timeout_ns);
+        gone = !nb_conn_wait(conn) || (conn->writable && nb_output_flush(conn) < 0);
+    }
+    if (gone)
+        rb_syserr_fail(EPIPE, "the client is gone");
+    nb_conn_deadline(conn, NB_NEVER);
+}

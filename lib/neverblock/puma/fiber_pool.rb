@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require_relative "../../neverblock"
+
+module NB
+  module Puma
+    # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers that
+    # run requests. Puma's own reactor, parser, cluster and signals stay as they are.
+    #
+    # Puma makes it, in every worker after the fork; it answers to what Puma's server calls.
+    #
+    # @api private
+    class FiberPool
+      # What Puma's server rescues when a stop has taken too long.
+      ForceShutdown = ::Puma::ThreadPool::ForceShutdown
+      GRACE_SECONDS = 5
+
+      # Given to Puma's block as the thread that processes; a fiber needs no more threads.
+      class Processor
+        def mark_as_io_thread! = nil
+        def marked_as_io_thread? = false
+      end
+
+      attr_reader :spawned, :waiting, :trim_requested, :out_of_band_running
+      attr_accessor :min, :max
+
+      def initialize(name, options = {}, server: nil, &block)
+        @name = name
+        @options = options
+        @server = server
+        @block = block.arity == 1 ? ->(_processor, client) { block.call(client) } : block
+        @size = Server::Config.puma_fibers
+        @min = @max = @size
+        @spawned = @waiting = @trim_requested = @backlog_max = 0
+        @mutex = Mutex.new
+        @todo = Thread::Queue.new
+        @forcible = {}.compare_by_identity
+        @thread = Thread.new { run }
+      end
+
+      def <<(work)
+        raise "Unable to add work while shutting down" if @todo.closed?
+
+        @todo << work
+        @backlog_max = [@backlog_max, @todo.size].max
+        self
+      end
+
+      def backlog = @todo.size
+      def backlog_max = @backlog_max
+      def reset_max = @backlog_max = 0
+      def pool_capacity = [@waiting + @size - @spawned, 0].max
+      def busy_threads = @spawned - @waiting + @todo.size
+
+      def stats
+        {backlog: backlog, running: @spawned, pool_capacity: pool_capacity, busy_threads: busy_threads,
+         io_threads: 0, backlog_max: @backlog_max}
+      end
+
+      def with_mutex(&block) = @mutex.owned? ? yield : @mutex.synchronize(&block)
+      def auto_reap!(*) = nil
+      def auto_trim!(*) = nil
+      def trim(*) = nil
+      def reap = nil
+      def spawn_thread_if_needed = nil
+      def wait_while_out_of_band_running = nil
+
+      # Puma 6 asks before it accepts.
+      def wait_until_not_full
+        sleep 0.001 while busy_threads >= @size && !@todo.closed?
+      end
+
+      # Puma 6, in a cluster: let a worker with nothing to do accept first.
+      def wait_for_less_busy_worker(delay_seconds)
+        sleep delay_seconds if delay_seconds&.positive? && busy_threads.positive?
+      end
+
+      # Around the application: what a forced stop may interrupt.
+      def with_force_shutdown
+        raise ForceShutdown if @forced
+
+        @forcible[Fiber.current] = true
+        yield
+      ensure
+        @forcible.delete(Fiber.current)
+      end
+
+      # @param timeout [Numeric] seconds that requests get; -1: as long as they need
+      def shutdown(timeout)
+        @todo.close
+        return join if timeout == -1
+        return if @thread.join(timeout)
+
+        @forced = true
+        @forcible.each_key { |fiber| @scheduler.fiber_interrupt(fiber, ForceShutdown.new) }
+        @thread.join(GRACE_SECONDS) || @thread.kill
+      end
+
+      private
+
+      # In steps: in a forked worker a join without limit was once in ten seen to miss the end.
+      def join
+        nil until @thread.join(0.5)
+      end
+
+      def run
+        ::Puma.set_thread_name("#{@name} fibers")
+        Thread.current.puma_server = @server if Thread.current.respond_to?(:puma_server=)
+        call_hooks(:before_thread_start)
+        NB.run do
+          @scheduler = Fiber.scheduler
+          spawn_fiber
+        end
+        call_hooks(:before_thread_exit)
+      end
+
+      # There is always one fiber that waits for work, until there are `size` of them.
+      def spawn_fiber
+        @spawned += 1
+        Fiber.schedule { work }
+      end
+
+      def work
+        processor = Processor.new
+        while (client = take)
+          spawn_fiber if @waiting.zero? && @spawned < @size
+          process(processor, client)
+        end
+      ensure
+        @spawned -= 1
+      end
+
+      def take
+        @waiting += 1
+        @todo.pop
+      ensure
+        @waiting -= 1
+      end
+
+      def process(processor, client)
+        @block.call(processor, client)
+      rescue StandardError => error
+        warn "Error reached top of fiber pool: #{error.message} (#{error.class})"
+      ensure
+        thread = Thread.current
+        thread.keys.each { |key| thread[key] = nil }
+      end
+
+      def call_hooks(name)
+        Array(@options[name]).each do |hook|
+          block = hook.is_a?(Hash) ? hook[:block] : hook
+          block.call(*(name == :before_thread_start && block.arity == 1 ? [@server] : []))
+        end
+      end
+    end
+  end
+end

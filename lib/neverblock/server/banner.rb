@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require_relative "../version"
+
+module NB
+  class Server
+    # What is printed at the start: what listens, with how much room, and which limits of the
+    # machine are too low for it.
+    #
+    # @api private
+    module Banner
+      module_function
+
+      def text(config, addresses, options)
+        count = config.worker_count
+        who = count.zero? ? "one process" : "#{count} workers"
+        lines = ["NeverBlock #{VERSION} (Ruby #{RUBY_VERSION}#{yjit? ? " +YJIT" : ""}) pid #{Process.pid}"]
+        addresses.each { |address| lines << "* listening on #{address}" }
+        lines << "* #{who}, #{options[:fibers]} fibers each, queue #{options[:queue]}, " \
+                 "#{options[:connections]} connections, environment #{config.environment}"
+        (lines + warnings(options).map { |line| "! #{line}" }).join("\n") << "\n"
+      end
+
+      def warnings(options)
+        [fd_warning(options), backlog_warning].compact
+      end
+
+      def fd_warning(options)
+        limit = Process.getrlimit(:NOFILE).first
+        return if limit >= options[:connections] + 64
+
+        "the fd limit is #{limit}: too low for #{options[:connections]} connections (ulimit -n)"
+      end
+
+      def backlog_warning
+        limit = Integer(File.read("/proc/sys/net/core/somaxconn"))
+        "net.core.somaxconn is #{limit}: bursts of connections will be refused" if limit < 1024
+      rescue SystemCallError
+        nil
+      end
+
+      def yjit? = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?
+    end
+  end
+end

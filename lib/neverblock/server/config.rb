@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require "etc"
+require_relative "options"
+
+module NB
+  class Server
+    # What `nb serve` runs, and how: from flags, from config/neverblock.rb, from the environment
+    # that systemd or a re-executed master left. A configuration file is run inside an instance, so
+    # its words are the methods here; they are Puma's where they mean the same.
+    #
+    # @example config/neverblock.rb
+    #   bind "tcp://0.0.0.0:9292"
+    #   workers 2
+    #   fibers 128
+    #   preload_app!
+    #   on_worker_boot { ActiveRecord::Base.establish_connection }
+    class Config
+      HOOKS = %i[before_fork on_worker_boot on_worker_shutdown on_booted on_restart].freeze
+
+      # @return [Array<String>] where to listen; the default when nothing was said
+      def bindings
+        return @inherited.keys unless @inherited.empty?
+
+        @bindings.empty? ? ["tcp://127.0.0.1:9292"] : @bindings
+      end
+
+      # @return [Hash{String=>Integer}] listeners that are open already: address => fd
+      attr_reader :inherited
+      # @return [Array<Integer>] workers of the master that this process was before its re-execution
+      attr_reader :old_workers
+      # @return [Hash{Symbol=>Object}] options of {Server}
+      attr_reader :server_options
+
+      # @param environment [Hash{String=>String}]
+      def initialize(environment: ENV)
+        @bindings = []
+        @server_options = {}
+        @hooks = HOOKS.to_h { |name| [name, []] }
+        @values = {workers: nil, environment: environment["RACK_ENV"] || "development", rackup: "config.ru",
+                   preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
+                   pidfile: nil, control: nil, access_log: nil, quiet: false}
+        read_environment(environment)
+      end
+
+      # Runs a configuration file in here.
+      #
+      # @param path [String]
+      # @return [self]
+      def load(path)
+        instance_eval(File.read(path), path)
+        self
+      end
+
+      # Sets (with a value) or tells one setting.
+      #
+      # @!method workers(count)
+      #   @param count [Integer, nil] processes; nil: one, without a master
+      # @!method environment(name)
+      # @!method rackup(path)
+      # @!method worker_timeout(seconds)
+      #   A worker whose loop has not turned for so long is killed and replaced.
+      # @!method max_requests(count)
+      #   A worker is replaced after so many.
+      # @!method max_memory_mb(megabytes)
+      # @!method pidfile(path)
+      # @!method control(address)
+      #   `unix://…`: JSON for `nb stats`, /ready for a load balancer.
+      # @!method access_log(path)
+      %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control access_log
+         quiet].each do |name|
+        define_method(name) do |value = (told = true)|
+          told ? @values[name] : @values[name] = value
+        end
+      end
+
+      Options::TABLE.each_key { |name| define_method(name) { |value| @server_options[name] = value } }
+
+      # @param format [Symbol] :common or :json
+      def access_log_format(format) = @server_options[:access_log_format] = format
+
+      # @param seconds [Numeric] that requests get after TERM
+      def drain_timeout(seconds) = @server_options[:drain_timeout] = seconds
+
+      # @param address [String] see {Server#initialize}
+      def bind(address) = @bindings << address
+
+      # @api private - flags beat the file.
+      def replace_bindings(addresses) = @bindings.replace(addresses)
+
+      # @param number [Integer]
+      # @param host [String]
+      def port(number, host = "0.0.0.0") = bind("tcp://#{host}:#{number}")
+
+      # Puma's word: only the second number matters, as the size of the fiber pool.
+      def threads(_minimum, maximum = nil) = maximum && fibers(maximum)
+
+      # Loads the application before forking, so that workers share its memory.
+      def preload_app!(answer = true) = @values[:preload] = answer # rubocop:disable Style/OptionalBooleanParameter
+
+      # @return [Boolean]
+      def preload? = @values[:preload]
+
+      HOOKS.each { |name| define_method(name) { |&block| @hooks[name] << block } }
+      alias before_worker_boot on_worker_boot
+
+      # @api private
+      def call_hooks(name, *arguments) = @hooks.fetch(name).each { |block| block.call(*arguments) }
+
+      # How many processes: what was set, or one per usable core when it was :auto.
+      #
+      # @return [Integer] 0: no master
+      def worker_count = workers == :auto ? Config.usable_cores : Integer(workers || 0)
+
+      # @return [Integer] NEVERBLOCK_FIBERS: how many fibers Puma's plugin runs requests in
+      def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
+
+      # @return [Integer] cores by affinity, or fewer by the cgroup's quota
+      def self.usable_cores
+        quota, period = File.read("/sys/fs/cgroup/cpu.max").split
+        limit = quota == "max" ? Float::INFINITY : Integer(quota) / Float(period)
+        [Etc.nprocessors, limit.ceil].min.clamp(1, 1024)
+      rescue SystemCallError, FloatDomainError
+        Etc.nprocessors
+      end
+
+      private
+
+      def read_environment(environment)
+        @old_workers = environment.fetch("NB_OLD_WORKERS", "").split(",").map { |pid| Integer(pid) }
+        @inherited = environment.fetch("NB_LISTEN", "").split(",").to_h do |entry|
+          address, fd = entry.split("=")
+          [address, Integer(fd)]
+        end
+        systemd_listeners(environment) if @inherited.empty?
+        workers(Integer(environment["WEB_CONCURRENCY"])) if environment["WEB_CONCURRENCY"]
+      end
+
+      def systemd_listeners(environment)
+        return unless environment["LISTEN_PID"].to_i == Process.pid
+
+        environment["LISTEN_FDS"].to_i.times { |i| @inherited["fd://#{3 + i}"] = 3 + i }
+      end
+    end
+  end
+end

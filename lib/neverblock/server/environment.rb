@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require "stringio"
+require_relative "../version"
+
+module NB
+  class Server
+    # The part of the Rack env that is the same for every request.
+    #
+    # @api private
+    module Environment
+      # Reads as an empty body, whoever reads it and however often.
+      class EmptyInput
+        def read(length = nil, buffer = nil)
+          buffer&.replace("")
+          length&.positive? ? nil : buffer || +""
+        end
+
+        def gets(*) = nil
+        def each = self
+        def rewind = 0
+        def close = nil
+        def size = 0
+        def eof? = true
+      end
+
+      module_function
+
+      # @param errors [IO] rack.errors
+      # @return [Hash]
+      def template(errors:)
+        {
+          "rack.errors" => errors, "rack.url_scheme" => "http", "rack.input" => EmptyInput.new,
+          "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => false,
+          "rack.run_once" => false, "SCRIPT_NAME" => "", "QUERY_STRING" => "",
+          "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_SOFTWARE" => "NeverBlock/#{VERSION}",
+          "GATEWAY_INTERFACE" => "CGI/1.2", **rack_version
+        }
+      end
+
+      # Rack 2 wants the version of its protocol; Rack 3 knows no such key.
+      def rack_version
+        release = defined?(::Rack.release) ? ::Rack.release : "3"
+        release.start_with?("2.", "1.") ? {"rack.version" => [1, 6].freeze} : {}
+      end
+    end
+  end
+end

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module NB
+  class Server
+    # The rack.input of a request with "Expect: 100-continue": the first read tells the client to go
+    # on and fetches the body. An application that answers without reading never gets it sent.
+    class LazyInput
+      # @api private
+      def initialize(exchange)
+        @exchange = exchange
+      end
+
+      # As IO#read. @scheduling may wait
+      def read(...) = input.read(...)
+
+      # As IO#gets. @scheduling may wait
+      def gets(...) = input.gets(...)
+
+      # As IO#each. @scheduling may wait
+      def each(&block)
+        input.each(&block)
+        self
+      end
+
+      # As IO#rewind. @scheduling may wait
+      def rewind = input.rewind
+
+      # As IO#size. @scheduling may wait
+      def size = input.size
+
+      # As IO#close. @scheduling never waits
+      def close = @input&.close
+
+      private
+
+      def input = @input ||= @exchange.body
+    end
+  end
+end

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+module NB
+  class Server
+    # The limits and timeouts of a server: all are on by default. `nil` turns a timeout off.
+    class Options
+      # Name => [default, what is allowed, meaning with its unit and what happens beyond it].
+      TABLE = {
+        fibers: [256, 1..100_000, "requests that run at a time"],
+        queue: [1024, 0..1_000_000, "connections that wait for a fiber; then accepting stops, then 503"],
+        queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],
+        connections: [nil, 1..10_000_000, "open connections; nil: what the fd limit allows, less 64"],
+        requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
+        header_timeout: [15, :seconds, "from the first byte to the end of the head; then 408"],
+        body_timeout: [30, :seconds, "between two parts of a body; then 408"],
+        idle_timeout: [65, :seconds, "between two requests; then the connection closes"],
+        write_timeout: [30, :seconds, "without the client taking a byte; then the connection closes"],
+        request_timeout: [60, :seconds, "until the response begins; then RequestTimeoutError, 503"],
+        request_line_bytes: [8192, 64..1_048_576, "beyond it 414"],
+        header_bytes: [65_536, 256..4_194_304, "the whole head; beyond it 431"],
+        header_count: [100, 1..10_000, "beyond it 431"],
+        body_bytes: [64 * 1024 * 1024, 0..(2**62), "beyond it 413"],
+        body_memory_bytes: [112 * 1024, 0..(2**40), "a larger body goes to a temporary file"],
+        cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
+        early_hints: [false, :boolean, "whether rack.early_hints is offered"]
+      }.freeze
+
+      # @param values any of {TABLE}'s names
+      # @raise [ArgumentError] for a name that does not exist or a value out of range
+      def initialize(**values)
+        unknown = values.keys - TABLE.keys
+        unless unknown.empty?
+          raise ArgumentError, "no such server option: #{unknown.join(", ")} (there are: " \
+                               "#{TABLE.keys.join(", ")})"
+        end
+        @values = TABLE.to_h { |name, (default)| [name, default] }
+        values.each { |name, value| @values[name] = check(name, value) }
+        @values[:connections] ||= Options.connections_by_fd_limit
+      end
+
+      # @param name [Symbol] of {TABLE}
+      # @return [Integer, Float, Boolean, nil]
+      # @scheduling never waits
+      def [](name) = @values.fetch(name)
+
+      # @return [Hash{Symbol=>Object}]
+      # @scheduling never waits
+      def to_h = @values.dup
+
+      # @return [Integer] open connections that the process may have, with some fds left for the rest
+      # @scheduling never waits
+      def self.connections_by_fd_limit
+        [Process.getrlimit(:NOFILE).first - 64, 16].max.clamp(1, 10_000_000)
+      end
+
+      private
+
+      def check(name, value)
+        allowed = TABLE.fetch(name)[1]
+        case allowed
+        when :boolean then value ? true : false
+        when :seconds then seconds(name, value)
+        else value.nil? && TABLE.fetch(name)[0].nil? ? nil : integer(name, value, allowed)
+        end
+      end
+
+      def seconds(name, value)
+        return if value.nil?
+
+        seconds = Float(value)
+        raise ArgumentError, "#{name}: must be > 0 seconds or nil, got: #{value}" unless seconds.positive?
+
+        seconds
+      end
+
+      def integer(name, value, range)
+        number = Integer(value)
+        return number if range.cover?(number)
+
+        raise ArgumentError, "#{name}: must be in #{range}, got: #{value}"
+      end
+    end
+  end
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "openssl"
+require "socket"
+require "uri"
+
+module NB
+  class Server
+    # `ssl://host:port?cert=path&key=path`: TLS through the openssl gem. A fiber per connection
+    # decrypts in front of the server, joined to it by a pair of sockets: right for development and
+    # for machines without a proxy, not for ten thousand connections.
+    #
+    # @api private
+    class Tls
+      # One TLS record at most.
+      PART_BYTES = 16_384
+
+      # @raise [ArgumentError]
+      def self.parse(address)
+        uri = URI.parse(address)
+        files = URI.decode_www_form(uri.query.to_s).to_h
+        missing = %w[cert key].reject { |name| File.file?(files[name].to_s) }
+        raise ArgumentError, "bind: #{address}: no file for #{missing.join(" and ")}" unless missing.empty?
+
+        new(Binding.new(:tcp, host: uri.hostname, port: uri.port || 443), files["cert"], files["key"])
+      end
+
+      def initialize(binding, certificate, key)
+        @binding = binding
+        @context = OpenSSL::SSL::SSLContext.new
+        chain = OpenSSL::X509::Certificate.load_file(certificate)
+        @context.add_certificate(chain.first, OpenSSL::PKey.read(File.read(key)), chain.drop(1))
+        @context.min_version = OpenSSL::SSL::TLS1_2_VERSION
+        @context.alpn_select_cb = ->(protocols) { protocols.include?("http/1.1") ? "http/1.1" : nil }
+      end
+
+      def open(reuse_port: false)
+        @binding.open(reuse_port: reuse_port)
+        self
+      end
+
+      def attach(core)
+        @core = core
+        @accepting = Fiber.schedule { accept_all }
+      end
+
+      def close = @binding.close
+      def io = @binding.io
+      def port = @binding.port
+      def to_s = @binding.to_s.sub("tcp:", "ssl:")
+
+      private
+
+      def accept_all
+        loop do
+          socket, = Fiber.scheduler.idle { @binding.io.accept }
+          Fiber.schedule { serve(socket) }
+        end
+      rescue IOError, Errno::EBADF
+        nil # the listener was closed: the server drains
+      end
+
+      def serve(socket)
+        address = socket.remote_address.ip_address
+        secure = OpenSSL::SSL::SSLSocket.new(socket, @context)
+        secure.sync_close = true
+        NB.timeout(15) { secure.accept }
+        inside, outside = UNIXSocket.pair
+        inside.autoclose = false
+        @core.adopt(inside.fileno, true, address)
+        answers = Fiber.schedule { pump(outside, secure) && secure.close }
+        pump(secure, outside) && outside.close_write
+        answers
+      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, ::Timeout::Error
+        [secure, socket, outside].compact.each { |io| io.close unless io.closed? }
+      end
+
+      # Until from ends. True: to can still be written.
+      def pump(from, to)
+        loop { to.write(from.readpartial(PART_BYTES)) }
+      rescue EOFError
+        true
+      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError
+        [from, to].each { |io| io.close unless io.closed? }
+        false
+      end
+    end
+  end
+end

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "neverblock/server/launcher"
+
+module Rackup
+  module Handler
+    # `rackup -s neverblock` and `rails server -u neverblock`.
+    class Neverblock
+      # @param app [#call]
+      # @param options [Hash] Host, Port, Fibers, Workers, as the -O flags of rackup give them
+      # @return [void]
+      # @scheduling always waits
+      def self.run(app, **options)
+        config = NB::Server::Config.new
+        config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
+        host = options[:Host] || "localhost"
+        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
+        config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
+        config.fibers(Integer(options[:Fibers])) if options[:Fibers]
+        config.workers(Integer(options[:Workers])) if options[:Workers]
+        launcher = NB::Server::Launcher.new(config, app: app)
+        yield launcher if block_given?
+        launcher.run
+      end
+
+      # @return [Hash{String=>String}] what `rackup -h` prints
+      def self.valid_options
+        {"Host=HOST" => "address to listen on (localhost)", "Port=PORT" => "port (9292)",
+         "Fibers=N" => "requests that run at a time (256)", "Workers=N" => "processes (one, no master)"}
+      end
+    end
+
+    register :neverblock, Neverblock if respond_to?(:register)
+  end
+end

@@ -1,0 +1,290 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require "openssl"
+require "tmpdir"
+
+class ServerBasicsTest < Minitest::Test
+  include ServerTest
+
+  ECHO = lambda do |env|
+    body = env["rack.input"].read
+    line = [env["REQUEST_METHOD"], env["PATH_INFO"], env["QUERY_STRING"], body].join("|")
+    [200, TEXT, [line]]
+  end
+
+  def test_env_has_what_the_request_said
+    seen = nil
+    serve { |env| (seen = env) && [200, {}, []] }
+    exchange("GET /a%20b?c=d HTTP/1.1\r\nHost: x.y:81\r\nAccept: a\r\nX-Foo: 1\r\naccept: b\r\n" \
+             "Cookie: p=1\r\nCookie: q=2\r\nContent-Type: t/u\r\nConnection: close\r\n\r\n")
+    expected = {
+      "REQUEST_METHOD" => "GET", "PATH_INFO" => "/a%20b", "QUERY_STRING" => "c=d",
+      "SCRIPT_NAME" => "", "REQUEST_URI" => "/a%20b?c=d", "SERVER_NAME" => "x.y",
+      "SERVER_PORT" => "81", "HTTP_HOST" => "x.y:81", "HTTP_ACCEPT" => "a, b", "HTTP_X_FOO" => "1",
+      "HTTP_COOKIE" => "p=1; q=2", "CONTENT_TYPE" => "t/u", "SERVER_PROTOCOL" => "HTTP/1.1",
+      "REMOTE_ADDR" => "127.0.0.1", "rack.url_scheme" => "http"
+    }
+    assert_equal expected, seen.slice(*expected.keys)
+    refute seen.key?("HTTP_CONTENT_TYPE")
+  end
+
+  def test_names_that_would_shadow_others_are_left_out
+    seen = nil
+    serve { |env| (seen = env) && [200, {}, []] }
+    get("/", "X_Real_IP: 6.6.6.6\r\nProxy: http://evil\r\nX-Real-IP: 1.2.3.4\r\n")
+    assert_equal "1.2.3.4", seen["HTTP_X_REAL_IP"]
+    refute seen.key?("HTTP_PROXY")
+  end
+
+  def test_absolute_form_beats_the_host_field
+    seen = nil
+    serve { |env| (seen = env) && [200, {}, []] }
+    exchange("GET http://real:8080?x HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n")
+    assert_equal ["real:8080", "real", "8080", "/", "x"],
+                 seen.values_at("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "PATH_INFO", "QUERY_STRING")
+  end
+
+  def test_options_of_the_whole_server
+    serve(ECHO)
+    assert_match(/OPTIONS\|\*\|\|\z/, exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
+  end
+
+  def test_keep_alive_serves_many_requests_on_one_connection
+    serve(ECHO)
+    socket = connect
+    3.times do |i|
+      socket.write("POST /#{i} HTTP/1.1\r\n#{HOST}Content-Length: 2\r\n\r\nb#{i}")
+      assert_equal "POST|/#{i}||b#{i}", read_response(socket).body
+    end
+    assert_equal 1, @server.stats[:accepted]
+  end
+
+  def test_pipelined_requests_are_answered_in_order
+    serve(ECHO)
+    requests = Array.new(50) { |i| "GET /#{i} HTTP/1.1\r\n#{HOST}\r\n" }.join
+    socket = connect
+    socket.write(requests)
+    assert_equal (0...50).map { |i| "GET|/#{i}||" }, Array.new(50) { read_response(socket).body }
+  end
+
+  def test_pipelined_bodies
+    serve(ECHO)
+    socket = connect
+    socket.write("POST /a HTTP/1.1\r\n#{HOST}Content-Length: 3\r\n\r\nabc" \
+                 "POST /b HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n" \
+                 "GET /c HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal %w[POST|/a||abc POST|/b||de GET|/c||], Array.new(3) { read_response(socket).body }
+  end
+
+  def test_half_closed_clients_get_all_answers
+    serve { |env| sleep(0.02) && ECHO.call(env) }
+    answers = exchange("GET /1 HTTP/1.1\r\n#{HOST}\r\nGET /2 HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal 2, answers.scan("HTTP/1.1 200 OK").size
+  end
+
+  def test_connection_close_and_http_1_0
+    serve(HELLO)
+    assert_match(/connection: close\r\n/, get)
+    assert_match(/connection: close\r\n/, exchange("GET / HTTP/1.0\r\n\r\n", shut: false))
+    socket = connect
+    socket.write("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert_equal "keep-alive", read_response(socket).headers["connection"]
+    socket.write("GET / HTTP/1.0\r\n\r\n")
+    assert_equal "hello", read_response(socket).body
+    assert_equal "", socket.read
+  end
+
+  def test_head_has_no_body_and_keeps_the_connection
+    serve { |_env| [200, {"content-length" => "5"}, ["hello"]] }
+    socket = connect
+    2.times do
+      socket.write("HEAD / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_equal "5", read_response(socket, head: true).headers["content-length"]
+    end
+  end
+
+  def test_statuses_without_body
+    serve { |env| [Integer(env["PATH_INFO"][1..]), {}, []] }
+    assert_match(/\AHTTP\/1.1 204 No Content\r\n/, get("/204"))
+    [204, 304].each { |status| refute_match(/content-length|transfer-encoding/, get("/#{status}")) }
+    assert_match(/content-length: 0/, get("/201"))
+  end
+
+  def test_enumerable_bodies_are_chunked_and_closed
+    closed = Thread::Queue.new
+    body = Class.new do
+      define_method(:each) { |&block| %w[a bb].each(&block) }
+      define_method(:close) { closed << true }
+    end
+    serve { |_env| [200, {}, body.new] }
+    assert_match(/transfer-encoding: chunked\r\n.*\r\n\r\n1\r\na\r\n2\r\nbb\r\n0\r\n\r\n\z/m, get)
+    assert closed.pop
+    assert_match(/\r\n\r\nabb\z/, exchange("GET / HTTP/1.0\r\n\r\n"))
+  end
+
+  def test_chunks_leave_while_the_body_waits
+    go = Thread::Queue.new
+    body = Enumerator.new do |out|
+      out << "first"
+      go.pop
+      out << "second"
+    end
+    serve { |_env| [200, {}, body] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    nil until socket.gets("\r\n") == "\r\n"
+    assert_equal "5\r\nfirst\r\n", Timeout.timeout(2) { socket.read(10) }
+    go << true
+    assert_equal "6\r\nsecond\r\n0\r\n\r\n", socket.read(16)
+  end
+
+  def test_files_are_sent_by_sendfile
+    path = File.expand_path(__FILE__)
+    body = Class.new do
+      define_method(:each) { |&_block| raise "not this way" }
+      define_method(:to_path) { path }
+    end
+    serve { |_env| [200, {}, body.new] }
+    socket = connect
+    2.times do
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_equal File.binread(path), read_response(socket).body
+    end
+  end
+
+  def test_large_bodies_to_a_slow_reader
+    part = Random.bytes(1 << 20)
+    serve { |_env| [200, {}, [part, "x", part, part]] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:running].zero? && @server.stats[:requests] == 1 }
+    GC.start
+    assert_equal part + "x" + part + part, read_response(socket).body
+  end
+
+  def test_request_bodies_of_every_size_and_way
+    serve { |env| [200, {}, [env["rack.input"].read, env["rack.input"].class.name]] }
+    [0, 1, 1000, 60_000, 111_000, 120_000, 700_000].each do |size|
+      body = Random.bytes(size)
+      kind = size.zero? ? "" : size > 112 * 1024 ? "File" : "StringIO"
+      framed = {"Content-Length: #{size}" => body, "Transfer-Encoding: chunked" => chunk(body)}
+      framed.each do |field, bytes|
+        socket = connect
+        socket.write("POST / HTTP/1.1\r\n#{HOST}#{field}\r\n\r\n#{bytes}")
+        answer = read_response(socket).body
+        assert_equal body, answer[0, size], "#{field} #{size}"
+        assert_equal kind, answer[size..] unless size.zero?
+      end
+    end
+  end
+
+  def chunk(body)
+    parts = body.b.scan(/.{1,7777}/mn).map { |part| "#{part.bytesize.to_s(16)}\r\n".b << part << "\r\n" }
+    parts.join.b << "0\r\nTrailer: x\r\n\r\n"
+  end
+
+  def test_continue_is_sent_at_the_first_read_only
+    serve { |env| [200, {}, [env["PATH_INFO"] == "/read" ? env["rack.input"].read : "no"]] }
+    expect = "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+    socket = connect
+    socket.write("POST /read HTTP/1.1\r\n#{HOST}#{expect}")
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(2) { socket.read(25) }
+    socket.write("hello")
+    assert_equal "hello", read_response(socket).body
+    socket.write("POST /skip HTTP/1.1\r\n#{HOST}#{expect}")
+    answer = read_response(socket)
+    assert_equal %w[no close], [answer.body, answer.headers["connection"]]
+  end
+
+  def test_early_hints
+    serve(early_hints: true) do |env|
+      env["rack.early_hints"].call("link" => "</a.css>; rel=preload")
+      [200, {}, ["x"]]
+    end
+    assert_match(/\AHTTP\/1.1 103 Early Hints\r\nlink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 200/, get)
+  end
+
+  def test_response_finished_is_told_after_the_body
+    told = Thread::Queue.new
+    serve do |env|
+      env["rack.response_finished"] << ->(*all) { told << all }
+      env["rack.response_finished"] << ->(*) { told << :last_in }
+      [201, {"x" => "y"}, ["body"]]
+    end
+    assert_match(/body\z/, get("/p"))
+    assert_equal :last_in, told.pop
+    env, status, headers, error = told.pop
+    assert_equal ["/p", 201, {"x" => "y"}, nil], [env["PATH_INFO"], status, headers, error]
+  end
+
+  def test_several_values_of_one_header
+    serve { |_env| [200, {"set-cookie" => %w[a=1 b=2], "x-old" => "c\nd"}, []] }
+    answer = get
+    %w[set-cookie:\ a=1 set-cookie:\ b=2 x-old:\ c x-old:\ d].each { |line| assert_includes answer, "#{line}\r\n" }
+  end
+
+  def test_unix_socket
+    path = "/tmp/nb-test-#{Process.pid}.sock"
+    server = NB::Server.new(HELLO, bind: "unix://#{path}")
+    thread = Thread.new { server.run }
+    eventually { File.socket?(path) && server.ready? }
+    UNIXSocket.open(path) do |socket|
+      socket.write("GET / HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
+      assert_match(/hello\z/, socket.read)
+    end
+    server.stop
+    thread.join(5)
+    refute File.exist?(path)
+  end
+
+  def test_tls
+    Dir.mktmpdir do |dir|
+      key = OpenSSL::PKey::EC.generate("prime256v1")
+      File.write("#{dir}/key", key.to_pem)
+      File.write("#{dir}/cert", certificate(key).to_pem)
+      server = NB::Server.new(->(env) { [200, {}, [env.values_at("rack.url_scheme", "REMOTE_ADDR").join(" ")]] },
+                              bind: "ssl://127.0.0.1:0?cert=#{dir}/cert&key=#{dir}/key")
+      thread = Thread.new { server.run }
+      eventually { server.ready? }
+      2.times { assert_equal "https 127.0.0.1", over_tls(server.port) }
+      server.stop
+      assert thread.join(5)
+    end
+  end
+
+  def certificate(key)
+    certificate = OpenSSL::X509::Certificate.new
+    certificate.subject = certificate.issuer = OpenSSL::X509::Name.parse("/CN=localhost")
+    certificate.not_before = Time.now - 60
+    certificate.not_after = Time.now + 3600
+    certificate.public_key = key
+    certificate.serial = 1
+    certificate.version = 2
+    certificate.sign(key, "SHA256")
+  end
+
+  def over_tls(port)
+    secure = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", port))
+    secure.sync_close = true
+    secure.connect
+    secure.write("GET / HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
+    Timeout.timeout(5) { secure.read }.split("\r\n\r\n").last
+  ensure
+    secure&.close
+  end
+
+  def test_ipv6
+    server = NB::Server.new(HELLO, bind: "tcp://[::1]:0", log: nil)
+    thread = Thread.new { server.run }
+    eventually { server.ready? }
+    socket = TCPSocket.new("::1", server.port)
+    socket.write("GET / HTTP/1.1\r\nHost: [::1]:1\r\nConnection: close\r\n\r\n")
+    assert_match(/hello\z/, socket.read)
+  rescue Errno::EADDRNOTAVAIL
+    skip "no IPv6 here"
+  ensure
+    server&.stop
+    thread&.join(5)
+  end
+end

@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+
+class ServerLimitsTest < Minitest::Test
+  include ServerTest
+
+  def status_of(answer) = answer[/\AHTTP\/1\.1 (\d+)/, 1].to_i
+
+  def test_request_line_bytes
+    serve(HELLO, request_line_bytes: 100)
+    assert_equal 200, status_of(get("/#{"a" * 84}"[0, 84]))
+    assert_equal 414, status_of(get("/#{"a" * 100}"))
+    assert_equal 414, status_of(exchange("GET /#{"a" * 200}", shut: false))
+  end
+
+  def test_header_bytes_and_count
+    serve(HELLO, header_bytes: 1000, header_count: 10)
+    assert_equal 200, status_of(get("/", "X: y\r\n" * 8))
+    assert_equal 431, status_of(get("/", "X: y\r\n" * 9))
+    assert_equal 431, status_of(get("/", "X: #{"y" * 1000}\r\n"))
+  end
+
+  def test_body_bytes
+    serve(body_bytes: 1000) { |env| [200, {}, [env["rack.input"].read.bytesize.to_s]] }
+    post = "POST / HTTP/1.1\r\n#{HOST}Connection: close\r\n"
+    assert_match(/1000\z/, exchange("#{post}Content-Length: 1000\r\n\r\n#{"x" * 1000}"))
+    assert_equal 413, status_of(exchange("#{post}Content-Length: 1001\r\n\r\n#{"x" * 1001}"))
+    assert_equal 413, status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001}\r\n"))
+  end
+
+  def test_header_timeout
+    serve(HELLO, header_timeout: 0.1)
+    socket = connect
+    socket.write("GET / HT")
+    assert_equal 408, status_of(Timeout.timeout(2) { socket.read })
+    assert_equal "", Timeout.timeout(2) { connect.read }, "a connection that says nothing is closed"
+  end
+
+  def test_a_slow_loris_cannot_stretch_the_header_timeout
+    serve(HELLO, header_timeout: 0.2)
+    socket = connect
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    socket.write("GET / HTTP/1.1\r\n")
+    10.times do
+      break if socket.wait_readable(0.05)
+
+      socket.write("X: y\r\n")
+    end
+    assert_in_delta 0.2, Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, 0.15
+    assert_equal 408, status_of(socket.readpartial(100))
+  end
+
+  def test_body_timeout
+    serve(HELLO, body_timeout: 0.1)
+    socket = connect
+    socket.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 9\r\n\r\nab")
+    assert_equal 408, status_of(Timeout.timeout(2) { socket.read })
+  end
+
+  def test_idle_timeout
+    serve(HELLO, idle_timeout: 0.1)
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "hello", read_response(socket).body
+    assert_equal "", Timeout.timeout(2) { socket.read }
+  end
+
+  def test_write_timeout
+    serve(write_timeout: 0.1) { |_env| [200, {}, ["x" * (1 << 24)]] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:timeouts] == 1 && @server.stats[:connections].zero? }
+  end
+
+  def test_request_timeout_cancels_the_fiber
+    ended = Thread::Queue.new
+    serve(request_timeout: 0.1) do |_env|
+      sleep 5
+    ensure
+      ended << true
+    end
+    answer = get
+    assert_equal 503, status_of(answer)
+    assert ended.pop
+    assert_match(/RequestTimeoutError/, @log.string)
+  end
+
+  def test_request_timeout_can_be_rescued
+    serve(request_timeout: 0.1) do |_env|
+      sleep 5
+    rescue Timeout::Error => error
+      [504, {}, [error.class.name]]
+    end
+    assert_match(/\AHTTP\/1.1 504.*NB::Server::RequestTimeoutError\z/m, get)
+  end
+
+  def test_requests_per_connection
+    serve(HELLO, requests_per_connection: 2)
+    socket = connect
+    2.times { socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") }
+    assert_nil read_response(socket).headers["connection"]
+    assert_equal "close", read_response(socket).headers["connection"]
+    assert_equal "", socket.read
+  end
+
+  def test_fibers_run_at_a_time_and_the_queue
+    gate = Thread::Queue.new
+    running = peak = 0
+    serve(fibers: 2, queue: 3) do |_env|
+      peak = [peak, running += 1].max
+      gate.pop
+      running -= 1
+      [200, {}, []]
+    end
+    sockets = Array.new(5) { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
+    eventually { @server.stats.values_at(:running, :queued) == [2, 3] }
+    5.times { gate << true }
+    assert_equal [200] * 5, sockets.map { |socket| read_response(socket).status }
+    assert_equal 2, peak
+  end
+
+  def test_a_full_queue_answers_503_to_open_connections_and_stops_accepting
+    gate = Thread::Queue.new
+    serve(fibers: 1, queue: 1) { |_env| gate.pop && [200, {}, []] }
+    idle = Array.new(2) { connect }
+    busy = Array.new(2) { connect }
+    eventually { @server.stats[:connections] == 4 }
+    busy.each do |socket|
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      eventually { @server.stats.values_at(:running, :queued).sum >= busy.index(socket) + 1 }
+    end
+    idle[0].write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    answer = Timeout.timeout(2) { idle[0].read }
+    assert_match(/\AHTTP\/1.1 503 .*Retry-After: \d/m, answer)
+    late = connect
+    late.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    sleep 0.05
+    assert_operator @server.stats[:accepted], :<=, 4, "not accepted while the queue is full"
+    3.times { gate << true }
+    assert_equal [200] * 3, [*busy, late].map { |socket| read_response(socket).status }
+  end
+
+  def test_queue_timeout
+    gate = Thread::Queue.new
+    serve(fibers: 1, queue_timeout: 0.05) { |_env| gate.pop && [200, {}, []] }
+    sockets = Array.new(2) do |i|
+      connect.tap { |socket| socket.write("GET /#{i} HTTP/1.1\r\n#{HOST}\r\n") }
+    end
+    eventually { @server.stats.values_at(:running, :queued) == [1, 1] }
+    sleep 0.1
+    2.times { gate << true }
+    assert_equal [200, 503], sockets.map { |socket| read_response(socket).status }.sort
+  end
+
+  def test_connections
+    serve(HELLO, connections: 2)
+    sockets = Array.new(3) { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
+    first = sockets.select { |socket| socket.wait_readable(0.3) }
+    assert_equal 2, first.size
+    first.first.close
+    assert_equal 200, read_response((sockets - first).first).status
+  end
+
+  def test_options_are_checked
+    assert_raises(ArgumentError) { NB::Server.new(HELLO, fibres: 1) }
+    assert_raises(ArgumentError) { NB::Server.new(HELLO, fibers: 0) }
+    assert_raises(ArgumentError) { NB::Server.new(HELLO, idle_timeout: -1) }
+    assert_raises(ArgumentError) { NB::Server.new(HELLO, bind: "127.0.0.1:80") }
+  end
+end

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "socket"
+require "tmpdir"
+require "timeout"
+
+# Puma itself, started as a program, with one line more in its configuration.
+class PumaPluginTest < Minitest::Test
+  CONFIG = <<~RUBY
+    threads 1, 1
+    plugin :neverblock
+    quiet
+  RUBY
+  RACKUP = <<~'RUBY'
+    run lambda { |env|
+      sleep(Float(env["QUERY_STRING"])) if env["PATH_INFO"] == "/sleep"
+      raise "oops" if env["PATH_INFO"] == "/raise"
+      mark = Thread.current[:mark]
+      Thread.current[:mark] = 1
+      [200, {"content-type" => "text/plain"}, ["#{env["rack.input"].read}|#{mark}|#{Fiber.current.blocking?}"]]
+    }
+  RUBY
+
+  def setup
+    skip "puma is not installed" if Gem::Specification.find_all_by_name("puma", ">= 6").empty?
+    @dir = Dir.mktmpdir("nb-puma")
+    @socket = "#{@dir}/puma.sock"
+    @log = "#{@dir}/log"
+    File.write("#{@dir}/puma.rb", CONFIG)
+    File.write("#{@dir}/config.ru", RACKUP)
+  end
+
+  def teardown
+    stop if @pid
+    FileUtils.rm_rf(@dir) if @dir
+  end
+
+  def start(*flags)
+    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-S", "puma", "-C", "puma.rb", "-b",
+                 "unix://#{@socket}", *flags, chdir: @dir, out: @log, err: @log, pgroup: true)
+    deadline = Time.now + 15
+    sleep 0.05 until answers? || Time.now > deadline
+    assert answers?, File.read(@log)
+  end
+
+  def answers?
+    get("/") && true
+  rescue SystemCallError
+    false
+  end
+
+  def stop
+    Process.kill("TERM", @pid)
+    Timeout.timeout(10) { Process.wait2(@pid)[1] }
+  rescue Timeout::Error
+    Process.kill("KILL", -@pid)
+    Process.wait(@pid)
+    flunk "puma did not stop: #{File.read(@log)}"
+  ensure
+    @pid = nil
+  end
+
+  def get(path, body = "")
+    UNIXSocket.open(@socket) do |socket|
+      socket.write("POST #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: #{body.size}\r\n\r\n#{body}")
+      Timeout.timeout(10) { socket.read }
+    end
+  end
+
+  def test_requests_overlap_in_fibers_that_are_clean
+    start
+    started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    answers = Array.new(20) { Thread.new { get("/sleep?0.3", "b") } }.map(&:value)
+    assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - started, :<, 2.5
+    answers.each { |answer| assert_match(/\r\n\r\nb\|\|false\z/, answer) }
+    assert_match(/ 500 /, get("/raise"))
+    assert_match(/\r\n\r\nb\|\|false\z/, get("/", "b"))
+  end
+
+  def test_stop_waits_for_what_runs
+    start
+    answer = Thread.new { get("/sleep?0.5") }
+    sleep 0.2
+    stop
+    assert_match(/200 OK/, answer.value)
+  end
+
+  def test_cluster
+    start("-w", "2")
+    assert_match(/200 OK/, get("/sleep?0.01"))
+  end
+end
