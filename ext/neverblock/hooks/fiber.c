@@ -4,6 +4,7 @@
 #include <ruby/fiber/scheduler.h>
 
 static ID id_report, id_new;
+static VALUE cFiberError;
 static VALUE nonblocking; /* {blocking: false} */
 
 /* rb_fiber_new makes a blocking fiber on Ruby 3.1: there it goes through Fiber.new. */
@@ -37,6 +38,7 @@ static void finish(nb_loop_t *loop, int state)
         if (RHASH_SIZE(loop->deferred)) /* what was meant for its next wait comes too late */
             rb_hash_delete(loop->deferred, rb_fiber_current());
         loop->fibers--;
+        loop->ended++;
         nb_fiber_left(loop);
     }
     if (!state)
@@ -63,6 +65,33 @@ static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
     return value;
 }
 
+typedef struct {
+    nb_loop_t *loop;
+    VALUE fiber;
+} nb_entry_t;
+
+static VALUE enter_fiber(VALUE argument)
+{
+    nb_entry_t *entry = (nb_entry_t *)argument;
+    nb_enter(entry->loop, entry->fiber);
+    return Qnil;
+}
+
+/* Ruby keeps the stack of a fiber that was entered by transfer until the garbage collector finds it
+ * ended. When the system has no room for another stack, those may be what is in the way. */
+static VALUE no_room(VALUE argument, VALUE error)
+{
+    nb_entry_t *entry = (nb_entry_t *)argument;
+    VALUE message = rb_funcall(error, rb_intern("message"), 0);
+    bool stack = strstr(StringValueCStr(message), "guard page") ||
+                 strstr(StringValueCStr(message), "machine stack");
+    if (!stack || !entry->loop->ended)
+        rb_exc_raise(error);
+    entry->loop->ended = 0;
+    rb_gc_start();
+    return enter_fiber(argument);
+}
+
 /* @overload fiber(&block)
  *   Runs the block in a new non-blocking fiber, at once, until it first waits (Fiber.schedule).
  *   @return [Fiber] alive or already ended
@@ -71,9 +100,9 @@ static VALUE rb_nb_scheduler_fiber(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
     rb_need_block();
-    VALUE fiber = nb_fiber_new(fiber_main, rb_block_proc());
-    nb_enter(loop, fiber);
-    return fiber;
+    nb_entry_t entry = {loop, nb_fiber_new(fiber_main, rb_block_proc())};
+    rb_rescue2(enter_fiber, (VALUE)&entry, no_room, (VALUE)&entry, cFiberError, (VALUE)0);
+    return entry.fiber;
 }
 
 typedef struct {
@@ -103,7 +132,7 @@ VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 
 /* @overload fiber_interrupt(fiber, exception)
  *   Raises exception in fiber when it next runs: wherever it waits now, or at its next wait.
- *   The caller goes on; nothing is run at once, except that the current fiber raises here.
+ *   The caller goes on, also when it interrupts itself; nothing is run at once.
  *   @param fiber [Fiber] of this scheduler
  *   @param exception [Exception]
  *   @scheduling never waits
@@ -213,6 +242,7 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
 {
     id_report = rb_intern("report");
     id_new = rb_intern("new");
+    cFiberError = rb_path2class("FiberError");
     nonblocking = rb_hash_new();
     rb_hash_aset(nonblocking, ID2SYM(rb_intern("blocking")), Qfalse);
     rb_obj_freeze(nonblocking);

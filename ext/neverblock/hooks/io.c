@@ -78,6 +78,10 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
 {
     nb_loop_t *loop = nb_loop_get(self);
     int mask = NUM2INT(events) & (NB_READABLE | NB_PRIORITY | NB_WRITABLE);
+    if (!mask)
+        rb_raise(rb_eArgError,
+                 "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
+                 rb_inspect(events));
     int fd = rb_io_descriptor(io);
     if (NIL_P(timeout))
         timeout = timeout_of(io);

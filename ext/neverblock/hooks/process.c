@@ -50,8 +50,9 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
 {
     int options = NUM2INT(flags);
     nb_pidfd_t pidfd = {.loop = nb_loop_get(self), .fd = -1};
-    if (options & WNOHANG)
-        return reap(pid, options);
+    VALUE status = reap(pid, options | WNOHANG); /* ended already, or no child of ours */
+    if ((options & WNOHANG) || !NIL_P(status))
+        return status;
     errno = 0;
 #ifdef SYS_pidfd_open
     if (NUM2PIDT(pid) > 0 && !(options & WUNTRACED))

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 
+#define ORDINARY_SECONDS 1000000000 /* below, no interval can be out of any range */
+
 static VALUE cExpired, cTimeoutError;
 
 uint64_t nb_deadline(VALUE timeout)
@@ -16,9 +18,10 @@ uint64_t nb_deadline(VALUE timeout)
 /* Kernel#sleep leaves the checks to the scheduler: the same errors as without one. */
 void nb_check_interval(VALUE duration)
 {
-    if (RB_FIXNUM_P(duration) && FIX2LONG(duration) >= 0)
+    if (RB_FIXNUM_P(duration) && FIX2LONG(duration) >= 0 && FIX2LONG(duration) < ORDINARY_SECONDS)
         return;
-    if (RB_FLOAT_TYPE_P(duration) && RFLOAT_VALUE(duration) >= 0)
+    if (RB_FLOAT_TYPE_P(duration) && RFLOAT_VALUE(duration) >= 0 &&
+        RFLOAT_VALUE(duration) < ORDINARY_SECONDS)
         return;
     rb_time_timespec_interval(duration);
 }

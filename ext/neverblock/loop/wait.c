@@ -207,8 +207,6 @@ void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception)
     if (park && !nb_park_raises(park)) {
         park->exception = exception;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else if (rb_thread_current() == loop->thread && rb_fiber_current() == fiber) {
-        rb_exc_raise(exception);
     } else if (RTEST(rb_fiber_alive_p(fiber))) {
         defer(loop, fiber, exception);
     }

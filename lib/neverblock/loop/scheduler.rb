@@ -42,16 +42,20 @@ module NB
     #
     # @return [void]
     # @scheduling always waits
+    # @raise [WrongThreadError] when the loop belongs to another thread
     def scheduler_close
       return if closed?
 
+      check_thread
       begin
-        run
+        begin
+          run
+        ensure
+          cancel_all
+        end
       ensure
-        cancel_all
+        release
       end
-    ensure
-      release
     end
     alias close scheduler_close
 
