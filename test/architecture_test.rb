@@ -11,7 +11,7 @@ class ArchitectureTest < Minitest::Test
   ROOMS = {
     base: %w[version errors clock], loop: %w[native loop/*], sync: %w[sync/*],
     drivers: %w[drivers/*], server: %w[server server/*], monitor: %w[monitor/*],
-    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*],
+    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*], puma: %w[puma/*],
     cli: %w[cli cli/*]
   }.freeze
   FEATURES = %i[server drivers monitor].freeze
@@ -22,8 +22,8 @@ class ArchitectureTest < Minitest::Test
   # own.
   MAY_USE = {
     base: [], loop: %i[base], sync: %i[base],
-    **FEATURES.to_h { |room| [room, BELOW_FEATURES] },
-    **EDGES.to_h { |room| [room, BELOW_FEATURES + FEATURES] },
+    **FEATURES.to_h { |room| [room, BELOW_FEATURES + %i[surface]] },
+    **EDGES.to_h { |room| [room, BELOW_FEATURES + FEATURES + %i[surface]] },
     cli: BELOW_FEATURES + FEATURES + EDGES + %i[surface]
   }.freeze
 
