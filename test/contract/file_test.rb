@@ -158,7 +158,7 @@ class RegularFileTest < Contract
 
   # A child holds the lock and lets go when told.
   def held_by_child(path)
-    script = 'f = File.open(ARGV[0]); f.flock(File::LOCK_EX); puts "held"; sleep gets.to_f'
+    script = 'f = File.open(ARGV[0]); f.flock(File::LOCK_EX); puts "held"; sleep $stdin.gets.to_f'
     File.write(path, "")
     IO.popen([RbConfig.ruby, "--disable-gems", "-e", "$stdout.sync = true; #{script}", path], "r+") do |child|
       child.gets

@@ -63,12 +63,13 @@ class GCTest < Contract
 
     contract "waits parked across a compaction", gap: nil, limit: 60 do
       one, two = keep(*UNIXSocket.pair)
+      three, four = keep(*UNIXSocket.pair)
       queue = Queue.new
       waiting = [parked { two.read(1) }, parked { queue.pop }, parked { sleep(0.05) && :slept },
-                 parked { Timeout.timeout(5) { two.wait_readable(5) && :ready } }]
+                 parked { Timeout.timeout(5) { four.wait_readable(5) && :ready } }]
       GC.start
       GC.compact
-      one.write("x")
+      [one, three].each { |io| io.write("x") }
       queue << :item
       assert_equal [:item, :slept, :ready], waiting.drop(1).map(&:value)
       assert_equal "x", waiting.first.value

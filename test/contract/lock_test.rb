@@ -195,4 +195,57 @@ class LockTest < Contract
     mutex.unlock
     assert_equal :mine, other.value
   end
+
+  contract "an interrupt while a condition takes its lock again waits for the lock" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    owned = nil
+    waiting = parked do
+      mutex.synchronize do
+        condition.wait(mutex)
+        sleep 5
+      ensure
+        owned = mutex.owned?
+      end
+    end
+    mutex.lock
+    condition.signal
+    sleep 0.005
+    waiting.interrupt(ArgumentError.new("late"))
+    sleep 0.005
+    refute waiting.ended?, "it came out of the wait without the lock"
+    mutex.unlock
+    assert_equal ["late", true], [waiting.failure.message, owned]
+    refute_predicate mutex, :locked?
+  end
+
+  # Whoever was woken for the lock must take it or pass it on. What becomes of the one interrupted
+  # (it raises, or it had the lock in time) is not asked here: the next one's turn is.
+  # Plain threads do lose it there, on Ruby 3.1 as on 3.4.
+  { "before" => %i[interrupt unlock], "after" => %i[unlock interrupt] }.each do |name, steps|
+    contract "an interrupt just #{name} the lock was handed over loses no turn", only: :fibers do
+      mutex = Mutex.new
+      mutex.lock
+      first, second = Array.new(2) { parked { mutex.synchronize { sleep(0.001) && :mine } } }
+      doing = { interrupt: -> { first.interrupt(RuntimeError.new) }, unlock: -> { mutex.unlock } }
+      steps.each { |step| doing.fetch(step).call }
+      assert_equal :mine, second.value
+      outcome { first.value }
+      refute_predicate mutex, :locked?
+    end
+  end
+
+  contract "a timeout at the moment the lock is handed over loses no turn", only: :fibers, gap: nil do
+    10.times do |i|
+      mutex = Mutex.new
+      mutex.lock
+      first = parked { Timeout.timeout(0.01) { mutex.synchronize { sleep(0.001) && :mine } } }
+      second = parked { mutex.synchronize { :mine } }
+      deadline = clock + 0.004 + (i * 0.001)
+      nil until clock > deadline
+      mutex.unlock
+      assert_equal :mine, second.value
+      outcome { first.value }
+    end
+  end
 end

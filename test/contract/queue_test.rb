@@ -133,4 +133,28 @@ class QueueTest < Contract
     3.times { |i| sleep(0.001) && (queue << i) }
     assert_equal [0, 1, 2], thread.value
   end
+
+  contract "an interrupt of one who was just given an item loses no item", only: :fibers do
+    queue = Queue.new
+    first, second = Array.new(2) { parked { queue.pop } }
+    queue << :item
+    first.interrupt(RuntimeError.new("out"))
+    outcome { first.value }
+    queue << :next unless second.ended?
+    assert_includes %i[item next], second.value
+    third = parked { queue.pop }
+    first.interrupt(RuntimeError.new("out")) unless first.ended?
+    queue << :last
+    assert_includes %i[next last], third.value
+  end
+
+  contract "an interrupt just before the item comes leaves it for the other", only: :fibers do
+    queue = Queue.new
+    first, second = Array.new(2) { parked { queue.pop } }
+    first.interrupt(RuntimeError.new("out"))
+    queue << :item
+    got = outcome { first.value }
+    queue << :item if got == :item
+    assert_equal :item, second.value
+  end
 end

@@ -122,8 +122,8 @@ class Contract < Minitest::Test
   def conduct(world, gap: GAP, limit: 10, &body)
     gap = GAP_OF_THREADS if gap && !world.fibers?
     result = try(world, limit, &body)
-    if gap && !result.error && result.gap > gap
-      REPEATED << format("%s (gap %.1f ms)", name, result.gap * 1000)
+    if gap && !result.error && result.gap.gap > gap
+      REPEATED << "#{name}: #{result.gap}"
       result = try(world, limit, &body)
     end
     judge(result, gap)
@@ -142,8 +142,7 @@ class Contract < Minitest::Test
     assert_empty Warnings.take, "unexpected warnings"
     return result.value unless gap
 
-    assert_operator result.gap, :<=, gap,
-                    format("the loop stood still (%.1f ms by the clock)", result.raw_gap * 1000)
+    assert_operator result.gap.gap, :<=, gap, "the loop stood still: #{result.gap}"
     result.value
   end
 end

@@ -6,22 +6,37 @@
 class Ticker
   INTERVAL = 0.005
 
-  attr_reader :largest, :raw, :count
+  # One look at the clocks, in seconds: by the wall, on a CPU, waiting for one, collecting garbage.
+  Look = Struct.new(:wall, :cpu, :queued, :garbage) do
+    def -(other) = Look.new(*zip(other).map { |mine, its| mine - its })
+    def gap = wall - queued - garbage
+
+    def to_s
+      format("%.1f ms by the clock, of it %.1f on a CPU, %.1f waiting for one, %.1f collecting garbage",
+             *map { |seconds| seconds * 1000 })
+    end
+  end
+
+  # @return [Look] the largest gap
+  attr_reader :worst
 
   def initialize
-    @largest = @raw = 0.0
-    @count = 0
+    @worst = Look.new(0, 0, 0, 0)
     @stopped = false
   end
+
+  # @return [Float] seconds of the largest gap, without what the machine took
+  def largest = @worst.gap
 
   # Runs until {#stop}, in a fiber or thread of its own.
   def run
     open_meter
-    last = now
-    taken = taken_by_machine
+    last = look
     until @stopped
       sleep INTERVAL
-      note(last, taken, last = now, taken = taken_by_machine)
+      before = last
+      gap = (last = look) - before
+      @worst = gap if gap.gap > @worst.gap
     end
   ensure
     close_meter
@@ -33,23 +48,19 @@ class Ticker
 
   private
 
-  def note(last, taken, at, taken_now)
-    @count += 1
-    @raw = [@raw, at - last].max
-    @largest = [@largest, (at - last) - (taken_now - taken)].max
-  end
-
   # The file is read in a blocking fiber: no scheduler sees it.
   def open_meter
     @meter = Fiber.new(blocking: true) do
       File.open("/proc/thread-self/schedstat") do |file|
-        nil while Fiber.yield(file.pread(80, 0).split[1].to_i) == :read
+        nil while Fiber.yield(file.pread(80, 0).split.first(2).map { |ns| Integer(ns) / 1e9 }) == :read
       end
     end
     @meter.resume
   end
 
   def close_meter = @meter&.resume(:close)
-  def taken_by_machine = (@meter.resume(:read) + GC.total_time) / 1e9
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  def look
+    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read), GC.total_time / 1e9)
+  end
 end

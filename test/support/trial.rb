@@ -3,7 +3,7 @@
 # One run of one contract in one world, with a ticker beside it and a count of what it leaves.
 class Trial
   # What the run showed: value or error, largest gap, what was left behind.
-  Result = Struct.new(:value, :error, :gap, :raw_gap, :left, :hung, keyword_init: true)
+  Result = Struct.new(:value, :error, :gap, :left, :hung, keyword_init: true)
 
   attr_reader :world, :scheduler
 
@@ -25,8 +25,7 @@ class Trial
     @thread.report_on_exception = false
     @thread.join(@limit) ? nil : give_up
     @result.left.concat(Leaks.since(before)) unless @result.hung
-    @result.gap = @ticker.largest
-    @result.raw_gap = @ticker.raw
+    @result.gap = @ticker.worst
     @result
   rescue Exception => error # rubocop:disable Lint/RescueException -- the loop itself failed
     @result.error ||= error

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+# Puts one process under random faults (slow, cut, reset and silent connections, no fds left,
+# timeouts and cuts at random points) for so many seconds, both backends in turns, and looks for
+# what is left behind. `ruby -Ilib -Itest test/soak.rb 600 [seed [backend]]`, or `rake soak[600]`.
+
+require "neverblock"
+require_relative "support/soak/round"
+
+module Soak
+  # Rounds until the time is over; then the verdict.
+  class Run
+    ROUND = 5
+    # Memory may grow by so much between the first quarter and the end.
+    GROWTH = 1.15
+    SLACK_KB = 12_000
+
+    def initialize(seconds, seed, backends)
+      @backends = backends
+      @seconds = seconds
+      @seed = seed
+      @random = Random.new(seed)
+      @rss = []
+      @done = Hash.new(0)
+      @failures = []
+    end
+
+    def run
+      puts "soak: #{@seconds} s, seed #{@seed}, Ruby #{RUBY_VERSION}"
+      start = now
+      until (left = @seconds - (now - start)) < 1
+        round = Round.new([ROUND, left].min, @backends[@rss.size % @backends.size].to_sym, @random).run
+        note(round, now - start)
+        break if @failures.size > 20
+      end
+      verdict
+    end
+
+    private
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    def note(round, elapsed)
+      @failures.concat(round.failures)
+      round.done.each { |what, count| @done[what] += count }
+      GC.start
+      @rss << File.read("/proc/self/statm").split[1].to_i * 4
+      puts format("%5.0f s  round %3d  %7d activities  %5d cut  %6d MB%s", elapsed, @rss.size, @done.values.sum,
+                  @done[:cut], @rss.last / 1000, @failures.empty? ? "" : "  #{@failures.size} failures")
+      $stdout.flush
+    end
+
+    def verdict
+      growing?
+      @done.sort_by { |_, count| -count }.each { |what, count| puts format("%8d %s", count, what) }
+      @failures.first(20).each { |failure| puts "FAILED #{failure}" }
+      puts "#{@done.values.sum} passed, #{@failures.size} failed"
+      @failures.empty?
+    end
+
+    def growing?
+      return if @rss.size < 8
+
+      early = @rss[@rss.size / 4, @rss.size / 4].max
+      late = @rss.last(@rss.size / 4).min
+      @failures << "memory grew from #{early} kB to #{late} kB" if late > (early * GROWTH) + SLACK_KB
+    end
+  end
+end
+
+seconds = Float(ARGV[0] || 600)
+seed = Integer(ARGV[1] || Random.new_seed % 1_000_000)
+exit(Soak::Run.new(seconds, seed, ARGV[2] ? [ARGV[2]] : NB::Native.backends).run)
