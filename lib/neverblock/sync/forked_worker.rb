@@ -131,7 +131,8 @@ module NB
     def reap
       return if @reaped
 
-      status = Process::Status.wait(@pid)
+      # Under async 2.23 an interrupted wait can make the next one return nil, and too early.
+      status = Process::Status.wait(@pid) || Process.detach(@pid).value
       @reaped = true
       status
     rescue Errno::ECHILD
