@@ -21,7 +21,7 @@ module NB
     # Runs the block in a child made for it; see {NB.in_process}.
     #
     # @return [Object] the value of the block
-    # @raise as {#call}
+    # @raise [Exception] as {#call}
     def self.run(&block)
       raise ArgumentError, "in_process needs a block" unless block
 
