@@ -100,6 +100,21 @@ class ConnectionPoolTest < Minitest::Test
     assert_at_rest(pool, made)
   end
 
+  scheduled "a_thousand_fibers_on_twelve_connections_in_turn" do
+    pool, made = pool_and_made(size: 12)
+    order = []
+    gate = Thread::Queue.new
+    opener = start { assert(settled { pool.stats[:waiting] == 988 }) && gate.close }
+    concurrently(1_000) { |i| pool.with { |one| one.use { (order << i) && gate.pop } } }
+    opener.value
+    # Twelve are served at a time; which of those runs first is the scheduler's affair.
+    farthest = order.each_with_index.map { |i, place| (i - place).abs }.max
+    assert_operator farthest, :<, 24, "who came first was not served first"
+    assert_equal 12, made.size
+    assert_equal 988, pool.stats[:waits]
+    assert_at_rest(pool, made)
+  end
+
   everywhere "nobody_overtakes_who_waits" do
     pool, = pool_and_made(size: 1)
     order = []

@@ -144,6 +144,22 @@ class ProcessPoolTest < Minitest::Test
     end
   end
 
+  # A child that was forked in between would hold a copy of the socket that is to end.
+  def test_the_death_of_one_is_seen_at_once_when_all_were_forked_at_once
+    5.times do
+      processes(6, ->(nap) { sleep(nap) }) do |pool|
+        callers = Array.new(6) do
+          Thread.new { assert_raises(NB::ProcessError) { pool.call(60) } }
+        end
+        assert(settled { pool.pids.size == 6 })
+        pool.pids.each_with_index do |pid, killed|
+          Process.kill(:KILL, pid)
+          assert(settled { callers.count(&:alive?) == 5 - killed }, "nobody noticed")
+        end
+      end
+    end
+  end
+
   everywhere "a_process_that_died_while_idle_is_replaced_unnoticed" do
     processes(1, -> { Process.pid }) do |pool|
       before = pool.call

@@ -21,7 +21,7 @@ module NB
     # Runs the block in a child made for it; see {NB.in_process}.
     #
     # @return [Object] the value of the block
-    # @raise as {#call}
+    # @raise [Exception] as {#call}
     def self.run(&block)
       raise ArgumentError, "in_process needs a block" unless block
 
@@ -131,7 +131,8 @@ module NB
     def reap
       return if @reaped
 
-      status = Process::Status.wait(@pid)
+      # Under async 2.23 an interrupted wait can make the next one return nil, and too early.
+      status = Process::Status.wait(@pid) || Process.detach(@pid).value
       @reaped = true
       status
     rescue Errno::ECHILD
