@@ -10,12 +10,12 @@ class ArchitectureTest < Minitest::Test
 
   ROOMS = {
     base: %w[version errors clock], loop: %w[native loop/*], sync: %w[sync/*],
-    drivers: %w[drivers/*], server: %w[server/*], monitor: %w[monitor/*],
-    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*],
+    drivers: %w[drivers/*], server: %w[server server/*], monitor: %w[monitor/*],
+    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*], puma: %w[puma/*],
     cli: %w[cli cli/*]
   }.freeze
   FEATURES = %i[server drivers monitor].freeze
-  EDGES = %i[rails jobs legacy].freeze
+  EDGES = %i[rails jobs legacy puma].freeze
   BELOW_FEATURES = %i[base loop sync].freeze
 
   # An arrow points to what a room may use, only downwards; features and edges know none of their

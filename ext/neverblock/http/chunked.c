@@ -17,7 +17,7 @@ enum {
     NAME,
     AFTER_NAME,
     BEFORE_VALUE,
-    VALUE,
+    TOKEN_VALUE,
     QUOTED,
     QUOTED_PAIR,
     AFTER_QUOTED,
@@ -124,8 +124,8 @@ extension_byte(nb_chunked_t *chunked, unsigned char byte)
         if (is_blank(byte))
             return 0;
         return byte == '"' ? step(chunked, 1, QUOTED, 0)
-                           : step(chunked, nb_is_token[byte], VALUE, NB_CHUNKED_BAD_EXTENSION);
-    case VALUE:
+                           : step(chunked, nb_is_token[byte], TOKEN_VALUE, NB_CHUNKED_BAD_EXTENSION);
+    case TOKEN_VALUE:
         return nb_is_token[byte] ? 0 : separator(chunked, byte, AFTER_SIZE);
     case QUOTED:
         if (byte == '"')

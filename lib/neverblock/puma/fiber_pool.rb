@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
-require_relative "../../neverblock"
+require_relative "../loop/scheduler"
+require_relative "../loop/runner"
+require_relative "../server/config"
 
 module NB
   module Puma
@@ -107,7 +109,7 @@ module NB
         ::Puma.set_thread_name("#{@name} fibers")
         Thread.current.puma_server = @server if Thread.current.respond_to?(:puma_server=)
         call_hooks(:before_thread_start)
-        NB.run do
+        Runner.run(backend: nil, repairs: true) do
           @scheduler = Fiber.scheduler
           spawn_fiber
         end
