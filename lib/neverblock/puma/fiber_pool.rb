@@ -90,7 +90,7 @@ module NB
       # @param timeout [Numeric] seconds that requests get; -1: as long as they need
       def shutdown(timeout)
         @todo.close
-        return join if timeout == -1
+        return @thread.join if timeout == -1
         return if @thread.join(timeout)
 
         @forced = true
@@ -99,11 +99,6 @@ module NB
       end
 
       private
-
-      # In steps: in a forked worker a join without limit was once in ten seen to miss the end.
-      def join
-        nil until @thread.join(0.5)
-      end
 
       def run
         ::Puma.set_thread_name("#{@name} fibers")
