@@ -2,7 +2,8 @@
 
 require "socket"
 require_relative "native"
-require_relative "../neverblock"
+require_relative "loop/scheduler"
+require_relative "loop/runner"
 require_relative "server/errors"
 require_relative "server/options"
 require_relative "server/core"
@@ -85,7 +86,7 @@ module NB
     # @scheduling always waits
     def run(&started)
       Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler or
-        return NB.run { run(&started) }
+        return Runner.run(backend: nil, repairs: true) { run(&started) }
 
       begin
         listen

@@ -26,10 +26,10 @@ static const char BROWSER[] =
     "__utmz=xxxxxxxxx.xxxxxxxxxx.x.x.utmccn=(referral)|utmcsr=reader.livedoor.com|"
     "utmcct=/reader/|utmcmd=referral\r\n\r\n";
 static const char SMALL[] = "GET / HTTP/1.1\r\nHost: 127.0.0.1:9292\r\n\r\n";
-static const nb_head_limits_t LIMITS = {.line_bytes = 8192, .head_bytes = 65536, .field_count = 100};
+static const nb_head_limits_t LIMITS = {
+    .line_bytes = 8192, .head_bytes = 65536, .field_count = 100};
 
-static void
-bench(const char *name, const char *bytes, size_t size, long rounds)
+static void bench(const char *name, const char *bytes, size_t size, long rounds)
 {
     struct timespec from, to;
     nb_field_t fields[100];
@@ -47,8 +47,7 @@ bench(const char *name, const char *bytes, size_t size, long rounds)
     printf("%-8s %4zu bytes %6.1f ns %7.0f MB/s\n", name, size, ns, (double)size * 1e3 / ns);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? atol(argv[1]) : 2000000;
     bench("small", SMALL, sizeof(SMALL) - 1, rounds);

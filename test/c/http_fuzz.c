@@ -14,24 +14,21 @@
 
 static const nb_head_limits_t LIMITS = {.line_bytes = 512, .head_bytes = 2048, .field_count = 12};
 
-static void
-must(int ok)
+static void must(int ok)
 {
     if (!ok)
         abort();
 }
 
 /* A copy of exactly size bytes, so that ASan sees the first byte beyond. */
-static char *
-exact(const char *bytes, size_t size)
+static char *exact(const char *bytes, size_t size)
 {
     char *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
     return copy;
 }
 
-static int
-read_prefix(nb_head_t *head, nb_field_t *fields, const char *bytes, size_t size)
+static int read_prefix(nb_head_t *head, nb_field_t *fields, const char *bytes, size_t size)
 {
     char *copy = exact(bytes, size);
     int result = nb_head_read(head, copy, size, fields, FIELDS, &LIMITS);
@@ -39,14 +36,13 @@ read_prefix(nb_head_t *head, nb_field_t *fields, const char *bytes, size_t size)
     return result;
 }
 
-static void
-inside(nb_span_t span, uint32_t size)
+static void inside(nb_span_t span, uint32_t size)
 {
     must(span.at <= size && span.size <= size - span.at);
 }
 
-static void
-check_head(const nb_head_t *head, const nb_field_t *fields, const char *bytes, size_t size)
+static void check_head(const nb_head_t *head, const nb_field_t *fields, const char *bytes,
+                       size_t size)
 {
     must(head->size <= size && head->size <= LIMITS.head_bytes);
     must(memcmp(bytes + head->size - 4, "\r\n\r\n", 4) == 0);
@@ -65,8 +61,7 @@ check_head(const nb_head_t *head, const nb_field_t *fields, const char *bytes, s
 }
 
 /* Decodes in steps of `step` bytes; returns the result and how much data and input there was. */
-static int
-decode(const char *bytes, size_t size, size_t step, size_t *data, size_t *used)
+static int decode(const char *bytes, size_t size, size_t step, size_t *data, size_t *used)
 {
     nb_chunked_t chunked;
     nb_piece_t piece = {0};
@@ -88,8 +83,7 @@ decode(const char *bytes, size_t size, size_t step, size_t *data, size_t *used)
     return result;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     if (size < 2 || size > 4096)
         return 0;

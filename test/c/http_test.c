@@ -1,5 +1,6 @@
 /* http_test.c - head.c and chunked.c under ASan and UBSan. Every input lies against a page that may
- * not be touched, is read whole, byte by byte, and cut in two at every place: same answer each time.
+ * not be touched, is read whole, byte by byte, and cut in two at every place: same answer each
+ * time.
  *
  * Run: rake test:c (or: cc -g -fsanitize=address,undefined -o t test/c/http_test.c
  *      ext/neverblock/http/{head,chunked}.c && ./t)
@@ -21,15 +22,13 @@ static char *guard; /* first byte of the forbidden page */
 static int checks, failures;
 static const nb_head_limits_t LIMITS = {.line_bytes = 256, .head_bytes = 2048, .field_count = 16};
 
-static char *
-against_guard(const char *bytes, size_t size)
+static char *against_guard(const char *bytes, size_t size)
 {
     memcpy(guard - size, bytes, size);
     return guard - size;
 }
 
-static void
-check(int ok, const char *what, const char *input, int got, int wanted)
+static void check(int ok, const char *what, const char *input, int got, int wanted)
 {
     checks++;
     if (ok)
@@ -40,8 +39,7 @@ check(int ok, const char *what, const char *input, int got, int wanted)
 }
 
 /* Reads input in the parts [0, cut) and [cut, size). */
-static int
-read_cut(const char *input, size_t size, size_t cut, nb_head_t *head, nb_field_t *fields)
+static int read_cut(const char *input, size_t size, size_t cut, nb_head_t *head, nb_field_t *fields)
 {
     nb_head_start(head);
     int result = NB_HEAD_MORE;
@@ -52,8 +50,7 @@ read_cut(const char *input, size_t size, size_t cut, nb_head_t *head, nb_field_t
     return result;
 }
 
-static int
-read_bytewise(const char *input, size_t size, nb_head_t *head, nb_field_t *fields)
+static int read_bytewise(const char *input, size_t size, nb_head_t *head, nb_field_t *fields)
 {
     int result = NB_HEAD_MORE;
     nb_head_start(head);
@@ -65,8 +62,8 @@ read_bytewise(const char *input, size_t size, nb_head_t *head, nb_field_t *field
     return result;
 }
 
-static void
-head_case(const char *input, size_t size, int wanted, nb_head_t *head, nb_field_t *fields)
+static void head_case(const char *input, size_t size, int wanted, nb_head_t *head,
+                      nb_field_t *fields)
 {
     int result = read_cut(input, size, 0, head, fields);
     check(result == wanted, "whole", input, result, wanted);
@@ -87,8 +84,7 @@ head_case(const char *input, size_t size, int wanted, nb_head_t *head, nb_field_
     check(result == wanted, "bytewise", input, result, wanted);
 }
 
-static int
-span_is(const char *input, nb_span_t span, const char *text)
+static int span_is(const char *input, nb_span_t span, const char *text)
 {
     return span.size == strlen(text) && memcmp(input + span.at, text, span.size) == 0;
 }
@@ -103,9 +99,8 @@ span_is(const char *input, nb_span_t span, const char *text)
 #define GET "GET / HTTP/1.1\r\n"
 
 /* A good request and what must come out of it. */
-static void
-good(const char *input, const char *path, const char *query, const char *host, unsigned flags,
-     uint64_t length)
+static void good(const char *input, const char *path, const char *query, const char *host,
+                 unsigned flags, uint64_t length)
 {
     nb_head_t head;
     nb_field_t fields[FIELDS];
@@ -117,8 +112,7 @@ good(const char *input, const char *path, const char *query, const char *host, u
     check(head.content_length == length, "length", input, (int)head.content_length, (int)length);
 }
 
-static void
-test_good_requests(void)
+static void test_good_requests(void)
 {
     enum { KEEP = NB_HEAD_KEEP_ALIVE, LENGTH = NB_HEAD_HAS_LENGTH, CHUNKED = NB_HEAD_CHUNKED };
     good(GET H "\r\n", "/", "", "a", KEEP, 0);
@@ -152,8 +146,7 @@ test_good_requests(void)
     good("M-SEARCH /a|b^`{}[]\\%zz HTTP/1.1\r\n" H "\r\n", "/a|b^`{}[]\\%zz", "", "a", KEEP, 0);
 }
 
-static void
-test_request_lines(void)
+static void test_request_lines(void)
 {
     HEAD("", NB_HEAD_MORE);
     HEAD("\r\n", NB_HEAD_MORE);
@@ -205,15 +198,16 @@ test_request_lines(void)
     HEAD("CONNECT / HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
 }
 
-static void
-test_field_lines(void)
+static void test_field_lines(void)
 {
     HEAD(GET "Host: a\n\r\n", NB_HEAD_BARE_LF);
     HEAD(GET H "\n", NB_HEAD_BARE_LF);
     HEAD(GET H "X: a\rb\r\n\r\n", NB_HEAD_BAD_VALUE);
     HEAD(GET H "X: a\r\r\n\r\n", NB_HEAD_BAD_VALUE);
     HEAD(GET H "X: a\0b\r\n\r\n", NB_HEAD_BAD_VALUE);
-    HEAD(GET H "X: 1234567\x7f" "9\r\n\r\n", NB_HEAD_BAD_VALUE);
+    HEAD(GET H "X: 1234567\x7f"
+               "9\r\n\r\n",
+         NB_HEAD_BAD_VALUE);
     HEAD(GET H "X: 123456789\x01\r\n\r\n", NB_HEAD_BAD_VALUE);
     HEAD(GET H "X : a\r\n\r\n", NB_HEAD_BAD_NAME);
     HEAD(GET H "X\r\n\r\n", NB_HEAD_BAD_NAME);
@@ -240,8 +234,7 @@ test_field_lines(void)
 }
 
 #define POST "POST / HTTP/1.1\r\n" H
-static void
-test_framing(void)
+static void test_framing(void)
 {
     HEAD(POST "Content-Length: \r\n\r\n", NB_HEAD_BAD_LENGTH);
     HEAD(POST "Content-Length: +5\r\n\r\n", NB_HEAD_BAD_LENGTH);
@@ -268,13 +261,14 @@ test_framing(void)
     HEAD(POST "Transfer-Encoding:\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding: chunked;q=1\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding: xchunked\r\n\r\n", NB_HEAD_BAD_CODING);
-    HEAD(POST "Transfer-Encoding: \x0b" "chunked\r\n\r\n", NB_HEAD_BAD_VALUE);
+    HEAD(POST "Transfer-Encoding: \x0b"
+              "chunked\r\n\r\n",
+         NB_HEAD_BAD_VALUE);
     HEAD("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", NB_HEAD_OLD_CODING);
 }
 
 /* `before`, then count times filler, then `after`. */
-static int
-read_long(const char *before, const char *filler, int count, const char *after)
+static int read_long(const char *before, const char *filler, int count, const char *after)
 {
     static char input[SPACE];
     size_t size = 0;
@@ -290,14 +284,12 @@ read_long(const char *before, const char *filler, int count, const char *after)
     return whole;
 }
 
-static void
-expect(int got, int wanted, const char *what)
+static void expect(int got, int wanted, const char *what)
 {
     check(got == wanted, what, what, got, wanted);
 }
 
-static void
-test_limits(void)
+static void test_limits(void)
 {
     /* "GET /" + n + " HTTP/1.1\r\n" is 16 + n bytes. */
     expect(read_long("GET /", "a", 240, " HTTP/1.1\r\n" H "\r\n"), NB_HEAD_DONE, "line at limit");
@@ -310,8 +302,7 @@ test_limits(void)
     expect(read_long(GET H, "X: a\r\n", 16, "\r\n"), NB_HEAD_MANY_FIELDS, "fields");
 }
 
-static void
-test_fields_array_grows(void)
+static void test_fields_array_grows(void)
 {
     const char input[] = GET H "A: 1\r\nB: 2\r\nC: 3\r\n\r\n";
     nb_head_t head;
@@ -331,8 +322,7 @@ test_fields_array_grows(void)
     expect((int)head.size, (int)sizeof(input) - 1, "grown fields: size");
 }
 
-static void
-test_known_names(void)
+static void test_known_names(void)
 {
     for (unsigned known = 1; known < NB_FIELD_KNOWN_COUNT; known++) {
         char line[80];
@@ -355,8 +345,7 @@ test_known_names(void)
 }
 
 /* Decodes in the parts [0, cut) and [cut, size); the data goes to out. */
-static int
-chunk_cut(const char *input, size_t size, size_t cut, char *out, size_t *used)
+static int chunk_cut(const char *input, size_t size, size_t cut, char *out, size_t *used)
 {
     nb_chunked_t chunked;
     nb_piece_t piece;
@@ -379,8 +368,7 @@ chunk_cut(const char *input, size_t size, size_t cut, char *out, size_t *used)
     return result;
 }
 
-static void
-chunks(const char *input, size_t size, int wanted, const char *data, size_t rest)
+static void chunks(const char *input, size_t size, int wanted, const char *data, size_t rest)
 {
     char out[SPACE];
     size_t used;
@@ -396,8 +384,7 @@ chunks(const char *input, size_t size, int wanted, const char *data, size_t rest
 #define CHUNKS(input, wanted) chunks(input, sizeof(input) - 1, wanted, "", 0)
 #define CHUNKS_OK(input, data, rest) chunks(input, sizeof(input) - 1, NB_CHUNKED_DONE, data, rest)
 
-static void
-test_chunked(void)
+static void test_chunked(void)
 {
     CHUNKS_OK("0\r\n\r\n", "", 0);
     CHUNKS_OK("5\r\nhello\r\n0\r\n\r\nGET ", "hello", 4);
@@ -431,8 +418,7 @@ test_chunked(void)
     CHUNKS("00000000000000001\r\n", NB_CHUNKED_HUGE_SIZE);
 }
 
-static void
-test_chunked_extra_is_limited(void)
+static void test_chunked_extra_is_limited(void)
 {
     static char input[2 * NB_CHUNKED_EXTRA_BYTES];
     nb_chunked_t chunked;
@@ -444,12 +430,11 @@ test_chunked_extra_is_limited(void)
     expect((int)piece.used, NB_CHUNKED_EXTRA_BYTES + 3, "extra: stops at the limit");
 }
 
-int
-main(void)
+int main(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *space = mmap(NULL, SPACE + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                       0);
+    char *space =
+        mmap(NULL, SPACE + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (space == MAP_FAILED || mprotect(space + SPACE, page, PROT_NONE))
         return perror("mmap"), 2;
     guard = space + SPACE;

@@ -10,6 +10,7 @@ class ServerLintTest < Minitest::Test
     gem "rack", ARGV[0]
     require "rack"
     require "rack/lint"
+    require "neverblock"
     require "neverblock/server"
     require "socket"
     header = ->(name) { Rack.release < "3" ? name.split("-").map(&:capitalize).join("-") : name }

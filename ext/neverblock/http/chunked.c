@@ -17,7 +17,7 @@ enum {
     NAME,
     AFTER_NAME,
     BEFORE_VALUE,
-    VALUE,
+    TOKEN_VALUE,
     QUOTED,
     QUOTED_PAIR,
     AFTER_QUOTED,
@@ -33,14 +33,12 @@ enum {
     DONE
 };
 
-void
-nb_chunked_start(nb_chunked_t *chunked)
+void nb_chunked_start(nb_chunked_t *chunked)
 {
     memset(chunked, 0, sizeof(*chunked));
 }
 
-static int
-hex_value(unsigned char byte)
+static int hex_value(unsigned char byte)
 {
     if ((unsigned)byte - '0' < 10)
         return byte - '0';
@@ -48,21 +46,18 @@ hex_value(unsigned char byte)
     return (unsigned)byte - 'a' < 6 ? byte - 'a' + 10 : -1;
 }
 
-static int
-is_text(unsigned char byte)
+static int is_text(unsigned char byte)
 {
     return (byte >= 0x20 && byte != 0x7f) || byte == '\t';
 }
 
-static int
-is_blank(unsigned char byte)
+static int is_blank(unsigned char byte)
 {
     return byte == ' ' || byte == '\t';
 }
 
 /* Goes to the state if allowed, else reports the error. */
-static int
-step(nb_chunked_t *chunked, int allowed, int state, int error)
+static int step(nb_chunked_t *chunked, int allowed, int state, int error)
 {
     if (!allowed)
         return error;
@@ -70,8 +65,7 @@ step(nb_chunked_t *chunked, int allowed, int state, int error)
     return 0;
 }
 
-static int
-size_byte(nb_chunked_t *chunked, unsigned char byte)
+static int size_byte(nb_chunked_t *chunked, unsigned char byte)
 {
     int value = hex_value(byte);
     if (value >= 0) {
@@ -94,8 +88,7 @@ size_byte(nb_chunked_t *chunked, unsigned char byte)
 }
 
 /* After a name, a value or the size: blanks, then ";", and without blanks also the line end. */
-static int
-separator(nb_chunked_t *chunked, unsigned char byte, int blank_state)
+static int separator(nb_chunked_t *chunked, unsigned char byte, int blank_state)
 {
     if (byte == ';')
         chunked->state = BEFORE_NAME;
@@ -106,26 +99,29 @@ separator(nb_chunked_t *chunked, unsigned char byte, int blank_state)
     return 0;
 }
 
-static int
-extension_byte(nb_chunked_t *chunked, unsigned char byte)
+static int extension_byte(nb_chunked_t *chunked, unsigned char byte)
 {
     switch (chunked->state) {
     case AFTER_SIZE:
         return separator(chunked, byte, AFTER_SIZE);
     case BEFORE_NAME:
-        return is_blank(byte) ? 0 : step(chunked, nb_is_token[byte], NAME, NB_CHUNKED_BAD_EXTENSION);
+        return is_blank(byte) ? 0
+                              : step(chunked, nb_is_token[byte], NAME, NB_CHUNKED_BAD_EXTENSION);
     case NAME:
         if (nb_is_token[byte])
             return 0;
-        return byte == '=' ? step(chunked, 1, BEFORE_VALUE, 0) : separator(chunked, byte, AFTER_NAME);
+        return byte == '=' ? step(chunked, 1, BEFORE_VALUE, 0)
+                           : separator(chunked, byte, AFTER_NAME);
     case AFTER_NAME:
-        return byte == '=' ? step(chunked, 1, BEFORE_VALUE, 0) : separator(chunked, byte, AFTER_NAME);
+        return byte == '=' ? step(chunked, 1, BEFORE_VALUE, 0)
+                           : separator(chunked, byte, AFTER_NAME);
     case BEFORE_VALUE:
         if (is_blank(byte))
             return 0;
-        return byte == '"' ? step(chunked, 1, QUOTED, 0)
-                           : step(chunked, nb_is_token[byte], VALUE, NB_CHUNKED_BAD_EXTENSION);
-    case VALUE:
+        return byte == '"'
+                   ? step(chunked, 1, QUOTED, 0)
+                   : step(chunked, nb_is_token[byte], TOKEN_VALUE, NB_CHUNKED_BAD_EXTENSION);
+    case TOKEN_VALUE:
         return nb_is_token[byte] ? 0 : separator(chunked, byte, AFTER_SIZE);
     case QUOTED:
         if (byte == '"')
@@ -139,8 +135,7 @@ extension_byte(nb_chunked_t *chunked, unsigned char byte)
     }
 }
 
-static int
-trailer_byte(nb_chunked_t *chunked, unsigned char byte)
+static int trailer_byte(nb_chunked_t *chunked, unsigned char byte)
 {
     switch (chunked->state) {
     case TRAILER:
@@ -161,8 +156,7 @@ trailer_byte(nb_chunked_t *chunked, unsigned char byte)
     }
 }
 
-static int
-framing_byte(nb_chunked_t *chunked, unsigned char byte)
+static int framing_byte(nb_chunked_t *chunked, unsigned char byte)
 {
     switch (chunked->state) {
     case SIZE:
@@ -182,8 +176,7 @@ framing_byte(nb_chunked_t *chunked, unsigned char byte)
     }
 }
 
-static int
-take_data(nb_chunked_t *chunked, size_t at, size_t size, nb_piece_t *piece)
+static int take_data(nb_chunked_t *chunked, size_t at, size_t size, nb_piece_t *piece)
 {
     size_t count = chunked->left < size - at ? (size_t)chunked->left : size - at;
     *piece = (nb_piece_t){.at = at, .size = count, .used = at + count};
@@ -193,8 +186,7 @@ take_data(nb_chunked_t *chunked, size_t at, size_t size, nb_piece_t *piece)
     return NB_CHUNKED_DATA;
 }
 
-int
-nb_chunked_read(nb_chunked_t *chunked, const char *bytes, size_t size, nb_piece_t *piece)
+int nb_chunked_read(nb_chunked_t *chunked, const char *bytes, size_t size, nb_piece_t *piece)
 {
     *piece = (nb_piece_t){0};
     for (size_t at = 0; at < size && chunked->state != DONE; at++) {
@@ -208,8 +200,7 @@ nb_chunked_read(nb_chunked_t *chunked, const char *bytes, size_t size, nb_piece_
     return chunked->state == DONE ? NB_CHUNKED_DONE : NB_CHUNKED_MORE;
 }
 
-int
-nb_chunked_status(int error)
+int nb_chunked_status(int error)
 {
     switch (error) {
 #define X(name, status, text)                                                                      \
@@ -222,8 +213,7 @@ nb_chunked_status(int error)
     }
 }
 
-const char *
-nb_chunked_text(int error)
+const char *nb_chunked_text(int error)
 {
     switch (error) {
 #define X(name, status, text)                                                                      \

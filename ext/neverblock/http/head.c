@@ -21,27 +21,23 @@ typedef struct {
     const char *end;   /* first byte after the line, without CR LF */
 } line_t;
 
-static inline unsigned char
-byte_at(const char *at)
+static inline unsigned char byte_at(const char *at)
 {
     return (unsigned char)*at;
 }
 
-static inline int
-is_digit(const char *at)
+static inline int is_digit(const char *at)
 {
     return (unsigned)byte_at(at) - '0' < 10u;
 }
 
-static inline int
-is_blank(const char *at)
+static inline int is_blank(const char *at)
 {
     return *at == ' ' || *at == '\t';
 }
 
 /* Compares without case. text is lower case; both have size bytes. */
-static int
-same_word(const char *at, const char *text, size_t size)
+static int same_word(const char *at, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = byte_at(at + i);
@@ -53,14 +49,12 @@ same_word(const char *at, const char *text, size_t size)
     return 1;
 }
 
-static nb_span_t
-span_of(const line_t *line, const char *from, const char *to)
+static nb_span_t span_of(const line_t *line, const char *from, const char *to)
 {
     return (nb_span_t){.at = (uint32_t)(from - line->bytes), .size = (uint32_t)(to - from)};
 }
 
-void
-nb_head_start(nb_head_t *head)
+void nb_head_start(nb_head_t *head)
 {
     memset(head, 0, sizeof(*head));
 }
@@ -68,8 +62,7 @@ nb_head_start(nb_head_t *head)
 /* --- request line ------------------------------------------------------------------------ */
 
 /* uri-host [":" port], RFC 3986 3.2.2. An empty host passes: the Host field may be empty. */
-static int
-good_authority(const char *at, const char *end)
+static int good_authority(const char *at, const char *end)
 {
     if (at < end && *at == '[') {
         const char *close = memchr(at, ']', (size_t)(end - at));
@@ -95,8 +88,7 @@ good_authority(const char *at, const char *end)
 }
 
 /* Cuts "/path?query" at its question mark. */
-static void
-split_path(nb_head_t *head, const line_t *line, const char *at, const char *end)
+static void split_path(nb_head_t *head, const line_t *line, const char *at, const char *end)
 {
     const char *mark = memchr(at, '?', (size_t)(end - at));
     head->path = span_of(line, at, mark ? mark : end);
@@ -104,8 +96,7 @@ split_path(nb_head_t *head, const line_t *line, const char *at, const char *end)
 }
 
 /* "http://host:port/path?query": the only form whose authority beats the Host field. */
-static int
-absolute_target(nb_head_t *head, const line_t *line, const char *at, const char *end)
+static int absolute_target(nb_head_t *head, const line_t *line, const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
     if (size > 7 && same_word(at, "http://", 7)) {
@@ -128,15 +119,13 @@ absolute_target(nb_head_t *head, const line_t *line, const char *at, const char 
     return 0;
 }
 
-static int
-is_method(const nb_head_t *head, const line_t *line, const char *name)
+static int is_method(const nb_head_t *head, const line_t *line, const char *name)
 {
     return head->method.size == strlen(name) &&
            memcmp(line->bytes + head->method.at, name, head->method.size) == 0;
 }
 
-static int
-read_target(nb_head_t *head, const line_t *line, const char *at, const char *end)
+static int read_target(nb_head_t *head, const line_t *line, const char *at, const char *end)
 {
     int connect = is_method(head, line, "CONNECT");
     head->target = span_of(line, at, end);
@@ -163,8 +152,7 @@ read_target(nb_head_t *head, const line_t *line, const char *at, const char *end
     return 0;
 }
 
-static int
-read_version(nb_head_t *head, const char *at, const char *end)
+static int read_version(nb_head_t *head, const char *at, const char *end)
 {
     if (end - at != 8 || memcmp(at, "HTTP/", 5) != 0 || !is_digit(at + 5) || at[6] != '.' ||
         !is_digit(at + 7))
@@ -175,8 +163,7 @@ read_version(nb_head_t *head, const char *at, const char *end)
     return 0;
 }
 
-static int
-request_line(nb_head_t *head, const line_t *line)
+static int request_line(nb_head_t *head, const line_t *line)
 {
     const char *at = line->at;
     while (at < line->end && nb_is_token[byte_at(at)])
@@ -200,14 +187,13 @@ request_line(nb_head_t *head, const line_t *line)
 
 /* --- field lines ------------------------------------------------------------------------- */
 
-static unsigned
-known_field(const char *name, size_t size)
+static unsigned known_field(const char *name, size_t size)
 {
     if (size < 2)
         return NB_FIELD_UNKNOWN;
-    unsigned known = nb_field_slots[NB_FIELD_SLOT((unsigned)size, byte_at(name),
-                                                  byte_at(name + size / 2), byte_at(name + size - 2),
-                                                  byte_at(name + size - 1))];
+    unsigned known =
+        nb_field_slots[NB_FIELD_SLOT((unsigned)size, byte_at(name), byte_at(name + size / 2),
+                                     byte_at(name + size - 2), byte_at(name + size - 1))];
     const struct nb_field_name *entry = &nb_field_names[known];
     if (entry->size != size || !known)
         return NB_FIELD_UNKNOWN;
@@ -222,8 +208,7 @@ known_field(const char *name, size_t size)
 
 /* The first byte of at…end that may not stand in a field value, or end. Eight bytes a step: a
  * control byte is the only one below 0x20 (tab is let through one by one), DEL the only 0x7f. */
-static const char *
-value_end(const char *at, const char *end)
+static const char *value_end(const char *at, const char *end)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
     for (;;) {
@@ -245,8 +230,7 @@ value_end(const char *at, const char *end)
     }
 }
 
-int
-nb_head_read_field(const char *line, size_t size, nb_field_t *field)
+int nb_head_read_field(const char *line, size_t size, nb_field_t *field)
 {
     const char *at = line, *end = line + size;
     if (size && is_blank(line))
@@ -273,8 +257,7 @@ nb_head_read_field(const char *line, size_t size, nb_field_t *field)
 }
 
 /* Cuts the next element out of a comma list; empty elements are skipped. Returns 0 at the end. */
-static int
-next_element(const char **at, const char *end, const char **element, size_t *size)
+static int next_element(const char **at, const char *end, const char **element, size_t *size)
 {
     while (*at < end && (is_blank(*at) || **at == ','))
         (*at)++;
@@ -290,8 +273,7 @@ next_element(const char **at, const char *end, const char **element, size_t *siz
     return 1;
 }
 
-static void
-read_connection(nb_head_t *head, const char *at, const char *end)
+static void read_connection(nb_head_t *head, const char *at, const char *end)
 {
     const char *element;
     size_t size;
@@ -305,8 +287,7 @@ read_connection(nb_head_t *head, const char *at, const char *end)
     }
 }
 
-static int
-read_length(nb_head_t *head, const char *at, const char *end)
+static int read_length(nb_head_t *head, const char *at, const char *end)
 {
     uint64_t value = 0;
     if (head->flags & NB_HEAD_HAS_LENGTH)
@@ -328,8 +309,7 @@ read_length(nb_head_t *head, const char *at, const char *end)
 }
 
 /* RFC 9112 6.1: chunked once, and last. Anything before it is a coding we do not have. */
-static int
-read_coding(nb_head_t *head, const char *at, const char *end)
+static int read_coding(nb_head_t *head, const char *at, const char *end)
 {
     const char *element;
     size_t size;
@@ -345,8 +325,7 @@ read_coding(nb_head_t *head, const char *at, const char *end)
     return 0;
 }
 
-static int
-read_host(nb_head_t *head, const line_t *line, const char *at, const char *end)
+static int read_host(nb_head_t *head, const line_t *line, const char *at, const char *end)
 {
     if (head->flags & NB_HEAD_SAW_HOST)
         return NB_HEAD_TWO_HOSTS;
@@ -359,8 +338,7 @@ read_host(nb_head_t *head, const line_t *line, const char *at, const char *end)
 }
 
 /* What one field means for framing and connection; every other field is the application's. */
-static int
-field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
+static int field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
 {
     int error = nb_head_read_field(line->at, (size_t)(line->end - line->at), field);
     if (error)
@@ -394,8 +372,7 @@ field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
 
 /* --- the whole head ---------------------------------------------------------------------- */
 
-static int
-finish(nb_head_t *head)
+static int finish(nb_head_t *head)
 {
     unsigned flags = head->flags;
     if (head->minor > 0 && !(flags & NB_HEAD_SAW_HOST))
@@ -423,9 +400,8 @@ finish(nb_head_t *head)
 }
 
 /* Judges one complete line. Returns NB_HEAD_MORE to go on with the next. */
-static int
-whole_line(nb_head_t *head, const line_t *line, nb_field_t *fields, size_t capacity,
-           const nb_head_limits_t *limits)
+static int whole_line(nb_head_t *head, const line_t *line, nb_field_t *fields, size_t capacity,
+                      const nb_head_limits_t *limits)
 {
     int error;
     if (head->stage < STAGE_FIELDS) {
@@ -452,8 +428,8 @@ whole_line(nb_head_t *head, const line_t *line, nb_field_t *fields, size_t capac
 }
 
 /* The line is not complete: may it ever become one we take? */
-static int
-part_of_line(const nb_head_t *head, const char *bytes, size_t size, const nb_head_limits_t *limits)
+static int part_of_line(const nb_head_t *head, const char *bytes, size_t size,
+                        const nb_head_limits_t *limits)
 {
     if (head->stage < STAGE_FIELDS && size > head->line) {
         unsigned char first = byte_at(bytes + head->line);
@@ -465,9 +441,8 @@ part_of_line(const nb_head_t *head, const char *bytes, size_t size, const nb_hea
     return size >= limits->head_bytes ? NB_HEAD_LONG_HEAD : NB_HEAD_MORE;
 }
 
-int
-nb_head_read(nb_head_t *head, const char *bytes, size_t size, nb_field_t *fields, size_t capacity,
-             const nb_head_limits_t *limits)
+int nb_head_read(nb_head_t *head, const char *bytes, size_t size, nb_field_t *fields,
+                 size_t capacity, const nb_head_limits_t *limits)
 {
     while (head->stage != STAGE_DONE) {
         const char *from = bytes + head->scanned;
@@ -495,8 +470,7 @@ nb_head_read(nb_head_t *head, const char *bytes, size_t size, nb_field_t *fields
     return NB_HEAD_DONE;
 }
 
-int
-nb_head_status(int error)
+int nb_head_status(int error)
 {
     switch (error) {
 #define X(name, status, text)                                                                      \
@@ -509,8 +483,7 @@ nb_head_status(int error)
     }
 }
 
-const char *
-nb_head_text(int error)
+const char *nb_head_text(int error)
 {
     switch (error) {
 #define X(name, status, text)                                                                      \

@@ -1,4 +1,5 @@
-/* head.h - reads the head of one HTTP/1.0 or 1.1 request: bytes in, spans out. Pure C, no allocation.
+/* head.h - reads the head of one HTTP/1.0 or 1.1 request: bytes in, spans out. Pure C, no
+ * allocation.
  *
  * Strict where RFC 9110 and 9112 let a server choose: whatever two readers could understand in two
  * ways is refused, so that no proxy in front can be talked into another framing than ours.
@@ -112,7 +113,7 @@ typedef struct nb_head {
     X(BAD_EXPECT, 417, "only 100-continue can be expected here")
 
 enum nb_head_result {
-    NB_HEAD_MORE = 0,        /* not complete: call again with more bytes */
+    NB_HEAD_MORE = 0, /* not complete: call again with more bytes */
     NB_HEAD_DONE = 1,
     NB_HEAD_FIELDS_FULL = 2, /* call again with a larger fields array, old entries kept */
     NB_HEAD_FIRST_ERROR = -1000,

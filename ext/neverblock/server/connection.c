@@ -80,8 +80,9 @@ static void run_out_of_time(nb_conn_t *conn)
         nb_conn_close(conn);
     } else if (!request->timed_out && !request->head_sent) {
         request->timed_out = true;
-        cancel_request(request, "RequestTimeoutError",
-                       "the request took longer than request_timeout: raise it, or shorten the work");
+        cancel_request(
+            request, "RequestTimeoutError",
+            "the request took longer than request_timeout: raise it, or shorten the work");
     }
 }
 
@@ -148,8 +149,8 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_listener_t *listen
     conn->port = listener->port;
     conn->writable = true; /* readable is told by the first event */
     conn->timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_due};
-    conn->watch = (nb_watch_t){
-        .fd = fd, .mask = NB_READABLE | NB_WRITABLE | NB_HANGUP, .on_ready = on_ready};
+    conn->watch =
+        (nb_watch_t){.fd = fd, .mask = NB_READABLE | NB_WRITABLE | NB_HANGUP, .on_ready = on_ready};
     nb_list_init(&conn->queue);
     nb_list_init(&conn->dirty);
     remember_peer(conn, peer);
@@ -399,11 +400,12 @@ static int read_head(nb_conn_t *conn, const char *bytes, size_t size)
     nb_partial_t *partial = conn->partial;
     if (!partial) {
         nb_head_start(&server->head);
-        return nb_head_read(&server->head, bytes, size, server->fields, limits->field_count, limits);
+        return nb_head_read(&server->head, bytes, size, server->fields, limits->field_count,
+                            limits);
     }
     for (;;) {
-        int result = nb_head_read(&partial->head, bytes, size, partial->fields, partial->capacity,
-                                  limits);
+        int result =
+            nb_head_read(&partial->head, bytes, size, partial->fields, partial->capacity, limits);
         if (result != NB_HEAD_FIELDS_FULL)
             return result;
         if (!grow_fields(partial))
@@ -564,7 +566,8 @@ static nb_advance_t advance_head(nb_conn_t *conn, nb_incoming_t *incoming)
 nb_advance_t nb_conn_advance(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     *incoming = (nb_incoming_t){0};
-    return conn->state == NB_CONN_BODY ? advance_body(conn, incoming) : advance_head(conn, incoming);
+    return conn->state == NB_CONN_BODY ? advance_body(conn, incoming)
+                                       : advance_head(conn, incoming);
 }
 
 void nb_conn_consume(nb_conn_t *conn, const nb_incoming_t *incoming)
@@ -588,7 +591,8 @@ void nb_conn_consume(nb_conn_t *conn, const nb_incoming_t *incoming)
     }
 }
 
-/* --- after the answer --------------------------------------------------------------------------- */
+/* --- after the answer ---------------------------------------------------------------------------
+ */
 
 void nb_conn_finish(nb_conn_t *conn)
 {

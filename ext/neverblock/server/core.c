@@ -13,7 +13,8 @@
 
 VALUE rb_mNBServer, rb_cNBServerCore;
 
-/* --- memory ---------------------------------------------------------------------------------------- */
+/* --- memory
+ * ---------------------------------------------------------------------------------------- */
 
 static void server_mark(void *data)
 {
@@ -21,7 +22,8 @@ static void server_mark(void *data)
     rb_gc_mark(server->app);
     rb_gc_mark(server->env_template);
     nb_env_mark(server->cache);
-    for (nb_list_t *item = server->outputs.next; item && item != &server->outputs; item = item->next)
+    for (nb_list_t *item = server->outputs.next; item && item != &server->outputs;
+         item = item->next)
         rb_gc_mark(nb_container_of(item, nb_output_t, link)->strings);
 }
 
@@ -56,8 +58,9 @@ static VALUE core_alloc(VALUE klass)
 {
     nb_server_t *server;
     VALUE self = TypedData_Make_Struct(klass, nb_server_t, &nb_server_type, server);
-    nb_list_t *lists[] = {&server->listeners, &server->connections, &server->runnable, &server->idle,
-                          &server->dirty,     &server->running,     &server->outputs};
+    nb_list_t *lists[] = {&server->listeners, &server->connections, &server->runnable,
+                          &server->idle,      &server->dirty,       &server->running,
+                          &server->outputs};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         nb_list_init(lists[i]);
     server->cache = nb_env_cache_new();
@@ -74,7 +77,8 @@ static nb_server_t *server_of(VALUE self)
     return rb_check_typeddata(self, &nb_server_type);
 }
 
-/* --- options --------------------------------------------------------------------------------------- */
+/* --- options
+ * --------------------------------------------------------------------------------------- */
 
 static uint64_t number(VALUE options, const char *name)
 {
@@ -119,14 +123,15 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
     };
     server->app = app;
     server->env_template = env_template;
-    server->fields = realloc(server->fields,
-                             (server->options.head.field_count + 1) * sizeof(nb_field_t));
+    server->fields =
+        realloc(server->fields, (server->options.head.field_count + 1) * sizeof(nb_field_t));
     if (!server->fields)
         rb_memerror();
     return self;
 }
 
-/* --- running ----------------------------------------------------------------------------------------- */
+/* --- running
+ * ----------------------------------------------------------------------------------------- */
 
 /* @!visibility private - binds the server to the current loop. */
 static VALUE rb_nb_core_start(VALUE self)
@@ -173,7 +178,8 @@ void nb_server_check_drained(nb_server_t *server)
         nb_wake(server->joiner, NB_WOKEN);
 }
 
-/* @!visibility private - no more connections are accepted; idle ones end, others after their answer. */
+/* @!visibility private - no more connections are accepted; idle ones end, others after their
+ * answer. */
 static VALUE rb_nb_core_drain(VALUE self)
 {
     nb_server_t *server = server_of(self);
@@ -191,7 +197,8 @@ static VALUE rb_nb_core_drain(VALUE self)
     return self;
 }
 
-/* @!visibility private - waits until a drained server has no connection left, or timeout seconds. */
+/* @!visibility private - waits until a drained server has no connection left, or timeout seconds.
+ */
 static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
 {
     nb_server_t *server = server_of(self);
@@ -235,7 +242,8 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
     return self;
 }
 
-/* --- looking in ---------------------------------------------------------------------------------------- */
+/* --- looking in
+ * ---------------------------------------------------------------------------------------- */
 
 static void note(VALUE hash, const char *name, uint64_t value)
 {
@@ -278,8 +286,9 @@ static VALUE rb_nb_core_running(VALUE self)
     for (nb_list_t *item = server->running.next; item != &server->running; item = item->next) {
         nb_request_t *request = nb_container_of(item, nb_request_t, link);
         if (request->env)
-            rb_ary_push(all, rb_ary_new_from_args(3, request->env, request->fiber,
-                                                  DBL2NUM((double)(now - request->started_ns) / 1e9)));
+            rb_ary_push(all,
+                        rb_ary_new_from_args(3, request->env, request->fiber,
+                                             DBL2NUM((double)(now - request->started_ns) / 1e9)));
     }
     return all;
 }

@@ -19,7 +19,8 @@
 
 static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
 static VALUE key_method, key_path, key_uri, key_query, key_protocol, key_name, key_port, key_remote,
-    key_input, key_hijack, key_finished, key_upgrade, key_scheme, key_length, key_early, key_exchange;
+    key_input, key_hijack, key_finished, key_upgrade, key_scheme, key_length, key_early,
+    key_exchange;
 static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix;
 static VALUE method_names[8];
 
@@ -122,7 +123,8 @@ static VALUE peer_of(const nb_conn_t *conn)
 {
     if (!conn->family)
         return text_unix;
-    struct peer_entry *entry = &conn->server->cache->peers[hash_of(conn->peer, sizeof(conn->peer)) % PEERS];
+    struct peer_entry *entry =
+        &conn->server->cache->peers[hash_of(conn->peer, sizeof(conn->peer)) % PEERS];
     if (!entry->text || entry->family != conn->family ||
         memcmp(entry->bytes, conn->peer, sizeof(conn->peer)) != 0) {
         char text[INET6_ADDRSTRLEN];
@@ -178,7 +180,8 @@ static void set_field(VALUE env, const nb_incoming_t *in, const nb_field_t *fiel
     rb_hash_aset(env, key, value);
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest -----------------------------------------------------------------------------------
+ */
 
 static VALUE method_of(const char *name, size_t size)
 {
@@ -213,7 +216,8 @@ static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn)
     bool https = conn->https || head->flags & NB_HEAD_HTTPS;
     VALUE port = https ? text_port443 : text_port80;
     if (head->host.size) {
-        struct host_entry *entry = host_of(conn->server->cache, in->bytes + head->host.at, head->host.size);
+        struct host_entry *entry =
+            host_of(conn->server->cache, in->bytes + head->host.at, head->host.size);
         rb_hash_aset(env, field_keys[NB_FIELD_HOST], entry->host);
         rb_hash_aset(env, key_name, entry->name);
         port = entry->port ? entry->port : port;
@@ -270,7 +274,8 @@ VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming
     if (head->flags & NB_HEAD_UPGRADE)
         rb_hash_aset(env, key_upgrade, upgrade_protocols(env));
     if (server->options.early_hints && head->minor)
-        rb_hash_aset(env, key_early, rb_obj_method(request->exchange, ID2SYM(rb_intern("early_hints"))));
+        rb_hash_aset(env, key_early,
+                     rb_obj_method(request->exchange, ID2SYM(rb_intern("early_hints"))));
     set_input(env, in, request);
     return env;
 }
@@ -307,7 +312,7 @@ static void make_keys(void)
 
 void nb_env_init(VALUE server_module)
 {
-    static const char *const methods[] = {"GET",     "POST",   "HEAD",    "PUT",
+    static const char *const methods[] = {"GET",     "POST",   "HEAD",  "PUT",
                                           "OPTIONS", "DELETE", "PATCH", "QUERY"};
     (void)server_module;
     for (int known = 1; known < NB_FIELD_KNOWN_COUNT; known++)

@@ -1,7 +1,7 @@
 /* exchange.c - what an application may do with its request beyond env and triple. Ruby.
  *
- * NB::Server::Exchange is rack.hijack, the early hints, the stream's way out and the lazy body's way
- * in. It forgets the request when the request ends; a call after that raises IOError.
+ * NB::Server::Exchange is rack.hijack, the early hints, the stream's way out and the lazy body's
+ * way in. It forgets the request when the request ends; a call after that raises IOError.
  *
  * Read after: server.h, response.c. Used by: env.c, worker.c.
  */
@@ -173,7 +173,8 @@ static VALUE rb_nb_exchange_body(VALUE self)
 
 void nb_exchange_init(VALUE server_module)
 {
-    VALUE klass = rb_cNBServerExchange = rb_define_class_under(server_module, "Exchange", rb_cObject);
+    VALUE klass = rb_cNBServerExchange =
+        rb_define_class_under(server_module, "Exchange", rb_cObject);
     rb_undef_alloc_func(klass);
     rb_define_method(klass, "call", rb_nb_exchange_call, 0);
     rb_define_method(klass, "client_gone?", rb_nb_exchange_client_gone_p, 0);

@@ -66,7 +66,7 @@ int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_
     listener->https = https;
     listener->port = port;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); /* inherited ones may block */
-    if (!local) /* accepted sockets inherit it */
+    if (!local)                                          /* accepted sockets inherit it */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     int result = nb_fdtable_add(&server->loop->fds, &listener->watch);
     if (result != 0) {

@@ -46,8 +46,8 @@ void nb_output_free(nb_conn_t *conn)
 bool nb_output_empty(const nb_conn_t *conn)
 {
     const nb_output_t *output = conn->output;
-    return !output || (output->bytes_at == output->bytes.size && !output->strings &&
-                       output->file < 0);
+    return !output ||
+           (output->bytes_at == output->bytes.size && !output->strings && output->file < 0);
 }
 
 size_t nb_output_size(const nb_conn_t *conn)
@@ -79,7 +79,8 @@ static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
     }
 }
 
-/* --- keeping what has to wait ------------------------------------------------------------------ */
+/* --- keeping what has to wait ------------------------------------------------------------------
+ */
 
 static void keep_string(nb_output_t *output, VALUE string)
 {
@@ -159,7 +160,8 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
 }
 
-/* --- flushing ------------------------------------------------------------------------------------ */
+/* --- flushing ------------------------------------------------------------------------------------
+ */
 
 /* All three return 1 when their part is gone, 0 when the socket is full, -1 when closed. */
 static int flush_bytes(nb_conn_t *conn, nb_output_t *output)
@@ -241,8 +243,8 @@ int nb_output_flush(nb_conn_t *conn)
     if (!output)
         return 0;
     nb_list_remove(&conn->dirty);
-    (void)((result = flush_bytes(conn, output)) > 0 &&
-           (result = flush_strings(conn, output)) > 0 && (result = flush_file(conn, output)));
+    (void)((result = flush_bytes(conn, output)) > 0 && (result = flush_strings(conn, output)) > 0 &&
+           (result = flush_file(conn, output)));
     return result < 0 ? -1 : 0;
 }
 

@@ -33,22 +33,54 @@ const char *nb_status_text(int status)
         int status;
         const char *text;
     } texts[] = {
-        {100, "Continue"}, {101, "Switching Protocols"}, {103, "Early Hints"}, {200, "OK"},
-        {201, "Created"}, {202, "Accepted"}, {203, "Non-Authoritative Information"},
-        {204, "No Content"}, {205, "Reset Content"}, {206, "Partial Content"},
-        {300, "Multiple Choices"}, {301, "Moved Permanently"}, {302, "Found"}, {303, "See Other"},
-        {304, "Not Modified"}, {307, "Temporary Redirect"}, {308, "Permanent Redirect"},
-        {400, "Bad Request"}, {401, "Unauthorized"}, {402, "Payment Required"}, {403, "Forbidden"},
-        {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"},
-        {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {411, "Length Required"},
-        {412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"},
-        {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"},
-        {417, "Expectation Failed"}, {421, "Misdirected Request"}, {422, "Unprocessable Content"},
-        {425, "Too Early"}, {426, "Upgrade Required"}, {428, "Precondition Required"},
-        {429, "Too Many Requests"}, {431, "Request Header Fields Too Large"},
-        {451, "Unavailable For Legal Reasons"}, {500, "Internal Server Error"},
-        {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
-        {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"},
+        {100, "Continue"},
+        {101, "Switching Protocols"},
+        {103, "Early Hints"},
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {203, "Non-Authoritative Information"},
+        {204, "No Content"},
+        {205, "Reset Content"},
+        {206, "Partial Content"},
+        {300, "Multiple Choices"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {402, "Payment Required"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {411, "Length Required"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
+        {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
+        {422, "Unprocessable Content"},
+        {425, "Too Early"},
+        {426, "Upgrade Required"},
+        {428, "Precondition Required"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {451, "Unavailable For Legal Reasons"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
         {507, "Insufficient Storage"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -88,7 +120,8 @@ static void put_number(nb_buffer_t *buffer, uint64_t number)
     put(buffer, at, (size_t)(digits + sizeof(digits) - at));
 }
 
-/* --- head -------------------------------------------------------------------------------------- */
+/* --- head --------------------------------------------------------------------------------------
+ */
 
 typedef struct {
     nb_request_t *request;
@@ -129,7 +162,8 @@ static void read_length(head_t *head, VALUE value)
     head->has_length = true;
 }
 
-/* Fields that say something about framing or the connection. Returns false to leave the line out. */
+/* Fields that say something about framing or the connection. Returns false to leave the line out.
+ */
 static bool own_field(head_t *head, VALUE name, VALUE value)
 {
     nb_request_t *request = head->request;
@@ -300,7 +334,8 @@ static void give_back_head(nb_request_t *request, nb_server_t *server)
     request->head = (nb_buffer_t){0};
 }
 
-/* --- bodies ------------------------------------------------------------------------------------- */
+/* --- bodies -------------------------------------------------------------------------------------
+ */
 
 static void write_parts(nb_request_t *request, struct iovec *iov, const VALUE *owners, int count)
 {
@@ -573,7 +608,8 @@ void nb_response_send(nb_request_t *request, VALUE triple)
         rb_raise(rb_eArgError, "no HTTP status: %d", request->status);
     request->headers = RARRAY_AREF(triple, 1);
     request->body = RARRAY_AREF(triple, 2);
-    send_t send = {.head = {.request = request}, .headers = request->headers, .body = request->body};
+    send_t send = {
+        .head = {.request = request}, .headers = request->headers, .body = request->body};
     rb_ensure(send_protected, (VALUE)&send, close_body, (VALUE)&send);
     RB_GC_GUARD(triple);
 }

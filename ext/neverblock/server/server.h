@@ -97,28 +97,28 @@ struct nb_conn {
     nb_watch_t watch;
     nb_timer_t timer;
     nb_server_t *server;
-    nb_list_t link;        /* server->connections */
-    nb_list_t queue;       /* server->runnable, while it waits for a worker */
-    nb_list_t dirty;       /* server->dirty, while bytes wait for the end of the tick */
-    uint64_t deadline_ns;  /* what the timer means; the timer itself may be set earlier */
-    uint64_t since_ns;     /* when it came into the queue, or the first byte of the request */
+    nb_list_t link;       /* server->connections */
+    nb_list_t queue;      /* server->runnable, while it waits for a worker */
+    nb_list_t dirty;      /* server->dirty, while bytes wait for the end of the tick */
+    uint64_t deadline_ns; /* what the timer means; the timer itself may be set earlier */
+    uint64_t since_ns;    /* when it came into the queue, or the first byte of the request */
     uint64_t requests;
     struct nb_request *request; /* on the worker's stack, in RUN */
-    nb_park_t *parked;     /* the worker, while it waits for this socket (body or drain) */
+    nb_park_t *parked;          /* the worker, while it waits for this socket (body or drain) */
     nb_partial_t *partial;
     nb_body_t *body;
     nb_output_t *output;
     nb_buffer_t in; /* bytes not used yet: part of a head, or the next requests */
     uint8_t state;
-    bool readable;     /* an event said so and no read has come up short since */
-    bool ended;        /* an event told that the client has closed its side */
-    bool hung_up;      /* and a read has come to that end */
-    bool writable;     /* false after EAGAIN */
-    bool keep;         /* keep alive after the present answer */
-    bool local;        /* UNIX socket */
+    bool readable; /* an event said so and no read has come up short since */
+    bool ended;    /* an event told that the client has closed its side */
+    bool hung_up;  /* and a read has come to that end */
+    bool writable; /* false after EAGAIN */
+    bool keep;     /* keep alive after the present answer */
+    bool local;    /* UNIX socket */
     bool https;
-    uint8_t family;    /* of peer: AF_INET, AF_INET6 or 0 */
-    uint16_t port;     /* the listener's */
+    uint8_t family; /* of peer: AF_INET, AF_INET6 or 0 */
+    uint16_t port;  /* the listener's */
     unsigned char peer[16];
 };
 
@@ -132,8 +132,7 @@ typedef struct nb_request {
     uint64_t sent_bytes;
     int status;
     uint8_t minor;
-    bool head_request, head_sent, chunked, raw, bodiless, hijacked, timed_out, gone,
-        complete;
+    bool head_request, head_sent, chunked, raw, bodiless, hijacked, timed_out, gone, complete;
     bool has_length;
     uint64_t length_left;
     nb_list_t link; /* server->running */
@@ -168,8 +167,8 @@ typedef struct nb_listener {
 } nb_listener_t;
 
 typedef struct {
-    uint64_t accepted, requests, responses_4xx, responses_5xx, refused, rejected_503, timeouts, resets,
-        request_bytes, response_bytes, queue_ns_max, errors;
+    uint64_t accepted, requests, responses_4xx, responses_5xx, refused, rejected_503, timeouts,
+        resets, request_bytes, response_bytes, queue_ns_max, errors;
 } nb_server_counters_t;
 
 struct nb_server {
@@ -178,7 +177,7 @@ struct nb_server {
     nb_server_options_t options;
     nb_list_t listeners, connections, runnable, idle, dirty, running, outputs;
     size_t connection_count, runnable_count, worker_count, running_count;
-    bool waking;    /* a worker was woken and has not run yet */
+    bool waking; /* a worker was woken and has not run yet */
     bool accepting, draining, started;
     nb_park_t *joiner; /* who waits for the end of the draining */
     nb_hook_t flush_hook;
@@ -186,7 +185,7 @@ struct nb_server {
     nb_head_t head;          /* of the request being read, when it comes in one piece */
     nb_field_t *fields;      /* options.head.field_count of them */
     nb_env_cache_t *cache;
-    nb_buffer_t head_out;    /* the response head being built */
+    nb_buffer_t head_out; /* the response head being built */
     time_t date_second;
     char date[40];
     nb_server_counters_t counters;
@@ -229,8 +228,8 @@ void nb_buffer_free(nb_buffer_t *buffer);
 /* --- output.c -------------------------------------------------------------------------------- */
 
 struct iovec;
-/* Writes what it can now, keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes that
- * are copied when they must wait. Returns 0, or -1 when the connection is closed now. */
+/* Writes what it can now, keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes
+ * that are copied when they must wait. Returns 0, or -1 when the connection is closed now. */
 int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count);
 /* Takes over file. */
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
@@ -245,7 +244,8 @@ void nb_output_free(nb_conn_t *conn);
 void nb_output_drain(nb_conn_t *conn);
 void nb_output_flush_all(nb_hook_t *hook);
 
-/* --- env.c, input.c, response.c, exchange.c, worker.c, listener.c ------------------------------ */
+/* --- env.c, input.c, response.c, exchange.c, worker.c, listener.c ------------------------------
+ */
 
 void nb_env_init(VALUE server_module);
 nb_env_cache_t *nb_env_cache_new(void);

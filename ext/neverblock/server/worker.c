@@ -25,7 +25,8 @@ typedef struct {
     nb_server_t *server;
 } run_t;
 
-/* --- one request ---------------------------------------------------------------------------------- */
+/* --- one request
+ * ---------------------------------------------------------------------------------- */
 
 static VALUE run_application(VALUE argument)
 {
@@ -78,7 +79,8 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
         nb_response_error(request, 500, "Internal server error.");
 }
 
-/* --- after a request -------------------------------------------------------------------------------- */
+/* --- after a request
+ * -------------------------------------------------------------------------------- */
 
 static VALUE call_finished(VALUE argument)
 {
@@ -89,7 +91,8 @@ static VALUE call_finished(VALUE argument)
     return Qnil;
 }
 
-/* rack.response_finished: after the last byte is with the kernel, or it is known that it never is. */
+/* rack.response_finished: after the last byte is with the kernel, or it is known that it never is.
+ */
 static void tell_finished(nb_server_t *server, nb_request_t *request, VALUE error)
 {
     VALUE callables = request->env ? rb_hash_aref(request->env, finished_key) : Qnil;
@@ -220,7 +223,8 @@ static void run_request(nb_server_t *server, nb_conn_t *conn, const nb_incoming_
     run_t run = {&request, incoming, server};
     VALUE error = Qnil;
     int state = 0;
-    request.queued_ns = request.started_ns > conn->since_ns ? request.started_ns - conn->since_ns : 0;
+    request.queued_ns =
+        request.started_ns > conn->since_ns ? request.started_ns - conn->since_ns : 0;
     conn->state = NB_CONN_RUN;
     conn->request = &request;
     conn->requests++;
@@ -264,7 +268,8 @@ static void serve(nb_server_t *server, nb_conn_t *conn)
     }
 }
 
-/* --- the pool ------------------------------------------------------------------------------------- */
+/* --- the pool
+ * ------------------------------------------------------------------------------------- */
 
 static void rest(nb_server_t *server)
 {

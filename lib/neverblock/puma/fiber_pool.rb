@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
-require_relative "../../neverblock"
+require_relative "../loop/scheduler"
+require_relative "../loop/runner"
+require_relative "../server/config"
 
 module NB
   module Puma
@@ -88,7 +90,7 @@ module NB
       # @param timeout [Numeric] seconds that requests get; -1: as long as they need
       def shutdown(timeout)
         @todo.close
-        return join if timeout == -1
+        return @thread.join if timeout == -1
         return if @thread.join(timeout)
 
         @forced = true
@@ -98,16 +100,11 @@ module NB
 
       private
 
-      # In steps: in a forked worker a join without limit was once in ten seen to miss the end.
-      def join
-        nil until @thread.join(0.5)
-      end
-
       def run
         ::Puma.set_thread_name("#{@name} fibers")
         Thread.current.puma_server = @server if Thread.current.respond_to?(:puma_server=)
         call_hooks(:before_thread_start)
-        NB.run do
+        Runner.run(backend: nil, repairs: true) do
           @scheduler = Fiber.scheduler
           spawn_fiber
         end

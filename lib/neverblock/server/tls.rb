@@ -64,7 +64,7 @@ module NB
         address = socket.remote_address.ip_address
         secure = OpenSSL::SSL::SSLSocket.new(socket, @context)
         secure.sync_close = true
-        NB.timeout(15) { secure.accept }
+        ::Timeout.timeout(15) { secure.accept }
         inside, outside = UNIXSocket.pair
         inside.autoclose = false
         @core.adopt(inside.fileno, true, address)
