@@ -20,6 +20,7 @@ module Rubies
     # For Bundler, which installs the gems.
     def bundle_environment
       Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? nil : "checks",
+                         "BUNDLE_SILENCE_ROOT_WARNING" => "1",
                          "BUNDLE_PATH" => File.expand_path("#{folder}/gems"))
     end
 
