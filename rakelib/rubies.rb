@@ -20,12 +20,14 @@ module Rubies
     # For Bundler, which installs the gems.
     def bundle_environment
       Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? nil : "checks",
+                         "BUNDLE_SILENCE_ROOT_WARNING" => "1",
                          "BUNDLE_PATH" => File.expand_path("#{folder}/gems"))
     end
 
-    # For programs that use the gems. Without Bundler, which would come into every Ruby they start.
+    # For programs that use the gems. Without Bundler, which would come into every Ruby they start;
+    # in UTF-8, whatever the machine is set to.
     def environment
-      Rubies.clean.merge("GEM_HOME" => gems, "GEM_PATH" => gems,
+      Rubies.clean.merge("GEM_HOME" => gems, "GEM_PATH" => gems, "LC_ALL" => "C.UTF-8",
                          "PATH" => "#{gems}/bin:#{ENV.fetch("PATH")}")
     end
 

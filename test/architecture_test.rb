@@ -89,7 +89,7 @@ class ArchitectureTest < Minitest::Test
   end
 
   def test_the_page_names_every_room
-    page = File.read(File.join(ROOT, "docs/ARCHITECTURE.md"))
+    page = File.read(File.join(ROOT, "docs/ARCHITECTURE.md"), encoding: "UTF-8")
     (ROOMS.keys.map(&:to_s) - ["base"] + C_MAY_USE.keys).each do |room|
       assert_match(/\b#{room}\b/, page)
     end

@@ -13,7 +13,7 @@ class ExamplesTest < Minitest::Test
     name = File.basename(path, ".rb")
 
     define_method("test_#{name}_prints_what_it_says") do
-      text = File.read(path)
+      text = read(path)
       assert_operator text.lines.size, :<, 40
       assert_includes text, "# Run: ruby -Ilib examples/#{name}.rb\n"
       assert_prints expected_by(text), run_ruby(path)
@@ -21,7 +21,7 @@ class ExamplesTest < Minitest::Test
   end
 
   def test_the_readme_runs
-    blocks = File.read(File.join(Program::ROOT, "README.md")).scan(/^```ruby\n(.*?)^```/m).flatten
+    blocks = read("README.md").scan(/^```ruby\n(.*?)^```/m).flatten
     refute_empty blocks
     blocks.each do |code|
       prints = code.scan(/^# => (.*\n)/).join
@@ -30,6 +30,9 @@ class ExamplesTest < Minitest::Test
   end
 
   private
+
+  # Whatever the locale.
+  def read(path) = File.read(File.expand_path(path, Program::ROOT), encoding: "UTF-8")
 
   def expected_by(text)
     text[/^# Prints:\n((?:#   .*\n)+)/, 1].gsub(/^#   /, "")

@@ -16,7 +16,7 @@ module Bench
       # @return [void]
       # @raise [Bench::Error] when a marker is missing
       def self.update(path, results, directory)
-        text = File.read(path)
+        text = File.read(path, encoding: "UTF-8")
         beginning = text.index(BEGINNING)
         ending = text.index(ENDING)
         unless beginning && ending && beginning < ending
@@ -31,7 +31,7 @@ module Bench
       # @param path [String]
       # @return [String, nil] directory named in the document
       def self.directory(path)
-        File.read(path)[BEGINNING, "directory"]
+        File.read(path, encoding: "UTF-8")[BEGINNING, "directory"]
       end
 
       # @param results [Array<Result>]

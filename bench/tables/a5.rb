@@ -12,7 +12,7 @@ Bench.table "a5" do
   differs <<~TEXT
     The server is `nb delayd` in a process of its own. Each client runs the 1,000 requests at once,
     again and again until the sample is long enough (the article: once), after 50 requests without
-    delay. Blocking requests that would take longer than half a minute (a second in a quick run) are
+    delay. Blocking requests that would take longer than 20 seconds (four in a quick run) are
     extrapolated from a part of them and marked. A new fiber per request, no pool, as in the article.
     Thread pool, async, itsi-scheduler and carbon_fiber were not there in 2008.
   TEXT

@@ -57,7 +57,7 @@ module NB
         def measure(id, clients, results, out:)
           FileUtils.rm_rf(out) # samples of an earlier demo
           session = ::Bench::Session.new(tables: ::Bench.select([id]), rubies: [ruby], out: out,
-                                         quick: true, pairs: 2, seconds: 0.75, only: clients,
+                                         quick: true, pairs: 2, seconds: 0.5, only: clients,
                                          progress: progress)
           found = session.run
           ::Bench::Report::Terminal.new($stdout).print(found)

@@ -64,12 +64,16 @@ module NB
         return unless source.match?(/^__END__\r?$/)
 
         require "ripper"
-        (line,), = Ripper.lex(source).find { |_, type,| type == :on___end__ }
+        lexer = Ripper::Lexer.new(source.force_encoding(Encoding::UTF_8))
+        (line,), = lexer.lex.find { |_, type,| type == :on___end__ }
         return unless line
 
         data = File.open(@name)
         data.pos = source.each_line.first(line).sum(&:bytesize)
-        data.lineno = line unless PRISM # the older parser has read the lines before through it
+        unless PRISM # the older parser has read the lines before through it
+          data.lineno = line
+          data.set_encoding(lexer.encoding)
+        end
         Object.const_set(:DATA, data)
       end
 
