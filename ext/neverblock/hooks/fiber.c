@@ -5,6 +5,7 @@
 
 static ID id_report, id_new;
 static VALUE cFiberError;
+static size_t ended;      /* fibers of all loops, since garbage was collected for want of stacks */
 static VALUE nonblocking; /* {blocking: false} */
 
 /* rb_fiber_new makes a blocking fiber on Ruby 3.1: there it goes through Fiber.new. */
@@ -38,7 +39,7 @@ static void finish(nb_loop_t *loop, int state)
         if (RHASH_SIZE(loop->deferred)) /* what was meant for its next wait comes too late */
             rb_hash_delete(loop->deferred, rb_fiber_current());
         loop->fibers--;
-        loop->ended++;
+        ended++;
         nb_fiber_left(loop);
     }
     if (!state)
@@ -85,9 +86,9 @@ static VALUE no_room(VALUE argument, VALUE error)
     VALUE message = rb_funcall(error, rb_intern("message"), 0);
     bool stack = strstr(StringValueCStr(message), "guard page") ||
                  strstr(StringValueCStr(message), "machine stack");
-    if (!stack || !entry->loop->ended)
+    if (!stack || !ended)
         rb_exc_raise(error);
-    entry->loop->ended = 0;
+    ended = 0;
     rb_gc_start();
     return enter_fiber(argument);
 }

@@ -39,6 +39,12 @@ int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
     return reason == NB_WOKEN ? park.mask & mask : 0;
 }
 
+/* TypeError for what is no IO, IOError for a closed one. */
+static int descriptor_of(VALUE io)
+{
+    return rb_io_descriptor(RB_TYPE_P(io, T_FILE) ? io : rb_io_get_io(io));
+}
+
 /* What is known of the fd holds for this IO object only; another one may be another file. */
 static nb_slot_t *slot_of(nb_loop_t *loop, int fd, VALUE io)
 {
@@ -82,7 +88,7 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
         rb_raise(rb_eArgError,
                  "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
                  rb_inspect(events));
-    int fd = rb_io_descriptor(io);
+    int fd = descriptor_of(io);
     if (NIL_P(timeout))
         timeout = timeout_of(io);
     else
@@ -261,7 +267,7 @@ static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing
         transfer.length; /* from 4.1 on the length is a maximum, and one attempt is made */
     transfer.length = 0;
 #endif
-    transfer.fd = rb_io_descriptor(transfer.io);
+    transfer.fd = descriptor_of(transfer.io);
     return transfer;
 }
 

@@ -143,11 +143,11 @@ static VALUE rb_nb_scheduler_open(VALUE self, VALUE name)
     return Qtrue;
 }
 
-/* @!visibility private - raises unless this is the loop's own thread. */
-static VALUE rb_nb_scheduler_check_thread(VALUE self)
+/* @!visibility private - whether this is the loop's own thread, or it has none yet. */
+static VALUE rb_nb_scheduler_mine_p(VALUE self)
 {
-    nb_loop_get(self);
-    return Qnil;
+    VALUE thread = nb_loop_any(self)->thread;
+    return !thread || thread == rb_thread_current() ? Qtrue : Qfalse;
 }
 
 /* @!visibility private - frees the kernel's side; the last step of #close. */
@@ -302,7 +302,7 @@ void Init_nb_loop(VALUE mNB)
     rb_cNBScheduler = rb_define_class_under(mNB, "Scheduler", rb_cObject);
     rb_define_alloc_func(rb_cNBScheduler, loop_alloc);
     rb_define_private_method(rb_cNBScheduler, "open", rb_nb_scheduler_open, 1);
-    rb_define_private_method(rb_cNBScheduler, "check_thread", rb_nb_scheduler_check_thread, 0);
+    rb_define_private_method(rb_cNBScheduler, "mine?", rb_nb_scheduler_mine_p, 0);
     rb_define_private_method(rb_cNBScheduler, "release", rb_nb_scheduler_release, 0);
     VALUE mNative = rb_define_module_under(mNB, "Native");
     rb_define_singleton_method(mNative, "after_fork", rb_nb_native_after_fork, 0);

@@ -45,7 +45,6 @@ typedef struct nb_loop {
     nb_ptrmap_t parked;  /* fiber -> nb_park_t */
     uint64_t now_ns;     /* the clock at the last turn */
     size_t fibers;       /* scheduled, not ended, not idle: what keeps `run` going */
-    size_t ended;        /* fibers, since the garbage was last collected for want of room */
     size_t idle_fibers;  /* inside Scheduler#idle */
     size_t external;     /* something outside is certain to wake a fiber: offload, sleep for ever */
     unsigned since_poll; /* switches since the backend was asked */
