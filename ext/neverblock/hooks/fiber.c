@@ -82,7 +82,6 @@ static VALUE enter_fiber(VALUE argument)
  * ended. When the system has no room for another stack, those may be what is in the way. */
 static VALUE no_room(VALUE argument, VALUE error)
 {
-    nb_entry_t *entry = (nb_entry_t *)argument;
     VALUE message = rb_funcall(error, rb_intern("message"), 0);
     bool stack = strstr(StringValueCStr(message), "guard page") ||
                  strstr(StringValueCStr(message), "machine stack");

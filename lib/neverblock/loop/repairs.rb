@@ -17,6 +17,7 @@ module NB
       ["sysread", "3.1", nil],
       ["io_pread", "3.3", "4.0"],
       ["io_close", "3.1", "4.0"],
+      ["service_name", "3.1", nil],
       ["tcp_fast_fallback", "3.4", nil],
       ["fiber_raise", "3.1", nil]
     ].freeze
