@@ -9,8 +9,15 @@ module NB
   module Repairs
     replace(TCPSocket, :initialize) do |original|
       proc do |*arguments, **options, &block|
-        options = { fast_fallback: false, **options } if Repairs.loop_here
-        original.bind_call(self, *arguments, **options, &block)
+        next original.bind_call(self, *arguments, **options, &block) unless Repairs.loop_here
+
+        begin
+          original.bind_call(self, *arguments, fast_fallback: false, **options, &block)
+        rescue Socket::ResolutionError => error
+          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if options.fetch(:fast_fallback, true) &&
+            !error.message.frozen?
+          raise
+        end
       end
     end
 
