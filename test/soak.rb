@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 # Puts one process under random faults (slow, cut, reset and silent connections, no fds left,
 # timeouts and cuts at random points) for so many seconds, both backends in turns, and looks for
 # what is left behind. `ruby -Ilib -Itest test/soak.rb 600 [seed [backend]]`, or `rake soak[600]`.
@@ -29,7 +31,8 @@ module Soak
       puts "soak: #{@seconds} s, seed #{@seed}, Ruby #{RUBY_VERSION}"
       start = now
       until (left = @seconds - (now - start)) < 1
-        round = Round.new([ROUND, left].min, @backends[@rss.size % @backends.size].to_sym, @random).run
+        round = Round.new([ROUND, left].min, @backends[@rss.size % @backends.size].to_sym,
+@random).run
         note(round, now - start)
         break if @failures.size > 20
       end
@@ -71,3 +74,4 @@ end
 seconds = Float(ARGV[0] || 600)
 seed = Integer(ARGV[1] || Random.new_seed % 1_000_000)
 exit(Soak::Run.new(seconds, seed, ARGV[2] ? [ARGV[2]] : NB::Native.backends).run)
+# rubocop:enable Layout/LineLength

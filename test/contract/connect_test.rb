@@ -5,8 +5,10 @@ require_relative "../support/contract"
 # Connecting and accepting, by every class that can (A1).
 class ConnectTest < Contract
   SERVERS = {
-    "TCPServer" => [-> { TCPServer.new("127.0.0.1", 0) }, ->(s) { TCPSocket.new("127.0.0.1", s.local_address.ip_port) }],
-    "TCPServer v6" => [-> { TCPServer.new("::1", 0) }, ->(s) { TCPSocket.new("::1", s.local_address.ip_port) }],
+    "TCPServer" => [-> { TCPServer.new("127.0.0.1", 0) }, ->(s) {
+ TCPSocket.new("127.0.0.1", s.local_address.ip_port) }],
+    "TCPServer v6" => [-> { TCPServer.new("::1", 0) }, ->(s) {
+ TCPSocket.new("::1", s.local_address.ip_port) }],
     "Socket" => [-> { Socket.tcp_server_sockets("127.0.0.1", 0).first },
                  ->(s) { Socket.tcp("127.0.0.1", s.local_address.ip_port) }],
     "Addrinfo" => [-> { Addrinfo.tcp("127.0.0.1", 0).listen }, ->(s) { s.local_address.connect }],

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # When every fiber waits for another and nothing is left to wake one, that is an error that shows
@@ -15,7 +17,8 @@ class DeadlockTest < ScriptCase
   RUBY
   FOUND = "[NB::DeadlockError, true]\n"
 
-  script "a queue that nobody pushes to", "#{CATCH}deadlock { Queue.new.pop }", out: FOUND, only: :fibers
+  script "a queue that nobody pushes to", "#{CATCH}deadlock { Queue.new.pop }", out: FOUND,
+only: :fibers
 
   script "two fibers and two mutexes", CATCH + <<~'RUBY', out: FOUND, only: :fibers
     deadlock do
@@ -81,3 +84,4 @@ class DeadlockTest < ScriptCase
     p(NB.run { Fiber.schedule { sleep 0.5 }; queue.pop })
   RUBY
 end
+# rubocop:enable Layout/LineLength

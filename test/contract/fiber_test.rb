@@ -77,13 +77,15 @@ class FiberContractTest < Contract
 
   contract "Enumerator#next with waits inside" do
     numbers = Enumerator.new { |to| 4.times { |i| sleep(0.002) && to << i } }
-    assert_equal [0, 1, 1, 2, 3], [numbers.next, numbers.peek, numbers.next, numbers.next, numbers.next]
+    assert_equal [0, 1, 1, 2, 3],
+[numbers.next, numbers.peek, numbers.next, numbers.next, numbers.next]
     assert_raises(StopIteration) { numbers.next }
   end
 
   contract "Enumerators of two sockets, zipped" do
     pairs = Array.new(2) { keep(*UNIXSocket.pair) }
-    writing = pairs.map { |_, writer| strand { 3.times { |i| sleep(0.002) && writer.puts(i) } && writer.close } }
+    writing = pairs.map { |_, writer| strand { 3.times { |i|
+ sleep(0.002) && writer.puts(i) } && writer.close } }
     lists = pairs.map { |reader, _| reader.each_line }
     assert_equal [%W[0\n 0\n], %W[1\n 1\n], %W[2\n 2\n]], lists.first.zip(lists.last)
     assert_equal 3, Array.new(3) { pairs }.size
@@ -153,7 +155,8 @@ class FiberContractTest < Contract
   end
 
   contract "Fiber.blocking", only: :fibers, ruby: ">= 3.2", gap: nil do
-    assert_equal [1, nil], Fiber.blocking { |fiber| [fiber.blocking? && 1, Fiber.current_scheduler] }
+    assert_equal [1, nil], Fiber.blocking { |fiber|
+ [fiber.blocking? && 1, Fiber.current_scheduler] }
     refute_predicate Fiber.current, :blocking?
   end
 

@@ -143,7 +143,8 @@ class RegularFileTest < Contract
 
   contract "many fibers write one file in append mode", gap: 0.040 do
     temporary do |path|
-      writers = Array.new(20) { |i| strand { File.open(path, "a") { |file| 10.times { file.puts(i) } } } }
+      writers = Array.new(20) { |i| strand { File.open(path, "a") { |file| 10.times {
+ file.puts(i) } } } }
       writers.each(&:value)
       assert_equal 200, File.readlines(path).size
     end
@@ -160,7 +161,8 @@ class RegularFileTest < Contract
   def held_by_child(path)
     script = 'f = File.open(ARGV[0]); f.flock(File::LOCK_EX); puts "held"; sleep $stdin.gets.to_f'
     File.write(path, "")
-    IO.popen([RbConfig.ruby, "--disable-gems", "-e", "$stdout.sync = true; #{script}", path], "r+") do |child|
+    IO.popen([RbConfig.ruby, "--disable-gems", "-e", "$stdout.sync = true; #{script}", path],
+"r+") do |child|
       child.gets
       yield ->(after:) { child.puts(after) }
     end

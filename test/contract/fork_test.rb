@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # fork inside and outside a fiber: the child starts clean and can wait, the parent's waits go on.
@@ -155,3 +157,4 @@ class ForkTest < ScriptCase
     end
   RUBY
 end
+# rubocop:enable Layout/LineLength

@@ -19,7 +19,8 @@ class GCTest < Contract
       waiting.map(&:value).sort
     end,
     "timeouts" => lambda do |_|
-      [(Timeout.timeout(0.002) { sleep } rescue $!.class), Timeout.timeout(5) { sleep(0.0005) && "in time" }]
+      [(Timeout.timeout(0.002) { sleep } rescue $!.class), Timeout.timeout(5) {
+ sleep(0.0005) && "in time" }]
     end,
     "select" => lambda do |t|
       one, two = t.keep(*UNIXSocket.pair)
@@ -32,7 +33,8 @@ class GCTest < Contract
       waiting.interrupt(ArgumentError.new("moved"))
       waiting.failure.message
     end,
-    "names" => ->(_) { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM).map(&:inspect_sockaddr) },
+    "names" => ->(_) {
+ Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM).map(&:inspect_sockaddr) },
     "nested fibers" => ->(_) { Array.new(2) { Fiber.new { sleep(0.0005) && "inner" }.resume } },
     "close" => lambda do |t|
       one, = t.keep(*UNIXSocket.pair)

@@ -59,7 +59,8 @@ class HTTPTest < Contract
     assert_takes(0.05) do
       assert_raises(Net::OpenTimeout, Net::ReadTimeout) do
         http.read_timeout = 0.05
-        3.times { keep(Socket.new(:INET, :STREAM)).connect_nonblock(server.local_address, exception: false) }
+        3.times {
+ keep(Socket.new(:INET, :STREAM)).connect_nonblock(server.local_address, exception: false) }
         http.get("/")
       end
     end

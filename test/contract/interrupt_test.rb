@@ -18,9 +18,12 @@ class InterruptTest < Contract
     "an accept" => ->(t) { t.keep(TCPServer.new("127.0.0.1", 0)).accept },
     "IO.select" => ->(t) { IO.select([t.socket, t.socket], nil, nil, 5) },
     "IO.select without lists" => ->(_) { IO.select(nil, nil, nil, 5) },
-    "a queue" => ->(_) { Queue.new.pop }, "a full queue" => ->(_) { SizedQueue.new(1).tap { |q| q << 1 } << 2 },
-    "a condition" => ->(_) { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m) } } },
-    "a condition of a time" => ->(_) { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m, 5) } } },
+    "a queue" => ->(_) { Queue.new.pop }, "a full queue" => ->(_) { SizedQueue.new(1).tap { |q|
+ q << 1 } << 2 },
+    "a condition" => ->(_) { Mutex.new.tap { |m| m.synchronize {
+ ConditionVariable.new.wait(m) } } },
+    "a condition of a time" => ->(_) { Mutex.new.tap { |m| m.synchronize {
+ ConditionVariable.new.wait(m, 5) } } },
     "Mutex#sleep" => ->(_) { Mutex.new.tap { |m| m.synchronize { m.sleep } } },
     "a child's end" => ->(t) { Process.wait(t.child) },
     "a thread's end" => ->(t) { t.thread.join }, "a thread's value" => ->(t) { t.thread.value },

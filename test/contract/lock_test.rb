@@ -36,7 +36,8 @@ class LockTest < Contract
   contract "try_lock, owned? and locked?" do
     mutex = Mutex.new
     assert mutex.try_lock
-    assert_equal [false, false, true], strand { [mutex.try_lock, mutex.owned?, mutex.locked?] }.value
+    assert_equal [false, false, true], strand {
+ [mutex.try_lock, mutex.owned?, mutex.locked?] }.value
     assert_predicate mutex, :owned?
     mutex.unlock
     refute_predicate mutex, :locked?
@@ -80,7 +81,8 @@ class LockTest < Contract
     mutex = Mutex.new
     condition = ConditionVariable.new
     woken = 0
-    waiting = Array.new(4) { parked { mutex.synchronize { condition.wait(mutex) && (woken += 1) } } }
+    waiting = Array.new(4) { parked { mutex.synchronize {
+ condition.wait(mutex) && (woken += 1) } } }
     mutex.synchronize { condition.signal }
     sleep 0.005
     assert_equal 1, woken
@@ -93,7 +95,8 @@ class LockTest < Contract
     mutex = Mutex.new
     condition = ConditionVariable.new
     order = []
-    waiting = Array.new(4) { |i| parked { mutex.synchronize { condition.wait(mutex) && order << i } } }
+    waiting = Array.new(4) { |i| parked { mutex.synchronize {
+ condition.wait(mutex) && order << i } } }
     4.times { mutex.synchronize { condition.signal } && sleep(0.002) }
     waiting.each(&:value)
     assert_equal [0, 1, 2, 3], order
@@ -111,7 +114,8 @@ class LockTest < Contract
   contract "a timed wait that is signalled ends at once" do
     mutex = Mutex.new
     condition = ConditionVariable.new
-    waiting = parked { assert_takes(0, slack: 1) { mutex.synchronize { condition.wait(mutex, 5) } } }
+    waiting = parked { assert_takes(0, slack: 1) { mutex.synchronize {
+ condition.wait(mutex, 5) } } }
     mutex.synchronize { condition.signal }
     assert waiting.value
   end
@@ -235,7 +239,8 @@ class LockTest < Contract
     end
   end
 
-  contract "a timeout at the moment the lock is handed over loses no turn", only: :fibers, gap: nil do
+  contract "a timeout at the moment the lock is handed over loses no turn", only: :fibers,
+gap: nil do
     10.times do |i|
       mutex = Mutex.new
       mutex.lock

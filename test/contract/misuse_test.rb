@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # Wrong arguments and wrong moments: a clear error with the value and what is allowed.
@@ -133,3 +135,4 @@ class MisuseTest < ScriptCase
       [TCPSocket, IPSocket, BasicSocket, IO, UNIXSocket]
   RUBY
 end
+# rubocop:enable Layout/LineLength

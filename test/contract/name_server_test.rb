@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "tmpdir"
 require_relative "../support/script_case"
 require_relative "../support/name_server"
@@ -58,13 +60,15 @@ class NameServerTest < ScriptCase
         skip "needs user namespaces" unless NameServer.available?
         result = ask(source, world.name)
         assert_equal answer, result.out, result.err
-        assert_operator result.err.scan("query").size, :<=, queries, "queries" if queries && world.fibers?
+        assert_operator result.err.scan("query").size, :<=, queries,
+"queries" if queries && world.fibers?
       end
     end
   end
 
   ASKING.each do |name, source|
-    asks name, "p(inside { largest_gap { #{source} } })", "#{[EXPECTED.fetch(name), :flowing].inspect}\n"
+    asks name, "p(inside { largest_gap { #{source} } })",
+"#{[EXPECTED.fetch(name), :flowing].inspect}\n"
   end
 
   asks "fifty at once ask once", <<~'RUBY', "[[[\"127.0.0.1\"]], :flowing]\n", queries: 2
@@ -100,3 +104,4 @@ class NameServerTest < ScriptCase
     NameServer.run(PRELUDE + TICK + source, env: env)
   end
 end
+# rubocop:enable Layout/LineLength

@@ -84,7 +84,8 @@ class ProcessTest < Contract
 
   contract "several fibers wait for children at once", gap: 0.100 do
     start = clock
-    codes = Array.new(5) { |i| strand { Process.wait2(spawn("sleep 0.1; exit #{i}")).last.exitstatus } }
+    codes = Array.new(5) { |i| strand {
+ Process.wait2(spawn("sleep 0.1; exit #{i}")).last.exitstatus } }
     assert_equal [0, 1, 2, 3, 4], codes.map(&:value)
     assert_operator clock - start, :<, 0.45
   end
@@ -131,7 +132,7 @@ class ProcessTest < Contract
   end
 
   contract "Open3.popen3 talks with the child", gap: SPAWN_GAP do
-    Open3.popen3("cat; echo bye >&2") do |input, out, err, waiter|
+    Open3.popen3("cat; echo bye >&2") do |input, out, err, waiter| # rubocop:disable Metrics/ParameterLists
       input.puts("hello")
       assert_equal "hello\n", out.gets
       input.close

@@ -6,15 +6,18 @@ require_relative "../support/contract"
 # Names: localhost, /etc/hosts, numbers, unknown ones; connecting by name.
 class ResolveTest < Contract
   same_as_threads "Addrinfo.getaddrinfo of names and numbers" do
-    [["localhost", 80], ["localhost", "80"], ["127.0.0.1", 80], ["::1", 80], [nil, 80], ["", 80], [Socket.gethostname, 1]].map do |name, port|
+    [["localhost", 80], ["localhost", "80"], ["127.0.0.1", 80], ["::1", 80], [nil, 80], ["", 80],
+[Socket.gethostname, 1]].map do |name, port|
       outcome { Addrinfo.getaddrinfo(name, port, nil, :STREAM).map(&:inspect_sockaddr).uniq }
     end
   end
 
   same_as_threads "Addrinfo.getaddrinfo with family, type, protocol and flags" do
     [outcome { Addrinfo.getaddrinfo("localhost", 80, :INET, :DGRAM).map(&:inspect) },
-     outcome { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM, Socket::IPPROTO_TCP).map(&:inspect) },
-     outcome { Addrinfo.getaddrinfo(nil, 0, :INET6, :STREAM, 0, Socket::AI_PASSIVE).map(&:inspect) },
+     outcome {
+ Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM, Socket::IPPROTO_TCP).map(&:inspect) },
+     outcome {
+ Addrinfo.getaddrinfo(nil, 0, :INET6, :STREAM, 0, Socket::AI_PASSIVE).map(&:inspect) },
      outcome { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM, 0, Socket::AI_NUMERICHOST) }]
   end
 
@@ -33,13 +36,15 @@ class ResolveTest < Contract
     unknown = "unknown.invalid"
     [outcome { Addrinfo.getaddrinfo(unknown, 80) }, outcome { TCPSocket.new(unknown, 80) },
      outcome { Socket.tcp(unknown, 80) }, outcome { TCPSocket.getaddress(unknown) },
-     outcome { UDPSocket.new.tap { |u| keep(u) }.connect(unknown, 80) }, outcome { Addrinfo.tcp(unknown, 80) },
+     outcome { UDPSocket.new.tap { |u| keep(u) }.connect(unknown, 80) }, outcome {
+ Addrinfo.tcp(unknown, 80) },
      outcome { IPSocket.getaddress(unknown) }, outcome { Socket.getaddrinfo(unknown, 80) },
      outcome { TCPServer.new(unknown, 0) }]
   end
 
   same_as_threads "error codes of Socket::ResolutionError", ruby: ">= 3.3" do
-    [-> { Addrinfo.getaddrinfo("unknown.invalid", 80) }, -> { TCPSocket.new("unknown.invalid", 80) }].map do |call|
+    [-> { Addrinfo.getaddrinfo("unknown.invalid", 80) }, -> {
+ TCPSocket.new("unknown.invalid", 80) }].map do |call|
       call.call
     rescue Socket::ResolutionError => error
       error.error_code
@@ -47,15 +52,19 @@ class ResolveTest < Contract
   end
 
   same_as_threads "a name that is not one" do
-    ["bad name", "x" * 300, "\0", "a..b"].map { |name| outcome { Addrinfo.getaddrinfo(name, 80, nil, :STREAM) } }
+    ["bad name", "x" * 300, "\0", "a..b"].map { |name| outcome {
+ Addrinfo.getaddrinfo(name, 80, nil, :STREAM) } }
   end
 
   CONNECTS = {
     "TCPSocket.new" => ->(port) { TCPSocket.new("localhost", port) },
-    "TCPSocket.open with a local address" => ->(port) { TCPSocket.open("localhost", port, "127.0.0.1", 0) },
-    "TCPSocket.new with connect_timeout" => ->(port) { TCPSocket.new("localhost", port, connect_timeout: 2) },
+    "TCPSocket.open with a local address" => ->(port) {
+ TCPSocket.open("localhost", port, "127.0.0.1", 0) },
+    "TCPSocket.new with connect_timeout" => ->(port) {
+ TCPSocket.new("localhost", port, connect_timeout: 2) },
     "Socket.tcp" => ->(port) { Socket.tcp("localhost", port) },
-    "Socket.tcp with timeouts" => ->(port) { Socket.tcp("localhost", port, connect_timeout: 2, resolv_timeout: 2) },
+    "Socket.tcp with timeouts" => ->(port) {
+ Socket.tcp("localhost", port, connect_timeout: 2, resolv_timeout: 2) },
     "Addrinfo#connect" => ->(port) { Addrinfo.tcp("localhost", port).connect }
   }.freeze
 

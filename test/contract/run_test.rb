@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # NB.run: the value and exceptions of its block, nesting, and leaving it early.
@@ -163,3 +165,4 @@ class RunTest < ScriptCase
     end
   RUBY
 end
+# rubocop:enable Layout/LineLength

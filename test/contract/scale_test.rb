@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # Many of everything, each in a process of its own: Ruby keeps the memory maps of fibers' stacks.
 class ScaleTest < ScriptCase
   # Runs the block beside a ticker and says whether the largest gap stayed below the limit.
-  TICKING = <<~RUBY
+  TICKING = <<~RUBY.freeze
     require #{File.expand_path("../support/ticker", __dir__).dump}
     def ticking(limit)
       ticker = Ticker.new
@@ -110,3 +112,4 @@ class ScaleTest < ScriptCase
     end
   RUBY
 end
+# rubocop:enable Layout/LineLength

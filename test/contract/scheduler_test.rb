@@ -65,16 +65,19 @@ class SchedulerTest < Contract
     mine = scheduler
     fibers = []
     woken = 0
-    strands = Array.new(20) { strand { fibers << Fiber.current and 50.times { mine.block(:x, 5) && woken += 1 } } }
+    strands = Array.new(20) { strand { fibers << Fiber.current and 50.times {
+ mine.block(:x, 5) && woken += 1 } } }
     stop = false
-    thread = Thread.new { fibers.each { |fiber| mine.unblock(:x, fiber) && Thread.pass } until stop }
+    thread = Thread.new { fibers.each { |fiber|
+ mine.unblock(:x, fiber) && Thread.pass } until stop }
     strands.each { |one| assert one.join(10) }
     stop = true
     thread.join
     assert_equal 1000, woken
   end
 
-  contract "io_read and io_write of a length wait until it is done", only: :fibers, ruby: ">= 3.2" do
+  contract "io_read and io_write of a length wait until it is done", only: :fibers,
+ruby: ">= 3.2" do
     reader, writer = keep(*UNIXSocket.pair)
     buffer = IO::Buffer.new(8)
     reading = parked { scheduler.io_read(reader, buffer, 4, 0) }
@@ -139,7 +142,8 @@ class SchedulerTest < Contract
     assert_equal "late", error.message
     assert_equal :value, scheduler.timeout_after(1, IOError, "late") { :value }
     given = ArgumentError.new("given")
-    assert_same given, assert_raises(ArgumentError) { scheduler.timeout_after(0.005, given) { sleep } }
+    assert_same given, assert_raises(ArgumentError) { scheduler.timeout_after(0.005, given) {
+ sleep } }
   end
 
   contract "address_resolve answers addresses", only: :fibers do
@@ -165,7 +169,8 @@ class SchedulerTest < Contract
     strands = [parked { reader.read(1) }, parked { sleep 5 }, parked { Queue.new.pop }]
     waits = scheduler.waits
     assert_kind_of Array, waits
-    strands.each { |one| assert(waits.any? { |wait| wait.value?(one.target) }, "a wait is missing") }
+    strands.each { |one| assert(waits.any? { |wait|
+ wait.value?(one.target) }, "a wait is missing") }
     assert_operator scheduler.stats[:fibers], :>=, 4
     strands.each { |one| one.interrupt(Interrupt.new) || one.failure }
   end
@@ -189,7 +194,8 @@ class SchedulerTest < Contract
     queues = Array.new(3) { Queue.new }
     threads = queues.each_with_index.map do |queue, i|
       Thread.new do
-        world.enter { 50.times { |n| sleep(0.0005) && queues[(i + 1) % 3] << n } && 50.times { queue.pop } }
+        world.enter { 50.times { |n| sleep(0.0005) && queues[(i + 1) % 3] << n } && 50.times {
+ queue.pop } }
       end
     end
     threads.each { |thread| assert thread.join(8) }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../support/script_case"
 
 # Signals: traps run while everything waits, Interrupt and SIGTERM end the program as without a loop.
@@ -148,3 +150,4 @@ class SignalTest < ScriptCase
     p thread.value
   RUBY
 end
+# rubocop:enable Layout/LineLength

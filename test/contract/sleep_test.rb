@@ -22,7 +22,8 @@ class SleepTest < Contract
   end
 
   same_as_threads "what sleep refuses" do
-    [outcome { sleep(-1) }, outcome { sleep("1") }, outcome { sleep(Object) }, outcome { sleep(1, 2) },
+    [outcome { sleep(-1) }, outcome { sleep("1") }, outcome { sleep(Object) }, outcome {
+ sleep(1, 2) },
      outcome { sleep(-0.1) }].inspect
   end
 

@@ -143,7 +143,8 @@ module StreamContract
         assert_equal 4, client.write_nonblock("data")
         answer = nil
         2000.times do
-          break if (answer = client.write_nonblock("x" * 100_000, exception: false)) == :wait_writable
+          break if (answer = client.write_nonblock("x" * 100_000,
+exception: false)) == :wait_writable
         end
         assert_equal :wait_writable, answer
         assert_raises(IO::WaitWritable) { client.write_nonblock("x" * 100_000) }

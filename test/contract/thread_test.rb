@@ -58,7 +58,8 @@ class ThreadTest < Contract
 
   same_as_threads "join of oneself and wrong limits" do
     thread = Thread.new { sleep }
-    answers = [outcome { Thread.current.join }, outcome { thread.join("x") }, outcome { thread.join(-1) }]
+    answers = [outcome { Thread.current.join }, outcome { thread.join("x") }, outcome {
+ thread.join(-1) }]
     thread.kill.join
     answers.inspect
   end

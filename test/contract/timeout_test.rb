@@ -25,9 +25,12 @@ class TimeoutContractTest < Contract
     "wait_readable" => ->(t) { t.keep(*UNIXSocket.pair).first.wait_readable },
     "recv" => ->(t) { t.keep(*UNIXSocket.pair).first.recv(1) },
     "IO.select" => ->(t) { IO.select([t.keep(*UNIXSocket.pair).first]) },
-    "a queue" => ->(_) { Queue.new.pop }, "a sized queue" => ->(_) { 2.times { SizedQueue.new(1).tap { |q| q << 1 } << 2 } },
+    "a queue" => ->(_) {
+ Queue.new.pop }, "a sized queue" => ->(_) { 2.times { SizedQueue.new(1).tap { |q|
+ q << 1 } << 2 } },
     "a mutex" => ->(t) { t.taken_mutex.lock },
-    "a condition" => ->(_) { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m) } } },
+    "a condition" => ->(_) { Mutex.new.tap { |m| m.synchronize {
+ ConditionVariable.new.wait(m) } } },
     "a TLS handshake" => ->(t) { Certificates.client(t.keep(*UNIXSocket.pair).first).connect }
   }.freeze
 
@@ -71,8 +74,10 @@ class TimeoutContractTest < Contract
   end
 
   contract "nested with the classes of each" do
-    assert_raises(Special) { Timeout.timeout(0.02, Special) { Timeout.timeout(5, IOError) { sleep } } }
-    assert_raises(IOError) { Timeout.timeout(5, Special) { Timeout.timeout(0.02, IOError) { sleep } } }
+    assert_raises(Special) { Timeout.timeout(0.02, Special) { Timeout.timeout(5, IOError) {
+ sleep } } }
+    assert_raises(IOError) { Timeout.timeout(5, Special) { Timeout.timeout(0.02, IOError) {
+ sleep } } }
   end
 
   contract "with a class, a message, and an Exception" do
@@ -149,7 +154,8 @@ class TimeoutContractTest < Contract
   end
 
   same_as_threads "wrong arguments" do
-    [outcome { Timeout.timeout(-1) { sleep 5 } }, outcome { Timeout.timeout("1") { sleep 5 } }].map(&:first)
+    [outcome { Timeout.timeout(-1) { sleep 5 } }, outcome { Timeout.timeout("1") {
+ sleep 5 } }].map(&:first)
   end
 
   contract "a timeout that passed without effect leaves nothing to come" do
@@ -172,7 +178,8 @@ class TimeoutContractTest < Contract
 
   contract "break, next, throw and return leave the block" do
     assert_equal :broken, Timeout.timeout(1) { break :broken }
-    assert_equal :thrown, catch(:out) { Timeout.timeout(1) { sleep(0.001) && throw(:out, :thrown) } }
+    assert_equal :thrown, catch(:out) { Timeout.timeout(1) {
+ sleep(0.001) && throw(:out, :thrown) } }
     assert_equal :returned, returning
     assert_takes(0.03) { sleep 0.03 }
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 # Runs the examples of the gem fiber_scheduler_spec against our scheduler, on each backend. Installs
 # the gem into tmp/ on first use. An example that contradicts Ruby's own documentation stands in
 # CONTRADICTIONS with the reason; every other must pass. `rake test:gem_spec` does it.
@@ -25,7 +27,8 @@ class GemSpec
     install
     results = BACKENDS.to_h { |backend| [backend, examples(backend)] }
     results.each { |backend, examples| examples.each { |example| show(backend, example) } }
-    failed = results.values.sum { |examples| examples.count { |example| verdict(example) == :failed } }
+    failed = results.values.sum { |examples| examples.count { |example|
+ verdict(example) == :failed } }
     puts "#{results.values.sum(&:size) - failed} passed, #{failed} failed"
     failed.zero?
   end
@@ -41,7 +44,8 @@ class GemSpec
   def show(backend, example)
     case verdict(example)
     when :failed
-      puts "FAILED (#{backend}) #{example["full_description"]}", example.dig("exception", "message").to_s.strip
+      puts "FAILED (#{backend}) #{example["full_description"]}",
+example.dig("exception", "message").to_s.strip
     when :contradicts
       puts "CONTRADICTS (#{backend}) #{example["full_description"]}",
            "  #{CONTRADICTIONS.fetch(example["full_description"])}"
@@ -79,3 +83,4 @@ class GemSpec
 end
 
 exit(GemSpec.new.run)
+# rubocop:enable Layout/LineLength

@@ -20,7 +20,7 @@ class DumpTest < Minitest::Test
   end
 
   def test_a_signal_prints_it
-    script = 'NB.dump_on(:USR1); NB.run { Fiber.schedule { sleep 0.05 }; Process.kill(:USR1, $$) }'
+    script = "NB.dump_on(:USR1); NB.run { Fiber.schedule { sleep 0.05 }; Process.kill(:USR1, $$) }"
     output = IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-rneverblock",
                        "-e", script, { err: %i[child out] }], &:read)
 

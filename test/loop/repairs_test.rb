@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "minitest/autorun"
 require "open3"
 
@@ -47,3 +49,4 @@ class RepairsTest < Minitest::Test
     assert_equal ruby(script), ruby("NB.run { }; #{script}")
   end
 end
+# rubocop:enable Layout/LineLength

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "helper"
 require "openssl"
 require "tmpdir"
@@ -42,12 +44,14 @@ class ServerBasicsTest < Minitest::Test
     serve { |env| (seen = env) && [200, {}, []] }
     exchange("GET http://real:8080?x HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n")
     assert_equal ["real:8080", "real", "8080", "/", "x"],
-                 seen.values_at("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "PATH_INFO", "QUERY_STRING")
+                 seen.values_at("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "PATH_INFO",
+"QUERY_STRING")
   end
 
   def test_options_of_the_whole_server
     serve(ECHO)
-    assert_match(/OPTIONS\|\*\|\|\z/, exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
+    assert_match(/OPTIONS\|\*\|\|\z/,
+exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
   end
 
   def test_keep_alive_serves_many_requests_on_one_connection
@@ -180,7 +184,8 @@ class ServerBasicsTest < Minitest::Test
   end
 
   def chunk(body)
-    parts = body.b.scan(/.{1,7777}/mn).map { |part| "#{part.bytesize.to_s(16)}\r\n".b << part << "\r\n" }
+    parts = body.b.scan(/.{1,7777}/mn).map { |part|
+ "#{part.bytesize.to_s(16)}\r\n".b << part << "\r\n" }
     parts.join.b << "0\r\nTrailer: x\r\n\r\n"
   end
 
@@ -202,7 +207,8 @@ class ServerBasicsTest < Minitest::Test
       env["rack.early_hints"].call("link" => "</a.css>; rel=preload")
       [200, {}, ["x"]]
     end
-    assert_match(/\AHTTP\/1.1 103 Early Hints\r\nlink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 200/, get)
+    assert_match(
+/\AHTTP\/1.1 103 Early Hints\r\nlink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 200/, get)
   end
 
   def test_response_finished_is_told_after_the_body
@@ -221,7 +227,8 @@ class ServerBasicsTest < Minitest::Test
   def test_several_values_of_one_header
     serve { |_env| [200, {"set-cookie" => %w[a=1 b=2], "x-old" => "c\nd"}, []] }
     answer = get
-    %w[set-cookie:\ a=1 set-cookie:\ b=2 x-old:\ c x-old:\ d].each { |line| assert_includes answer, "#{line}\r\n" }
+    %w[set-cookie:\ a=1 set-cookie:\ b=2 x-old:\ c x-old:\ d].each { |line|
+ assert_includes answer, "#{line}\r\n" }
   end
 
   def test_unix_socket
@@ -243,7 +250,8 @@ class ServerBasicsTest < Minitest::Test
       key = OpenSSL::PKey::EC.generate("prime256v1")
       File.write("#{dir}/key", key.to_pem)
       File.write("#{dir}/cert", certificate(key).to_pem)
-      server = NB::Server.new(->(env) { [200, {}, [env.values_at("rack.url_scheme", "REMOTE_ADDR").join(" ")]] },
+      server = NB::Server.new(->(env) {
+ [200, {}, [env.values_at("rack.url_scheme", "REMOTE_ADDR").join(" ")]] },
                               bind: "ssl://127.0.0.1:0?cert=#{dir}/cert&key=#{dir}/key")
       thread = Thread.new { server.run }
       eventually { server.ready? }
@@ -288,3 +296,4 @@ class ServerBasicsTest < Minitest::Test
     thread&.join(5)
   end
 end
+# rubocop:enable Layout/LineLength

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "helper"
 require "json"
 require "net/http"
@@ -36,7 +38,8 @@ class ServerClusterTest < Minitest::Test
     @socket = "#{@dir}/app.sock"
     @control = "unix://#{@dir}/control.sock"
     @log = "#{@dir}/log"
-    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM, "serve", "-C", "#{@dir}/nb.rb",
+    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path|
+ "-I#{path}" }, NB_PROGRAM, "serve", "-C", "#{@dir}/nb.rb",
                  "-b", "unix://#{@socket}", "--control", @control, *flags, chdir: @dir, out: @log, err: @log, pgroup: true)
     eventually { ready? }
   end
@@ -188,3 +191,4 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 end
+# rubocop:enable Layout/LineLength

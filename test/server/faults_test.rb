@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "helper"
 
 # What applications and clients do wrong.
@@ -70,7 +72,9 @@ class ServerFaultsTest < Minitest::Test
   end
 
   def test_an_error_in_close_is_logged
-    serve { |_env| [200, {}, body_that([]) { |&out| out.call("all") }.tap { |b| def b.close = raise("late") }] }
+    serve { |_env| [200, {}, body_that([]) { |&out| out.call("all") }.tap { |b| def b.close
+                                                                                  raise("late")
+                                                                                end }] }
     assert_match(/3\r\nall\r\n0\r\n\r\n\z/, get)
     eventually { @log.string.include?("late") }
   end
@@ -178,6 +182,8 @@ class ServerFaultsTest < Minitest::Test
     serve(HELLO, access_log: out)
     get("/x?y")
     eventually { out.string.end_with?("\n") }
-    assert_match(/\A127\.0\.0\.1 - - \[.*\] "GET \/x\?y HTTP\/1\.1" 200 \d+ \d+\.\dms queue \d+\.\dms -\n\z/, out.string)
+    assert_match(
+/\A127\.0\.0\.1 - - \[.*\] "GET \/x\?y HTTP\/1\.1" 200 \d+ \d+\.\dms queue \d+\.\dms -\n\z/, out.string)
   end
 end
+# rubocop:enable Layout/LineLength

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "minitest/autorun"
 require "neverblock/server"
 require "socket"
@@ -96,3 +98,4 @@ module ServerTest
   TEXT = {"content-type" => "text/plain"}.freeze
   HELLO = ->(_env) { [200, TEXT, ["hello"]] }
 end
+# rubocop:enable Layout/LineLength

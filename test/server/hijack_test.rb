@@ -76,7 +76,8 @@ class ServerHijackTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}Upgrade: echo, other\r\nConnection: Upgrade\r\n\r\n")
     answer = Timeout.timeout(5) { socket.readpartial(1000) }
-    assert_match(/\AHTTP\/1.1 101 Switching Protocols\r\nupgrade: echo\r\nconnection: upgrade\r\n/, answer)
+    assert_match(/\AHTTP\/1.1 101 Switching Protocols\r\nupgrade: echo\r\nconnection: upgrade\r\n/,
+answer)
     socket.write("ping")
     assert_equal "PING", socket.read
     assert_equal %w[echo other], seen

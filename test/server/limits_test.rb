@@ -26,7 +26,8 @@ class ServerLimitsTest < Minitest::Test
     post = "POST / HTTP/1.1\r\n#{HOST}Connection: close\r\n"
     assert_match(/1000\z/, exchange("#{post}Content-Length: 1000\r\n\r\n#{"x" * 1000}"))
     assert_equal 413, status_of(exchange("#{post}Content-Length: 1001\r\n\r\n#{"x" * 1001}"))
-    assert_equal 413, status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001}\r\n"))
+    assert_equal 413,
+status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001}\r\n"))
   end
 
   def test_header_timeout
@@ -113,7 +114,8 @@ class ServerLimitsTest < Minitest::Test
       running -= 1
       [200, {}, []]
     end
-    sockets = Array.new(5) { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
+    sockets = Array.new(5) { connect.tap { |socket|
+ socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
     eventually { @server.stats.values_at(:running, :queued) == [2, 3] }
     5.times { gate << true }
     assert_equal [200] * 5, sockets.map { |socket| read_response(socket).status }
@@ -155,7 +157,8 @@ class ServerLimitsTest < Minitest::Test
 
   def test_connections
     serve(HELLO, connections: 2)
-    sockets = Array.new(3) { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
+    sockets = Array.new(3) { connect.tap { |socket|
+ socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") } }
     first = sockets.select { |socket| socket.wait_readable(0.3) }
     assert_equal 2, first.size
     first.first.close

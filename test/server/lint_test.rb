@@ -47,7 +47,8 @@ class ServerLintTest < Minitest::Test
     define_method("test_rack_#{series}") do
       spec = Gem::Specification.find_all_by_name("rack", "~> #{series}.0").first
       skip "rack #{series} is not installed" unless spec
-      out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-e", PROGRAM, spec.version.to_s)
+      out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path|
+ "-I#{path}" }, "-e", PROGRAM, spec.version.to_s)
       assert status.success?, out
       statuses = out.scan(/: (\d+)$/).flatten
       assert_operator statuses.size, :>=, 8, out

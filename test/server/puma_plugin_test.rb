@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "minitest/autorun"
 require "socket"
 require "tmpdir"
@@ -37,7 +39,8 @@ class PumaPluginTest < Minitest::Test
   end
 
   def start(*flags)
-    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-S", "puma", "-C", "puma.rb", "-b",
+    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path|
+ "-I#{path}" }, "-S", "puma", "-C", "puma.rb", "-b",
                  "unix://#{@socket}", *flags, chdir: @dir, out: @log, err: @log, pgroup: true)
     deadline = Time.now + 15
     sleep 0.05 until answers? || Time.now > deadline
@@ -95,3 +98,4 @@ class PumaPluginTest < Minitest::Test
     @pid = nil
   end
 end
+# rubocop:enable Layout/LineLength

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "helper"
 
 # RFC 9110 and 9112 on the wire: what is refused gets the right status and a closed connection.
@@ -7,8 +9,8 @@ class ServerStrictTest < Minitest::Test
   include ServerTest
 
   GET = "GET / HTTP/1.1\r\n"
-  POST = "POST / HTTP/1.1\r\n#{HOST}"
-  CHUNKED = "#{POST}Transfer-Encoding: chunked\r\n\r\n"
+  POST = "POST / HTTP/1.1\r\n#{HOST}".freeze
+  CHUNKED = "#{POST}Transfer-Encoding: chunked\r\n\r\n".freeze
   REFUSED = {
     400 => [
       "\x16\x03\x01\x02\x00", "GET /\r\n\r\n", "GET / HTTP/1.1\n#{HOST}\r\n", "GET  / HTTP/1.1\r\n#{HOST}\r\n",
@@ -32,7 +34,8 @@ class ServerStrictTest < Minitest::Test
     431 => ["#{CHUNKED}5;#{"a" * 20_000}"],
     501 => ["#{POST}Transfer-Encoding: gzip, chunked\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\n#{HOST}\r\n",
             "#{"M" * 40} / HTTP/1.1\r\n#{HOST}\r\n"],
-    505 => ["GET / HTTP/2.0\r\n#{HOST}\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/0.9\r\n\r\n"]
+    505 => ["GET / HTTP/2.0\r\n#{HOST}\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+"GET / HTTP/0.9\r\n\r\n"]
   }.freeze
 
   def test_refusals
@@ -85,3 +88,4 @@ class ServerStrictTest < Minitest::Test
     assert_equal "hello world", read_response(socket).body
   end
 end
+# rubocop:enable Layout/LineLength

@@ -77,7 +77,8 @@ class Contract < Minitest::Test
 
     def test_name(name, world)
       "test_#{name.gsub(/\W+/, "_")}_#{world.name}".tap do |test|
-        raise ArgumentError, "two contracts are called #{name.inspect}" if method_defined?(test, false)
+        raise ArgumentError, "two contracts are called #{name.inspect}" if method_defined?(test,
+false)
       end
     end
   end

@@ -8,7 +8,7 @@ require_relative "subprocess"
 module NameServer
   DELAY = 0.4
   # Answers type A of *.test with 127.0.0.1 after the delay, all else with "no such name".
-  SERVER = <<~RUBY
+  SERVER = <<~RUBY.freeze
     require "socket"
     socket = UDPSocket.new
     socket.bind("127.0.0.1", 53)
@@ -44,7 +44,8 @@ module NameServer
   def self.available?
     return @available if defined?(@available)
 
-    @available = system("unshare", "-rmn", "ip", "link", "set", "lo", "up", err: File::NULL) || false
+    @available = system("unshare", "-rmn", "ip", "link", "set", "lo", "up",
+err: File::NULL) || false
   end
 
   # @return [Subprocess::Result]

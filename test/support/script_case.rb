@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "minitest/autorun"
 require_relative "subprocess"
 require_relative "worlds"
@@ -68,7 +70,8 @@ class ScriptCase < Minitest::Test
   def run_script(source, world, limit)
     env = { "NB_WORLD" => world, "NB_BACKEND" => (world unless world == "threads") }
     result = Subprocess.ruby(PRELUDE + source, env: env, limit: limit, loaded: false)
-    refute result.hung, "still running after #{limit} s; printed #{result.out.inspect} #{result.err}"
+    refute result.hung,
+"still running after #{limit} s; printed #{result.out.inspect} #{result.err}"
     result
   end
 
@@ -76,3 +79,4 @@ class ScriptCase < Minitest::Test
     result.status.signaled? ? Signal.signame(result.status.termsig).to_sym : result.status.exitstatus
   end
 end
+# rubocop:enable Layout/LineLength

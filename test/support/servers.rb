@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "fileutils"
 require "minitest"
 require "socket"
@@ -50,7 +52,7 @@ module Servers
 
     def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
 
-    def start(name, port, folder, command)
+    def start(name, port, folder, command) # rubocop:disable Metrics/ParameterLists
       log = File.join(folder, "log.txt")
       pid = Process.spawn(*command, in: File::NULL, out: log, err: %i[child out], pgroup: true)
       return Server.new(name, port, folder, pid) if answers?(port, pid)
@@ -84,3 +86,4 @@ module Servers
 
   Minitest.after_run { stop_all } # an at_exit here would come before the tests
 end
+# rubocop:enable Layout/LineLength

@@ -53,7 +53,7 @@ module Streams
   def ssl(contract, client, server)
     accepting = contract.strand { Certificates.server(server).tap(&:accept) }
     client = Certificates.client(client).tap(&:connect)
-    contract.keep(client, accepting.value.tap { |server| server.write("!") })
+    contract.keep(client, accepting.value.tap { |server| server.write("!") }) # rubocop:disable Lint/ShadowingOuterLocalVariable
     client.read(1) # and the session tickets before it: closing with them unread resets
     [client, accepting.value]
   end

@@ -20,7 +20,7 @@ module Subprocess
 
   # Any command, the same way.
   def self.run(env, command, limit)
-    Open3.popen3(env, *command, pgroup: true) do |input, out, err, waiter|
+    Open3.popen3(env, *command, pgroup: true) do |input, out, err, waiter| # rubocop:disable Metrics/ParameterLists
       input.close
       readers = [out, err].map { |io| Thread.new { io.read } }
       hung = waiter.join(limit).nil?

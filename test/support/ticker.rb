@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 # Wakes every 5 ms beside a test and keeps the largest gap between two wakes: what blocks the loop
 # shows there. Time that the machine took is measured and taken off: waiting for a CPU
 # (/proc/.../schedstat, nanoseconds on the run queue) and garbage collection.
@@ -52,7 +54,8 @@ class Ticker
   def open_meter
     @meter = Fiber.new(blocking: true) do
       File.open("/proc/thread-self/schedstat") do |file|
-        nil while Fiber.yield(file.pread(80, 0).split.first(2).map { |ns| Integer(ns) / 1e9 }) == :read
+        nil while Fiber.yield(file.pread(80, 0).split.first(2).map { |ns|
+ Integer(ns) / 1e9 }) == :read
       end
     end
     @meter.resume
@@ -61,6 +64,8 @@ class Ticker
   def close_meter = @meter&.resume(:close)
 
   def look
-    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read), GC.total_time / 1e9)
+    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read),
+GC.total_time / 1e9)
   end
 end
+# rubocop:enable Layout/LineLength

@@ -87,7 +87,8 @@ class Trial
   end
 
   def ticking?
-    @scheduler.waits.any? { |wait| wait[:fiber].equal?(@ticking.target) && wait[:timeout] && !wait[:ready] }
+    @scheduler.waits.any? { |wait|
+ wait[:fiber].equal?(@ticking.target) && wait[:timeout] && !wait[:ready] }
   end
 
   def give_up

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 # Keeps every warning that Ruby prints while tests run; a test with one that it did not expect fails.
 module Warnings
   @seen = []
@@ -21,3 +23,4 @@ module Warnings
 end
 
 Warning.singleton_class.prepend(Warnings::Recorder)
+# rubocop:enable Layout/LineLength

@@ -42,7 +42,8 @@ module Worlds
 
   # NB_WORLDS=threads,poll chooses among them; all by default.
   def self.all
-    @all ||= ENV.fetch("NB_WORLDS", KNOWN.keys.join(",")).split(",").map { |name| KNOWN.fetch(name) }
+    @all ||= ENV.fetch("NB_WORLDS", KNOWN.keys.join(",")).split(",").map { |name|
+ KNOWN.fetch(name) }
   end
 
   # For trying the contract on another scheduler than ours.

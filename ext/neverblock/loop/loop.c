@@ -137,8 +137,8 @@ static void sleep_in_kernel(nb_loop_t *loop)
     if (rb_thread_interrupted(loop->thread))
         give_interrupts(loop);
     else
-        /* rb_nogvl also refuses when our time slice is over and other threads wait for the GVL; only
-         * this gives it to them. */
+        /* rb_nogvl also refuses when our time slice is over and other threads wait for the GVL;
+         * only this gives it to them. */
         rb_thread_check_ints();
 }
 

@@ -57,7 +57,8 @@ module NB
           OptionParser.new do |parser|
             parser.on("-b", "--bind ADDRESS") { |address| flags[:binds] << address }
             parser.on("-p", "--port N", Integer) { |port| flags[:binds] << "tcp://0.0.0.0:#{port}" }
-            parser.on("-w", "--workers N") { |count| flags[:workers] = count == "auto" ? :auto : Integer(count) }
+            parser.on("-w", "--workers N") { |count|
+ flags[:workers] = count == "auto" ? :auto : Integer(count) }
             parser.on("-e", "--environment NAME") { |name| flags[:environment] = name }
             parser.on("-C", "--config FILE") { |path| flags[:config] = path }
             parser.on("--fibers N", Integer) { |count| flags[:fibers] = count }

@@ -6,8 +6,8 @@ require_relative "../server/config"
 
 module NB
   module Puma
-    # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers that
-    # run requests. Puma's own reactor, parser, cluster and signals stay as they are.
+    # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers
+    # that run requests. Puma's own reactor, parser, cluster and signals stay as they are.
     #
     # Puma makes it, in every worker after the fork; it answers to what Puma's server calls.
     #
@@ -55,7 +55,8 @@ module NB
       def busy_threads = @spawned - @waiting + @todo.size
 
       def stats
-        {backlog: backlog, running: @spawned, pool_capacity: pool_capacity, busy_threads: busy_threads,
+        {backlog: backlog, running: @spawned, pool_capacity: pool_capacity,
+         busy_threads: busy_threads,
          io_threads: 0, backlog_max: @backlog_max}
       end
 

@@ -12,27 +12,28 @@ module NB
       FORMATS = %i[common json].freeze
 
       def initialize(io, format: :common)
-        raise ArgumentError, "access_log_format: must be one of #{FORMATS}" unless FORMATS.include?(format)
+        raise ArgumentError,
+"access_log_format: must be one of #{FORMATS}" unless FORMATS.include?(format)
 
         @io = io
         @format = format
       end
 
       # Called from C.
-      def call(env, status, bytes, queue_ns, app_ns)
+      def call(env, status, bytes, queue_ns, app_ns) # rubocop:disable Metrics/ParameterLists
         @io.write(__send__(@format, env, status, bytes, queue_ns / 1e6, app_ns / 1e6))
       end
 
       private
 
-      def common(env, status, bytes, queue_ms, app_ms)
+      def common(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
         format("%s - %s [%s] \"%s %s %s\" %d %d %.1fms queue %.1fms %s\n", env["REMOTE_ADDR"],
                env["REMOTE_USER"] || "-", time("%d/%b/%Y:%H:%M:%S +0000"), env["REQUEST_METHOD"],
                env["REQUEST_URI"], env["SERVER_PROTOCOL"], status, bytes, app_ms, queue_ms,
                env["HTTP_X_REQUEST_ID"] || "-")
       end
 
-      def json(env, status, bytes, queue_ms, app_ms)
+      def json(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
         line = {time: time("%FT%TZ"), remote: env["REMOTE_ADDR"], method: env["REQUEST_METHOD"],
                 uri: env["REQUEST_URI"], status: status, bytes: bytes, ms: app_ms.round(2),
                 queue_ms: queue_ms.round(2), request_id: env["HTTP_X_REQUEST_ID"]}

@@ -14,7 +14,8 @@ module NB
       def text(config, addresses, options)
         count = config.worker_count
         who = count.zero? ? "one process" : "#{count} workers"
-        lines = ["NeverBlock #{VERSION} (Ruby #{RUBY_VERSION}#{yjit? ? " +YJIT" : ""}) pid #{Process.pid}"]
+        ruby = "Ruby #{RUBY_VERSION}#{" +YJIT" if yjit?}"
+        lines = ["NeverBlock #{VERSION} (#{ruby}) pid #{Process.pid}"]
         addresses.each { |address| lines << "* listening on #{address}" }
         lines << "* #{who}, #{options[:fibers]} fibers each, queue #{options[:queue]}, " \
                  "#{options[:connections]} connections, environment #{config.environment}"

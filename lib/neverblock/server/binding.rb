@@ -46,7 +46,7 @@ module NB
                 when :tcp then open_tcp(reuse_port)
                 when :unix then open_unix
                 when :fd then Socket.for_fd(@fd).tap { |io| io.autoclose = true }
-                end
+        end
         remember
         self
       end

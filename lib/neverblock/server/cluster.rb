@@ -19,7 +19,7 @@ module NB
     class Cluster
       SIGNALS = %w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU CHLD].freeze
 
-      def initialize(config, launcher, out, notify)
+      def initialize(config, launcher, out, notify) # rubocop:disable Metrics/ParameterLists
         @config = config
         @launcher = launcher
         @out = out
@@ -69,7 +69,8 @@ module NB
 
       def turn
         spawn_missing
-        IO.select([@wake, *@workers.each_value.map(&:pipe)], nil, nil, 1)&.first&.each { |io| read(io) }
+        IO.select([@wake, *@workers.each_value.map(&:pipe)], nil, nil, 1)&.first&.each { |io|
+ read(io) }
         handle(@signals.shift) until @signals.empty?
         reap
         look_after
@@ -96,7 +97,8 @@ module NB
 
       def start_worker
         @config.call_hooks(:before_fork)
-        index = (0..).find { |i| @workers.each_value.none? { |worker| worker.index == i && !replaced?(worker) } }
+        index = (0..).find { |i| @workers.each_value.none? { |worker|
+ worker.index == i && !replaced?(worker) } }
         worker = WorkerProcess.start(index) { |pipe| work(index, pipe) }
         @workers[worker.pid] = worker
       end
@@ -157,7 +159,8 @@ module NB
         @config.call_hooks(:on_restart)
         keep = listeners.each_value.to_h { |fd| [fd, fd] }
         library = File.expand_path("../..", __dir__)
-        exec(environment, RbConfig.ruby, "-I#{library}", $PROGRAM_NAME, "serve", *@launcher.arguments,
+        exec(environment, RbConfig.ruby, "-I#{library}", $PROGRAM_NAME, "serve",
+             *@launcher.arguments,
              keep.merge(close_others: true))
       rescue SystemCallError => error
         @out.write("re-execution failed: #{error.message}\n")
@@ -207,7 +210,8 @@ module NB
       def retire
         return if @replacing.empty? || @stopping
 
-        return if @workers.size <= @size || @workers.each_value.any? { |worker| worker.leaving || !worker.ready? }
+        return if @workers.size <= @size || @workers.each_value.any? { |worker|
+ worker.leaving || !worker.ready? }
 
         pid = @replacing.first
         @workers[pid].leaving = true

@@ -37,7 +37,8 @@ module NB
         @bindings = []
         @server_options = {}
         @hooks = HOOKS.to_h { |name| [name, []] }
-        @values = {workers: nil, environment: environment["RACK_ENV"] || "development", rackup: "config.ru",
+        @values = {workers: nil, rackup: "config.ru",
+                   environment: environment["RACK_ENV"] || "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
                    pidfile: nil, control: nil, access_log: nil, quiet: false}
         read_environment(environment)
@@ -67,7 +68,8 @@ module NB
       # @!method control(address)
       #   `unix://…`: JSON for `nb stats`, /ready for a load balancer.
       # @!method access_log(path)
-      %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control access_log
+      %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control
+         access_log
          quiet].each do |name|
         define_method(name) do |value = (told = true)|
           told ? @values[name] : @values[name] = value
@@ -96,7 +98,9 @@ module NB
       def threads(_minimum, maximum = nil) = maximum && fibers(maximum)
 
       # Loads the application before forking, so that workers share its memory.
-      def preload_app!(answer = true) = @values[:preload] = answer # rubocop:disable Style/OptionalBooleanParameter
+      def preload_app!(answer = true)
+        @values[:preload] = answer
+      end # rubocop:disable Style/OptionalBooleanParameter
 
       # @return [Boolean]
       def preload? = @values[:preload]

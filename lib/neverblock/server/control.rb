@@ -51,7 +51,8 @@ module NB
       def answer(socket)
         path = socket.gets("\r\n").to_s[/\AGET (\S+)/, 1]
         status, body = reply(path)
-        socket.write("HTTP/1.0 #{status}\r\nContent-Type: application/json\r\n\r\n#{JSON.generate(body)}\n")
+        socket.write("HTTP/1.0 #{status}\r\nContent-Type: application/json\r\n\r\n",
+          "#{JSON.generate(body)}\n")
         socket.close_write # the end also when a fork in this moment has given a worker a copy
       rescue SystemCallError, IOError
         nil # the asker went away
@@ -60,10 +61,12 @@ module NB
       end
 
       def reply(path)
-        return [@ready.call ? "200 OK" : "503 Service Unavailable", {ready: @ready.call}] if path == "/ready"
+        return [@ready.call ? "200 OK" : "503 Service Unavailable",
+{ready: @ready.call}] if path == "/ready"
 
         found = @answers[path]
-        found ? ["200 OK", found.call] : ["404 Not Found", {error: "there are /stats /requests /ready"}]
+        found ? ["200 OK",
+found.call] : ["404 Not Found", {error: "there are /stats /requests /ready"}]
       end
     end
   end

@@ -79,7 +79,8 @@ module NB
       def dump(server)
         server.requests.each do |request|
           @out.write("#{Process.pid} #{request[:method]} #{request[:path]} #{request[:age]} s " \
-                     "#{request[:request_id]}\n#{request[:backtrace].map { |line| "    #{line}\n" }.join}")
+                     "#{request[:request_id]}\n#{request[:backtrace].map { |line|
+ "    #{line}\n" }.join}")
         end
       end
 
@@ -104,8 +105,10 @@ module NB
       def start_control(server)
         return unless @config.control
 
-        Control.new(@config.control, stats: -> { {workers: [server.stats.merge(pid: Process.pid)]} },
-                                     ready: -> { server.ready? }, requests: -> { server.requests }).start
+        Control.new(@config.control, stats: -> {
+ {workers: [server.stats.merge(pid: Process.pid)]} },
+                                     ready: -> { server.ready? }, requests: -> {
+ server.requests }).start
       end
 
       def open_log(path)

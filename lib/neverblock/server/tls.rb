@@ -20,9 +20,11 @@ module NB
         uri = URI.parse(address)
         files = URI.decode_www_form(uri.query.to_s).to_h
         missing = %w[cert key].reject { |name| File.file?(files[name].to_s) }
-        raise ArgumentError, "bind: #{address}: no file for #{missing.join(" and ")}" unless missing.empty?
+        raise ArgumentError,
+"bind: #{address}: no file for #{missing.join(" and ")}" unless missing.empty?
 
-        new(Binding.new(:tcp, host: uri.hostname, port: uri.port || 443), files["cert"], files["key"])
+        new(Binding.new(:tcp, host: uri.hostname, port: uri.port || 443), files["cert"],
+files["key"])
       end
 
       def initialize(binding, certificate, key)
@@ -31,7 +33,8 @@ module NB
         chain = OpenSSL::X509::Certificate.load_file(certificate)
         @context.add_certificate(chain.first, OpenSSL::PKey.read(File.read(key)), chain.drop(1))
         @context.min_version = OpenSSL::SSL::TLS1_2_VERSION
-        @context.alpn_select_cb = ->(protocols) { protocols.include?("http/1.1") ? "http/1.1" : nil }
+        @context.alpn_select_cb = ->(protocols) {
+ protocols.include?("http/1.1") ? "http/1.1" : nil }
       end
 
       def open(reuse_port: false)

@@ -32,7 +32,8 @@ module NB
         server.run do
           Fiber.schedule do
             loop do
-              pipe.write("#{JSON.generate(server.stats.merge(ready: server.ready?, rss_kb: rss_kb))}\n")
+              pipe.write("#{JSON.generate(server.stats.merge(ready: server.ready?,
+rss_kb: rss_kb))}\n")
               Fiber.scheduler.idle { sleep 1 } # does not keep a drained server going
             end
           rescue Errno::EPIPE

@@ -9,8 +9,8 @@ require "neverblock/puma/fiber_pool"
 
 # `plugin :neverblock` in config/puma.rb: requests run in pooled fibers on one thread per worker,
 # where every wait lets other requests go on. NEVERBLOCK_FIBERS sets how many (256). To go back,
-# delete the line. Do not set `fiber_per_request` with it: it resumes a fiber that waits as if it had
-# ended.
+# delete the line. Do not set `fiber_per_request` with it: it resumes a fiber that waits as if it
+# had ended.
 Puma::Plugin.create do
   def config(_dsl)
     # Puma::Server names the constant without a scope: ours, inside the class, is found first.
@@ -19,6 +19,7 @@ Puma::Plugin.create do
   end
 
   def start(launcher)
-    launcher.log_writer.log("* NeverBlock: #{NB::Server::Config.puma_fibers} fibers instead of threads")
+    fibers = NB::Server::Config.puma_fibers
+    launcher.log_writer.log("* NeverBlock: #{fibers} fibers instead of threads")
   end
 end

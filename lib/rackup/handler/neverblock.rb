@@ -26,7 +26,8 @@ module Rackup
       # @return [Hash{String=>String}] what `rackup -h` prints
       def self.valid_options
         {"Host=HOST" => "address to listen on (localhost)", "Port=PORT" => "port (9292)",
-         "Fibers=N" => "requests that run at a time (256)", "Workers=N" => "processes (one, no master)"}
+         "Fibers=N" => "requests that run at a time (256)",
+         "Workers=N" => "processes (one, no master)"}
       end
     end
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require_relative "../certificates"
 require_relative "../leaks"
 require_relative "../slow_proxy"
@@ -98,9 +100,11 @@ module Soak
     def start_servers
       @http_port = serve(TCPServer.new("127.0.0.1", 0)) { |socket| answer(socket) }
       plain = TCPServer.new("127.0.0.1", 0)
-      serve(OpenSSL::SSL::SSLServer.new(plain, Certificates.server_context).tap { |s| s.start_immediately = false },
+      serve(OpenSSL::SSL::SSLServer.new(plain, Certificates.server_context).tap { |s|
+ s.start_immediately = false },
             @tls_port = plain.addr[1]) { |socket| socket.accept && echo(socket) }
-      @proxy = SlowProxy.new(@http_port, Random.new(@random.rand(2**32))) { |&block| Fiber.schedule(&block) }
+      @proxy = SlowProxy.new(@http_port, Random.new(@random.rand(2**32))) { |&block|
+ Fiber.schedule(&block) }
       Fiber.schedule { @proxy.run }
       @servers << @proxy
     end
@@ -156,7 +160,8 @@ module Soak
     end
 
     def empty?
-      return if patient { Fiber.scheduler.stats[:fibers] <= 1 && Fiber.scheduler.stats[:timers] <= 1 }
+      return if patient {
+ Fiber.scheduler.stats[:fibers] <= 1 && Fiber.scheduler.stats[:timers] <= 1 }
 
       waits = Fiber.scheduler.waits.map { |wait| describe(wait) }
       failed("still in the loop: #{Fiber.scheduler.stats}\n  #{waits.join("\n  ")}")
@@ -172,7 +177,8 @@ module Soak
     # With what the kernel says of the fd: ready means that our loop has lost a wake-up.
     def describe(wait)
       kernel = Fiber.new(blocking: true) do
-        wait[:fds].map { |fd, mask| [fd, IO.for_fd(fd, autoclose: false).wait(mask, 0) ? :ready : :not_ready] }
+        wait[:fds].map { |fd, mask|
+ [fd, IO.for_fd(fd, autoclose: false).wait(mask, 0) ? :ready : :not_ready] }
       end.resume
       locked = wait[:blocker].locked? if wait[:blocker].is_a?(Thread::Mutex)
       "#{wait.inspect} kernel: #{kernel} locked: #{locked.inspect} #{wait[:fiber].backtrace&.first(8)}"
@@ -181,3 +187,4 @@ module Soak
     end
   end
 end
+# rubocop:enable Layout/LineLength

@@ -3,9 +3,9 @@
 require "socket"
 require_relative "../offload"
 
-# Services by name ("http") and canonical names. Under a scheduler Ruby (3.1 to 3.4) asks only for the
-# addresses of a host and takes the service for a number: TCPSocket.new("localhost", "http") fails,
-# and AI_CANONNAME finds nothing. Such calls look up everything at once, on a native thread.
+# Services by name ("http") and canonical names. Under a scheduler Ruby (3.1 to 3.4) asks only for
+# the addresses of a host and takes the service for a number: TCPSocket.new("localhost", "http")
+# fails, and AI_CANONNAME finds nothing. Such calls look up everything at once, on a native thread.
 module NB
   module Repairs
     # @return [Boolean] whether getaddrinfo has to be asked for more than addresses

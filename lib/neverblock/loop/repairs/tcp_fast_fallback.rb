@@ -14,7 +14,8 @@ module NB
         begin
           original.bind_call(self, *arguments, fast_fallback: false, **options, &block)
         rescue Socket::ResolutionError => error
-          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if options.fetch(:fast_fallback, true) &&
+          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if options.fetch(:fast_fallback,
+true) &&
             !error.message.frozen?
           raise
         end
