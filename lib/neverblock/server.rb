@@ -31,7 +31,7 @@ module NB
   class Server
     # @return [Options] every option with its value
     attr_reader :options
-    # @api private
+    # @return [#call] the Rack application; may be set until {#run}
     attr_writer :app
 
     # @param app [#call] a Rack application; must not mind that requests overlap at its waits

@@ -32,6 +32,7 @@ module NB
         Workers: USR1 replaces them one by one, USR2 the master too, TTIN and TTOU change their number.
         PWR prints what runs, HUP opens the access log again.
       TEXT
+      # Read when it is there and no other file is named.
       DEFAULT_CONFIG = "config/neverblock.rb"
 
       class << self

@@ -5,6 +5,7 @@ require_relative "../loop/runner"
 require_relative "../server/config"
 
 module NB
+  # What NeverBlock puts in the place of Puma's own parts; see lib/puma/plugin/neverblock.rb.
   module Puma
     # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers
     # that run requests. Puma's own reactor, parser, cluster and signals stay as they are.
@@ -15,15 +16,20 @@ module NB
     class FiberPool
       # What Puma's server rescues when a stop has taken too long.
       ForceShutdown = ::Puma::ThreadPool::ForceShutdown
+      # Seconds that requests get to end after they were cancelled at a shutdown.
       GRACE_SECONDS = 5
 
       # Given to Puma's block as the thread that processes; a fiber needs no more threads.
       class Processor
+        # Puma asks for it; every fiber here may wait.
+        # @return [nil]
         def mark_as_io_thread! = nil
         def marked_as_io_thread? = false
       end
 
+      # @return [Integer] fibers made, fibers idle, and what Puma's thread pool also counts
       attr_reader :spawned, :waiting, :trim_requested, :out_of_band_running
+      # @return [Integer] as Puma's thread pool: the fewest and the most at a time
       attr_accessor :min, :max
 
       def initialize(name, options = {}, server: nil, &block)
@@ -40,6 +46,8 @@ module NB
         @thread = Thread.new { run }
       end
 
+      # Queues a client whose request is complete.
+      # @return [self]
       def <<(work)
         raise "Unable to add work while shutting down" if @todo.closed?
 
@@ -48,24 +56,40 @@ module NB
         self
       end
 
+      # @return [Integer] requests that wait for a fiber
       def backlog = @todo.size
+      # @return [Integer] the longest backlog since {#reset_max}
       def backlog_max = @backlog_max
+      # @return [Integer] 0
       def reset_max = @backlog_max = 0
+      # @return [Integer] requests that could begin at once
       def pool_capacity = [@waiting + @size - @spawned, 0].max
+      # @return [Integer] requests that run or wait, by Puma's word for them
       def busy_threads = @spawned - @waiting + @todo.size
 
+      # @return [Hash{Symbol => Integer}] as Puma::ThreadPool#stats
       def stats
         {backlog: backlog, running: @spawned, pool_capacity: pool_capacity,
          busy_threads: busy_threads,
          io_threads: 0, backlog_max: @backlog_max}
       end
 
+      # Runs the block under the pool's lock; nests.
+      # @return the block's value
       def with_mutex(&block) = @mutex.owned? ? yield : @mutex.synchronize(&block)
+      # Nothing to reap: fibers that end are made anew.
+      # @return [nil]
       def auto_reap!(*) = nil
+      # Nothing to trim: idle fibers cost a stack each and are few.
+      # @return [nil]
       def auto_trim!(*) = nil
+      # @return [nil] see {#auto_trim!}
       def trim(*) = nil
+      # @return [nil] see {#auto_reap!}
       def reap = nil
+      # @return [nil] fibers are made when work comes
       def spawn_thread_if_needed = nil
+      # @return [nil] out-of-band work runs in its own fiber
       def wait_while_out_of_band_running = nil
 
       # Puma 6 asks before it accepts.

@@ -9,6 +9,7 @@ module NB
     #
     # @api private
     class AccessLog
+      # What `access_log_format` may be.
       FORMATS = %i[common json].freeze
 
       def initialize(io, format: :common)

@@ -11,6 +11,7 @@ module NB
     module Banner
       module_function
 
+      # @return [String] what is printed at the start: what listens, sizes, warnings
       def text(config, addresses, options)
         count = config.worker_count
         who = count.zero? ? "one process" : "#{count} workers"
@@ -22,10 +23,12 @@ module NB
         (lines + warnings(options).map { |line| "! #{line}" }).join("\n") << "\n"
       end
 
+      # @return [Array<String>] which limits of the machine are too low, with the cure
       def warnings(options)
         [fd_warning(options), backlog_warning].compact
       end
 
+      # @return [String, nil] when the process may open too few files
       def fd_warning(options)
         limit = Process.getrlimit(:NOFILE).first
         return if limit >= options[:connections] + 64
@@ -33,6 +36,7 @@ module NB
         "the fd limit is #{limit}: too low for #{options[:connections]} connections (ulimit -n)"
       end
 
+      # @return [String, nil] when the kernel cuts the listen queue
       def backlog_warning
         limit = Integer(File.read("/proc/sys/net/core/somaxconn"))
         "net.core.somaxconn is #{limit}: bursts of connections will be refused" if limit < 1024

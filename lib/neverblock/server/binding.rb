@@ -30,6 +30,7 @@ module NB
         end
       end
 
+      # @return [Symbol, IO] :tcp or :unix; the listening socket once open
       attr_reader :kind, :io
 
       def initialize(kind, host: nil, port: nil, path: nil, fd: nil)
@@ -56,6 +57,8 @@ module NB
         core.listen(@io.fileno, local?, false, @port || 0)
       end
 
+      # Closes the listener; removes the file of a UNIX socket that it made.
+      # @return [void]
       def close
         return unless @io
 
@@ -64,10 +67,12 @@ module NB
         @io = nil
       end
 
+      # @return [Integer, nil] the TCP port in use
       attr_reader :port
 
       def local? = @kind == :unix
 
+      # @return [String] the address as a URL
       def to_s = @name || (@kind == :unix ? "unix://#{@path}" : "tcp://#{@host}:#{@port}")
 
       private

@@ -17,6 +17,7 @@ module NB
     #
     # @api private
     class Cluster
+      # What the master answers to.
       SIGNALS = %w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU CHLD].freeze
 
       def initialize(config, launcher, out, notify) # rubocop:disable Metrics/ParameterLists
@@ -31,6 +32,8 @@ module NB
         @signals = []
       end
 
+      # Runs until every worker has ended.
+      # @return [Integer] exit status
       def run
         @wake, @waker = IO.pipe
         @server = @launcher.new_server.listen
@@ -58,6 +61,8 @@ module NB
 
       def ready? = !@stopping && @workers.each_value.any?(&:ready?)
 
+      # Hands every signal of {SIGNALS} to the master's loop.
+      # @return [void]
       def trap_signals
         SIGNALS.each do |name|
           trap(name) do

@@ -16,6 +16,7 @@ module NB
     #   preload_app!
     #   on_worker_boot { ActiveRecord::Base.establish_connection }
     class Config
+      # Blocks that a configuration file may give, by when they are called.
       HOOKS = %i[before_fork on_worker_boot on_worker_shutdown on_booted on_restart].freeze
 
       # @return [Array<String>] where to listen; the default when nothing was said
@@ -87,7 +88,9 @@ module NB
       # @param address [String] see {Server#initialize}
       def bind(address) = @bindings << address
 
-      # @api private - flags beat the file.
+      # Flags beat the file.
+      # @param addresses [Array<String>]
+      # @api private
       def replace_bindings(addresses) = @bindings.replace(addresses)
 
       # @param number [Integer]
@@ -108,6 +111,7 @@ module NB
       HOOKS.each { |name| define_method(name) { |&block| @hooks[name] << block } }
       alias before_worker_boot on_worker_boot
 
+      # Calls the blocks of one hook in the order they were given.
       # @api private
       def call_hooks(name, *arguments) = @hooks.fetch(name).each { |block| block.call(*arguments) }
 

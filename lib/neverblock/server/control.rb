@@ -16,6 +16,8 @@ module NB
         @ready = ready
       end
 
+      # Listens and answers on a thread of its own.
+      # @return [void]
       def start
         File.unlink(@path) if File.socket?(@path)
         @server = UNIXServer.new(@path)
@@ -24,6 +26,8 @@ module NB
         self
       end
 
+      # Stops answering and removes the socket's file.
+      # @return [void]
       def stop
         @thread&.kill
         @server&.close

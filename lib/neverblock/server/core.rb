@@ -7,7 +7,9 @@ module NB
     #
     # @api private
     class Core
+      # @return [#call] gets the exception and the env of a failed request
       attr_writer :reporter
+      # @return [AccessLog, nil]
       attr_accessor :access_log
 
       # Called by C when a request ended with an exception.

@@ -11,15 +11,21 @@ module NB
     module Environment
       # Reads as an empty body, whoever reads it and however often.
       class EmptyInput
+        # @return [String, nil] as IO#read at the end of a file
         def read(length = nil, buffer = nil)
           buffer&.replace("")
           length&.positive? ? nil : buffer || +""
         end
 
+        # @return [nil] as IO#gets at the end of a file
         def gets(*) = nil
+        # @return [self] yields nothing
         def each = self
+        # @return [Integer] 0
         def rewind = 0
+        # @return [nil]
         def close = nil
+        # @return [Integer] 0
         def size = 0
         def eof? = true
       end

@@ -47,6 +47,7 @@ module NB
       # @api private
       attr_reader :arguments
 
+      # @return [#call] the application of the rackup file or the program
       # @api private
       def load_app
         @app ||= begin
@@ -58,6 +59,7 @@ module NB
         end
       end
 
+      # @return [NB::Server] with the configuration's limits and listeners
       # @api private
       def new_server
         @log_file = @config.access_log && open_log(@config.access_log)
@@ -67,7 +69,8 @@ module NB
                    **@config.server_options)
       end
 
-      # @api private - the handlers of a process that serves.
+      # The handlers of a process that serves.
+      # @api private
       def trap_signals(server)
         %w[TERM INT].each { |name| trap(name) { server.stop } }
         trap("QUIT") { server.stop.stop }
@@ -75,6 +78,7 @@ module NB
         trap("PWR") { Thread.new { dump(server) } }
       end
 
+      # Prints every request in flight to stderr.
       # @api private
       def dump(server)
         server.requests.each do |request|

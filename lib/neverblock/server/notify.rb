@@ -12,10 +12,15 @@ module NB
         @path = path&.sub(/\A@/, "\0")
       end
 
+      # @see https://www.freedesktop.org/software/systemd/man/sd_notify.html
       def ready = send("READY=1\nMAINPID=#{Process.pid}")
+      # @see #ready
       def stopping = send("STOPPING=1")
+      # @see #ready
       def reloading = send("RELOADING=1")
+      # @see #ready
       def watchdog = send("WATCHDOG=1")
+      # @param text [String] one line for `systemctl status`
       def status(text) = send("STATUS=#{text}")
 
       private

@@ -37,19 +37,27 @@ files["key"])
  protocols.include?("http/1.1") ? "http/1.1" : nil }
       end
 
+      # Opens the listener.
+      # @return [self]
       def open(reuse_port: false)
         @binding.open(reuse_port: reuse_port)
         self
       end
 
+      # Accepts on the core's loop, a fiber per connection.
+      # @return [void]
       def attach(core)
         @core = core
         @accepting = Fiber.schedule { accept_all }
       end
 
+      # @return [void]
       def close = @binding.close
+      # @return [IO] the listening socket
       def io = @binding.io
+      # @return [Integer, nil]
       def port = @binding.port
+      # @return [String] the address as a URL
       def to_s = @binding.to_s.sub("tcp:", "ssl:")
 
       private

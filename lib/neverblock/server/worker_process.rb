@@ -9,7 +9,9 @@ module NB
     #
     # @api private
     class WorkerProcess
+      # @return [Integer, IO] its place from 0; its process; where it reports
       attr_reader :index, :pid, :pipe
+      # @return [Boolean] whether it was told to end
       attr_accessor :leaving
 
       # Forks; the block is the worker's whole life and gets the writing end.
@@ -42,6 +44,7 @@ rss_kb: rss_kb))}\n")
         end
       end
 
+      # @return [Integer] this process's resident memory in KiB
       def self.rss_kb = Integer(File.read("/proc/self/statm").split[1]) * 4
 
       def initialize(index, pid, pipe)
@@ -53,6 +56,7 @@ rss_kb: rss_kb))}\n")
         @rest = +""
       end
 
+      # Takes in what the worker reports. @return [void]
       def read
         bytes = @pipe.read_nonblock(65_536, exception: false)
         return unless bytes.is_a?(String)
@@ -63,11 +67,17 @@ rss_kb: rss_kb))}\n")
       end
 
       def ready? = @stats[:ready] == true
+      # @return [Integer] answered, as it reported last
       def requests = @stats[:requests].to_i
+      # @return [Integer] as it reported last, in MiB
       def memory_mb = @stats[:rss_kb].to_i / 1024
+      # @return [Float] seconds since its last report
       def silent_for = now - @heard
+      # @return [Float] seconds since it was started
       def age = now - @started
+      # @return [void]
       def close = @pipe.close
+      # @return [Hash] what it reported last, for `nb stats`
       def to_h = @stats.merge(index: @index, pid: @pid, heard_s: silent_for.round(1))
 
       private

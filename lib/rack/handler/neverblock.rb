@@ -4,8 +4,11 @@
 module Rackup; end
 require_relative "../../rackup/handler/neverblock"
 
+# Rack's own module.
 module Rack
+  # Where Rack 2 looks servers up by name.
   module Handler
+    # The handler under the name that Rack 2 expects.
     Neverblock = ::Rackup::Handler::Neverblock unless const_defined?(:Neverblock, false)
     register :neverblock, "Rack::Handler::Neverblock" if respond_to?(:register)
   end

@@ -2,7 +2,9 @@
 
 require "neverblock/server/launcher"
 
+# Rack's own command line (gem rackup).
 module Rackup
+  # Where `rackup -s NAME` looks servers up.
   module Handler
     # `rackup -s neverblock` and `rails server -u neverblock`.
     class Neverblock
