@@ -34,7 +34,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
         rb_raise(rb_eTypeError, "unblock: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
     nb_park_t *park = loop->closed ? NULL : nb_ptrmap_get(&loop->parked, fiber);
     if (park && (park->kind == NB_PARK_BLOCK || park->kind == NB_PARK_SLEEP))
-        nb_wake(park, NB_WOKEN);
+        nb_unblock(park);
     return Qtrue;
 }
 

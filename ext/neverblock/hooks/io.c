@@ -213,8 +213,10 @@ static bool shall_wait(nb_transfer_t *transfer, size_t moved)
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
     return false; /* one attempt means one attempt */
 #else
-    return transfer->length ||
-           slot_of(transfer->loop, transfer->fd, transfer->io)->stream == STREAM_SOCKET;
+    nb_slot_t *slot = slot_of(transfer->loop, transfer->fd, transfer->io);
+    if (slot->stream == UNKNOWN) /* the first time; found out again when the fd is watched */
+        classify(slot, transfer->fd);
+    return transfer->length || slot->stream == STREAM_SOCKET;
 #endif
 }
 

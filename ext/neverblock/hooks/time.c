@@ -71,12 +71,19 @@ static void raise_expired(void *data)
     rb_exc_raise(timeout->raised);
 }
 
+static void put_off(void *data)
+{
+    nb_timeout_t *timeout = data;
+    nb_loop_add_timer(timeout->loop, &timeout->timer, nb_clock_now());
+}
+
 static void on_timeout(nb_timer_t *timer)
 {
     nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
     nb_park_t *park = nb_park_of(timeout->loop, timeout->fiber);
-    if (park && !nb_park_raises(park)) {
+    if (park && nb_park_may_raise(park)) {
         park->raise = raise_expired;
+        park->put_off = put_off;
         park->raise_data = timeout;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
     } else { /* it runs right now, or something else is on its way: it is told at its next wait */

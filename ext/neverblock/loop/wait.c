@@ -90,12 +90,17 @@ static nb_park_t *next_ready(nb_loop_t *loop)
 }
 
 /* Exceptions for a fiber that cannot be raised at now, in their order: none replaces another. */
-static void defer(nb_loop_t *loop, VALUE fiber, VALUE exception)
+static VALUE deferred_of(nb_loop_t *loop, VALUE fiber)
 {
     VALUE queue = rb_hash_aref(loop->deferred, fiber);
     if (NIL_P(queue))
         rb_hash_aset(loop->deferred, fiber, queue = rb_ary_new());
-    rb_ary_push(queue, exception);
+    return queue;
+}
+
+static void defer(nb_loop_t *loop, VALUE fiber, VALUE exception)
+{
+    rb_ary_push(deferred_of(loop, fiber), exception);
 }
 
 /* Returns nil if there is none. */
@@ -200,11 +205,37 @@ bool nb_park_raises(const nb_park_t *park)
     return park->raise || park->exception != Qundef;
 }
 
+/* Mutex, Queue and ConditionVariable wake one of several waiters and forget it. If that one raised
+ * instead of taking what it was woken for, the others would wait for ever: from unblock on, what is
+ * to be raised in it comes at its next wait. */
+static bool was_unblocked(const nb_park_t *park)
+{
+    return (park->kind == NB_PARK_BLOCK || park->kind == NB_PARK_SLEEP) &&
+           park->state == NB_READY && park->reason == NB_WOKEN;
+}
+
+bool nb_park_may_raise(const nb_park_t *park)
+{
+    return !nb_park_raises(park) && !was_unblocked(park);
+}
+
+void nb_unblock(nb_park_t *park)
+{
+    nb_wake(park, NB_WOKEN);
+    if (park->exception != Qundef)
+        rb_ary_unshift(deferred_of(park->loop, park->fiber), park->exception);
+    if (park->raise)
+        park->put_off(park->raise_data);
+    park->exception = Qundef;
+    park->raise = NULL;
+    park->reason = NB_WOKEN;
+}
+
 void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception)
 {
     nb_park_t *park = nb_park_of(loop, fiber);
     loop->counters.cancels++;
-    if (park && !nb_park_raises(park)) {
+    if (park && nb_park_may_raise(park)) {
         park->exception = exception;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
     } else if (RTEST(rb_fiber_alive_p(fiber))) {

@@ -53,7 +53,8 @@ typedef struct nb_park {
     VALUE blocker;   /* what is waited for, as the hook was told; 0 when nothing */
     VALUE exception; /* to raise when it goes on; Qundef for none */
     VALUE first;     /* the fiber to enter first; 0 for none */
-    void (*raise)(void *); /* called when it goes on, to raise: an expired timeout_after */
+    void (*raise)(void *);   /* called when it goes on, to raise: an expired timeout_after */
+    void (*put_off)(void *); /* called instead when it was unblocked before it could raise */
     void *raise_data;
     nb_timer_t timer;
     uint64_t since_ns;
@@ -88,6 +89,12 @@ void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception);
 
 /* Whether an exception will come out of this wait already. */
 bool nb_park_raises(const nb_park_t *park);
+
+/* Whether one may still be given to it. */
+bool nb_park_may_raise(const nb_park_t *park);
+
+/* Wakes a park in block or sleep; what was to be raised in it comes at its next wait. */
+void nb_unblock(nb_park_t *park);
 
 /* The park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);

@@ -42,7 +42,7 @@ module NB
     #
     # @return [void]
     # @scheduling always waits
-    def scheduler_close
+    def close
       return if closed? || !mine? # a second thread that got it by mistake ends; the first goes on
 
       begin
@@ -55,7 +55,6 @@ module NB
         release
       end
     end
-    alias close scheduler_close
 
     # Raises NB::Cancelled in every other fiber and waits until all have ended.
     #

@@ -1,9 +1,26 @@
 # frozen_string_literal: true
 
-# Thread::Mutex#sleep, and so ConditionVariable#wait. Ruby 3.1 does not lock the mutex again when an
-# exception ends the wait; the caller's unlock then hides it behind a ThreadError (fixed in 3.2).
+# Thread::Mutex#sleep, and so ConditionVariable#wait: whatever ends it, the mutex is locked again.
+# Ruby 3.1 does not lock it when an exception ends the wait (fixed in 3.2). All versions lose it when
+# an exception comes while the lock is taken again: meant to be uninterruptible, but a scheduler's
+# block hook can raise. The caller's unlock then hides the exception behind a ThreadError.
 module NB
   module Repairs
+    # Exceptions that come meanwhile wait until the lock is ours.
+    #
+    # @api private
+    def self.lock_again(mutex)
+      late = nil
+      until mutex.owned?
+        begin
+          mutex.lock
+        rescue Exception => error # rubocop:disable Lint/RescueException -- raised below
+          late ||= error
+        end
+      end
+      raise late if late
+    end
+
     replace(Thread::Mutex, :sleep) do |original|
       proc do |*timeout|
         next original.bind_call(self, *timeout) unless Repairs.loop_here && owned?
@@ -11,7 +28,7 @@ module NB
         begin
           original.bind_call(self, *timeout)
         ensure
-          lock unless owned?
+          Repairs.lock_again(self)
         end
       end
     end
