@@ -12,6 +12,7 @@ class Suites
     Suite.new("docs", "docs", :first, 300),
     Suite.new("c", "test:c", :first, 600),
     Suite.new("unit", "test:unit", :each, 1200),
+    Suite.new("server", "test:server", :each, 1200),
     Suite.new("contract", "test:contract", :each, 1800),
     Suite.new("examples", "test:examples", :each, 600),
     Suite.new("soak", "soak[60]", :each, 300)

@@ -3,13 +3,21 @@
 require "rake/testtask"
 require_relative "c_tests"
 
-unit = FileList["test/**/*_test.rb"].exclude("test/contract/**/*", "test/examples_test.rb")
+unit = FileList["test/**/*_test.rb"]
+  .exclude("test/contract/**/*", "test/server/**/*", "test/examples_test.rb")
 
 namespace :test do
   Rake::TestTask.new(unit: :compile) do |test|
     test.description = "Run the unit tests"
     test.libs << "test"
     test.test_files = unit
+    test.warning = false
+  end
+
+  Rake::TestTask.new(server: :compile) do |test|
+    test.description = "Run the tests of the Rack server"
+    test.libs << "test"
+    test.test_files = FileList["test/server/**/*_test.rb"]
     test.warning = false
   end
 
