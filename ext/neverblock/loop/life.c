@@ -35,12 +35,8 @@ static void loop_mark(void *data)
     }
 }
 
-static void release(nb_loop_t *loop)
+static void close_kernel_side(nb_loop_t *loop)
 {
-    if (loop->closed)
-        return;
-    loop->closed = true;
-    nb_list_remove(&loop->link);
     if (loop->forget_names)
         loop->forget_names(loop);
     nb_mailbox_close(loop->mail);
@@ -48,6 +44,15 @@ static void release(nb_loop_t *loop)
     close(loop->wake_fds[0]);
     if (loop->wake_fds[1] != loop->wake_fds[0])
         close(loop->wake_fds[1]);
+}
+
+static void release(nb_loop_t *loop)
+{
+    if (loop->closed)
+        return;
+    loop->closed = true;
+    nb_list_remove(&loop->link);
+    close_kernel_side(loop);
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     free(loop->ready.items);
@@ -218,50 +223,35 @@ nb_loop_t *nb_loop_current(void)
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* Parks of the thread's first fiber survive: when the forking fiber ends, Ruby goes on there. */
-static void keep_blocking_parks(nb_loop_t *loop)
+/* Ruby makes the fiber that forked the child's first one; nobody will enter the others again. */
+static void drop_parks(nb_loop_t *loop)
 {
-    nb_ptrmap_t old = loop->parked;
-    loop->parked = (nb_ptrmap_t){0};
-    loop->ready.head = loop->ready.tail = loop->ready.count = 0;
-    for (size_t i = 0; old.slots && i <= old.mask; i++) {
-        nb_park_t *park = old.slots[i].key ? old.slots[i].value : NULL;
-        if (!park)
-            continue;
-        if (RTEST(rb_funcall(park->fiber, rb_intern("blocking?"), 0))) {
-            nb_ptrmap_add(&loop->parked, park->fiber, park);
-            if (park->state == NB_READY)
-                park->ready_place = nb_ready_push(&loop->ready, park);
-        } else {
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        nb_park_t *park = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
+        if (park)
             nb_timers_remove(&loop->timers, &park->timer);
-        }
     }
-    nb_ptrmap_free(&old);
+    nb_ptrmap_free(&loop->parked);
+    loop->ready.head = loop->ready.tail = loop->ready.count = 0;
+    loop->runner = NULL;
 }
 
-void nb_loop_after_fork(nb_loop_t *loop)
+static void start_clean(nb_loop_t *loop)
 {
     const nb_backend_ops_t *ops = loop->fds.backend.ops;
     bool scheduled = !RTEST(rb_funcall(rb_fiber_current(), rb_intern("blocking?"), 0));
-    if (loop->forget_names)
-        loop->forget_names(loop);
-    nb_mailbox_close(loop->mail);
-    nb_fdtable_close(&loop->fds);
-    close(loop->wake_fds[0]);
-    if (loop->wake_fds[1] != loop->wake_fds[0])
-        close(loop->wake_fds[1]);
+    close_kernel_side(loop);
     nb_list_init(&loop->before_poll);
     loop->fibers = scheduled ? 1 : 0;
     loop->idle_fibers = loop->external = 0;
-    keep_blocking_parks(loop);
+    drop_parks(loop);
     rb_hash_clear(loop->deferred);
     int result = open_kernel_side(loop, ops);
     if (result < 0)
-        rb_syserr_fail(-result, "nb_loop_after_fork: opening the backend");
+        rb_syserr_fail(-result, "nb_loops_after_fork: opening the backend");
 }
 
-/* @!visibility private - in a forked child: this thread's loop starts clean, the others end. */
-static VALUE rb_nb_native_after_fork(VALUE mod)
+void nb_loops_after_fork(void)
 {
     nb_offload_after_fork();
     nb_list_t *item = nb_open_loops.next;
@@ -271,10 +261,16 @@ static VALUE rb_nb_native_after_fork(VALUE mod)
         if (loop->pid == getpid())
             continue;
         if (!loop->thread || loop->thread == rb_thread_current())
-            nb_loop_after_fork(loop);
+            start_clean(loop);
         else
             release(loop);
     }
+}
+
+/* @!visibility private */
+static VALUE rb_nb_native_after_fork(VALUE mod)
+{
+    nb_loops_after_fork();
     return Qnil;
 }
 

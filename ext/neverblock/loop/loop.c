@@ -113,8 +113,6 @@ static void give_interrupts(nb_loop_t *loop)
 
 static void sleep_in_kernel(nb_loop_t *loop)
 {
-    if (loop->pid != getpid()) /* Process.daemon forks without Process._fork */
-        nb_loop_after_fork(loop);
     if (loop->fds.backend.ops->edge)
         nb_fdtable_verify(&loop->fds, true);
     bool stuck = !loop->ready.count && deadlocked(loop);

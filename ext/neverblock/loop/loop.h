@@ -100,8 +100,9 @@ void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
 /* The open loops of this process, for the few things that concern all: IO#close, fork. */
 extern nb_list_t nb_open_loops;
 
-/* Drops everything that belonged to other fibers and opens a new backend: in a forked child. */
-void nb_loop_after_fork(nb_loop_t *loop);
+/* In a forked child: this thread's loop drops what belonged to other fibers and opens a new
+ * backend; the loops of threads that did not survive end. */
+void nb_loops_after_fork(void);
 
 void Init_nb_loop(VALUE mNB);
 

@@ -7,10 +7,17 @@ module NB
   # the fiber that forked; the parent's registrations are untouched.
   module Fork
     # @return [Integer] as Process._fork: the child's pid, 0 in the child
+    # @api private
     def _fork
       pid = super
       Native.after_fork if pid.zero?
       pid
+    end
+
+    # Forks without asking {#_fork}.
+    # @api private
+    def daemon(...)
+      super.tap { Native.after_fork }
     end
   end
 end
