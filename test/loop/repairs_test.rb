@@ -30,7 +30,6 @@ class RepairsTest < Minitest::Test
     old = Gem::Version.new(RUBY_VERSION) < Gem::Version.new("3.2")
 
     assert_equal old, installed.include?("io_select")
-    assert_equal old, installed.include?("mutex_sleep")
     assert_equal Gem::Version.new(RUBY_VERSION) >= Gem::Version.new("3.4"),
       installed.include?("tcp_fast_fallback")
   end

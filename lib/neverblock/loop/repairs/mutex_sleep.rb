@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Thread::Mutex#sleep, and so ConditionVariable#wait: whatever ends it, the mutex is locked again.
-# Ruby 3.1 does not lock it when an exception ends the wait (fixed in 3.2). All versions lose it when
-# an exception comes while the lock is taken again: that is meant to be uninterruptible, but a
+# Ruby 3.1 does not lock it when an exception ends the wait (fixed in 3.2). All versions lose it
+# when an exception comes while the lock is taken again: that is meant to be uninterruptible, but a
 # scheduler's block hook can raise. The caller's unlock then hides it behind a ThreadError.
 module NB
   module Repairs
