@@ -32,7 +32,7 @@ module Soak
       before = Leaks.snapshot
       NB.run(backend: @backend) { all }
       left = left_since(before)
-      failed("left behind: #{left.join(", ")}") unless left.empty?
+      failed("left behind: #{left.map { |what| owner(what) }.join(", ")}") unless left.empty?
       self
     end
 
@@ -53,12 +53,29 @@ module Soak
 
     # A cut in the middle of TCPSocket.new leaves an object that only the collector closes.
     def left_since(before)
-      5.times do
+      # getaddrinfo(3) that nobody waits for any more keeps its socket until the server answers.
+      50.times do
         GC.start
         left = Leaks.since(before, patience: 0.2)
         return left if left.empty?
       end
       Leaks.between(before, Leaks.snapshot)
+    end
+
+    # Which object still holds an fd: none means that it was lost in C.
+    def owner(what)
+      fd = what[/\Afd (\d+)/, 1] or return what
+      ios = ObjectSpace.each_object(IO).select { |io| !io.closed? && io.fileno == Integer(fd) }
+      address = Socket.for_fd(Integer(fd)).tap { |socket| socket.autoclose = false }
+      "#{what} #{address.local_address.inspect} -> #{outcome { address.remote_address.inspect }} of #{ios.inspect}"
+    rescue SystemCallError, ArgumentError
+      what
+    end
+
+    def outcome
+      yield
+    rescue SystemCallError => error
+      error.class
     end
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -170,15 +187,26 @@ module Soak
     def hung(workers)
       fibers = workers.map(&:fiber).select(&:alive?)
       waits = Fiber.scheduler.waits.select { |wait| fibers.include?(wait[:fiber]) }
-      failed("workers do not end:\n  #{waits.map { |wait| describe(wait) }.join("\n  ")}")
+      failed("workers do not end:\n  #{waits.map { |wait| describe(wait) }.join("\n  ")}\n" \
+             "children: #{Leaks.children.map { |pid| child(pid) }.join(", ")}")
       fibers.each { |fiber| Fiber.scheduler.fiber_interrupt(fiber, Cut.new) }
+    end
+
+    def child(pid)
+      files = Dir.children("/proc/#{pid}/fd").map { |fd| "#{fd}=#{File.readlink("/proc/#{pid}/fd/#{fd}")}" }
+      "#{pid} #{File.read("/proc/#{pid}/cmdline").tr("\0", " ")}[#{files.join(" ")}] in " \
+        "#{File.read("/proc/#{pid}/wchan")}, system call #{File.read("/proc/#{pid}/syscall")}"
+    rescue SystemCallError
+      "#{pid} gone"
     end
 
     # With what the kernel says of the fd: ready means that our loop has lost a wake-up.
     def describe(wait)
       kernel = Fiber.new(blocking: true) do
-        wait[:fds].map { |fd, mask|
- [fd, IO.for_fd(fd, autoclose: false).wait(mask, 0) ? :ready : :not_ready] }
+        wait[:fds].map do |fd, mask|
+          ready = IO.for_fd(fd, autoclose: false).wait(mask, 0)
+          [fd, File.readlink("/proc/self/fd/#{fd}"), ready ? :ready : :not_ready]
+        end
       end.resume
       locked = wait[:blocker].locked? if wait[:blocker].is_a?(Thread::Mutex)
       "#{wait.inspect} kernel: #{kernel} locked: #{locked.inspect} #{wait[:fiber].backtrace&.first(8)}"
