@@ -80,6 +80,41 @@ class CloseTest < Contract
     end
   end
 
+  # One turn of the loop wakes both: first the one who closes, then the one who waits for the fd.
+  # When that one runs, the number belongs to another file.
+  { "read" => ->(io) { io.read(1) }, "readpartial" => ->(io) { io.readpartial(1) },
+    "sysread" => ->(io) { io.sysread(1) } }.each do |name, wait|
+    { "socket" => UNIXSocket.method(:pair), "pipe" => IO.method(:pipe) }.each do |kind, make|
+      contract "a #{name} of a #{kind} woken just before the close takes nothing of the next file" do
+        first, peer = keep(*make.call)
+        waiting = parked { outcome { wait.call(first) } }
+        second, other = closed_and_used_again(first, make) { peer.write("x") }
+        other.write("y")
+        assert_includes ["x", IOError], Array(waiting.value).first
+        assert_equal "y", second.read(1)
+      end
+    end
+  end
+
+  contract "a recv woken just before the close takes nothing of the next file" do
+    first, peer = keep(*UNIXSocket.pair)
+    waiting = parked { outcome { first.recv(1) } }
+    second, other = closed_and_used_again(first, UNIXSocket.method(:pair)) { peer.write("x") }
+    other.write("y")
+    assert_includes ["x", IOError], Array(waiting.value).first
+    assert_equal "y", second.read(1)
+  end
+
+  contract "a write woken just before the close puts nothing into the next file", only: :fibers do
+    first, peer = keep(*UNIXSocket.pair)
+    waiting = parked { outcome { first.write("x" * 5_000_000) } }
+    pair = closed_and_used_again(first, UNIXSocket.method(:pair)) do
+      peer.readpartial(1_000_000) while peer.wait_readable(0)
+    end
+    assert_equal IOError, Array(waiting.value).first
+    assert_equal [nil, nil], pair.map { |io| io.wait_readable(0.01) }
+  end
+
   contract "an fd closed by C and used again by Ruby still wakes its waiter" do
     first, peer = UNIXSocket.pair
     assert_nil first.wait_readable(0.001)
@@ -162,6 +197,20 @@ class CloseTest < Contract
     assert_nil one.close
     two.close
     assert_raises(IOError) { two.read }
+  end
+
+  # A strand that waits closes io and opens a new pair when it is woken, in the same turn as those
+  # whom the block wakes. @return the pair
+  def closed_and_used_again(io, make)
+    gate, opener = keep(*UNIXSocket.pair)
+    closing = parked do
+      gate.read(1)
+      io.close
+      keep(*make.call)
+    end
+    opener.write("x")
+    yield
+    closing.value
   end
 
   # What a C library does: Ruby does not learn of it.
