@@ -129,7 +129,7 @@ static void closing_wakes_and_says_so(void)
     probe_t reader = probe_of(ends[0], NB_READABLE);
     nb_fdtable_add(&table, &reader.watch);
     nb_fdtable_closing(&table, ends[0]);
-    CHECK_EQ(NB_HANGUP, reader.mask);
+    CHECK_EQ(NB_HANGUP | NB_CLOSED, reader.mask);
     nb_fdtable_remove(&table, &reader.watch);
     nb_fdtable_closing(&table, 100000); /* never seen: nothing happens */
     nb_fdtable_closing(&table, -1);

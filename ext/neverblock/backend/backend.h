@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The event bits of Ruby's IO (IO::READABLE, PRIORITY, WRITABLE), and one of our own. */
-enum { NB_READABLE = 1, NB_PRIORITY = 2, NB_WRITABLE = 4, NB_HANGUP = 8 };
+enum { NB_READABLE = 1, NB_PRIORITY = 2, NB_WRITABLE = 4, NB_HANGUP = 8, NB_CLOSED = 16 };
 
 typedef struct {
     int fd;

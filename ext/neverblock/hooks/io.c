@@ -34,7 +34,7 @@ int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
     park.watch_count = 1;
     nb_park_deadline(&park, deadline_ns);
     nb_reason_t reason = nb_park(&park);
-    if (park.mask == NB_HANGUP) /* and nothing else: the fd was closed, see nb_fdtable_closing */
+    if (park.mask & NB_CLOSED) /* whatever else woke it: the number may be another file's by now */
         rb_raise(rb_eIOError, "stream closed in another thread");
     return reason == NB_WOKEN ? park.mask & mask : 0;
 }

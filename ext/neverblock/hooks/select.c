@@ -122,7 +122,7 @@ static bool park_all(nb_select_t *select)
     wait.park.blocker = select->ios;
     select->loop->counters.io_waits++;
     VALUE reason = rb_ensure(park_body, (VALUE)&wait, park_leave, (VALUE)&wait);
-    if (wait.park.mask == NB_HANGUP)
+    if (wait.park.mask & NB_CLOSED)
         rb_raise(rb_eIOError, "stream closed in another thread");
     return reason != INT2FIX(NB_WOKEN_BY_TIMER);
 }

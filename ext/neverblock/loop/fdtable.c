@@ -186,5 +186,5 @@ void nb_fdtable_closing(nb_fdtable_t *table, int fd)
     slot->registered = slot->dry = 0;
     slot->generation++;
     slot->tag = 0;
-    notify(slot, NB_HANGUP);
+    notify(slot, NB_HANGUP | NB_CLOSED);
 }

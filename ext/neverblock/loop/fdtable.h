@@ -72,7 +72,7 @@ void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep);
 /* Hands one event of the backend to the watches it concerns. */
 void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event);
 
-/* The fd is being closed: calls on_ready of every watch with NB_HANGUP and forgets the file. */
+/* The fd is being closed: calls on_ready of every watch with NB_CLOSED and forgets the file. */
 void nb_fdtable_closing(nb_fdtable_t *table, int fd);
 
 #endif
