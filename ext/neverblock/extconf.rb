@@ -25,7 +25,6 @@ have_func("epoll_pwait2", "sys/epoll.h")
 have_func("preadv2", "sys/uio.h")
 have_func("rb_fiber_new_storage", "ruby.h")
 have_func("rb_io_timeout", "ruby/io.h")
-have_func("rb_process_status_wait", "ruby.h")
 have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h")
 have_library("pthread")
 
