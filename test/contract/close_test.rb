@@ -85,7 +85,7 @@ class CloseTest < Contract
   { "read" => ->(io) { io.read(1) }, "readpartial" => ->(io) { io.readpartial(1) },
     "sysread" => ->(io) { io.sysread(1) } }.each do |name, wait|
     { "socket" => UNIXSocket.method(:pair), "pipe" => IO.method(:pipe) }.each do |kind, make|
-      contract "a #{name} of a #{kind} woken just before the close takes nothing of the next file" do
+      contract "a #{name} of a #{kind} woken just before the close leaves the next file alone" do
         first, peer = keep(*make.call)
         waiting = parked { outcome { wait.call(first) } }
         second, other = closed_and_used_again(first, make) { peer.write("x") }
@@ -96,7 +96,7 @@ class CloseTest < Contract
     end
   end
 
-  contract "a recv woken just before the close takes nothing of the next file" do
+  contract "a recv woken just before the close leaves the next file alone" do
     first, peer = keep(*UNIXSocket.pair)
     waiting = parked { outcome { first.recv(1) } }
     second, other = closed_and_used_again(first, UNIXSocket.method(:pair)) { peer.write("x") }
@@ -105,7 +105,7 @@ class CloseTest < Contract
     assert_equal "y", second.read(1)
   end
 
-  contract "a write woken just before the close puts nothing into the next file", only: :fibers do
+  contract "a write woken just before the close leaves the next file alone", only: :fibers do
     first, peer = keep(*UNIXSocket.pair)
     waiting = parked { outcome { first.write("x" * 5_000_000) } }
     pair = closed_and_used_again(first, UNIXSocket.method(:pair)) do

@@ -88,8 +88,9 @@ ruby: ">= 3.2" do
     assert_equal [4, "abcd"], [reading.value, buffer.get_string(0, 4)]
   end
 
+  # "Try reading at least once": read_nonblock of a pipe comes this way and must not wait.
   contract "io_read and io_write of length zero try once", only: :fibers, ruby: ">= 3.2" do
-    reader, writer = keep(*UNIXSocket.pair)
+    reader, writer = keep(*IO.pipe)
     buffer = IO::Buffer.new(8)
     assert_equal(-Errno::EAGAIN::Errno, scheduler.io_read(reader, buffer, 0, 0))
     writer.write("abc")
@@ -100,6 +101,15 @@ ruby: ">= 3.2" do
     reader.sysread(8)
     assert_equal 0, scheduler.io_read(reader, buffer, 0, 0)
     assert_equal 0, scheduler.io_read(reader, buffer, 4, 0)
+  end
+
+  # A socket's read_nonblock does not come this way: here the hook may wait, and saves a call.
+  contract "io_read of length zero from a socket gives what comes", only: :fibers, ruby: ">= 3.2" do
+    reader, writer = keep(*UNIXSocket.pair)
+    buffer = IO::Buffer.new(8)
+    reading = parked { scheduler.io_read(reader, buffer, 0, 0) }
+    writer.write("abc")
+    assert_includes [3, -Errno::EAGAIN::Errno], reading.value
   end
 
   contract "IO::Buffer reads, writes, preads and pwrites", only: :fibers, ruby: ">= 3.3" do
