@@ -37,7 +37,8 @@ namespace :test do
         output = IO.popen([RbConfig.ruby, "-Ilib:test", file, { err: %i[child out] }], &:read)
         passed = $?.success? # rubocop:disable Style/SpecialGlobalVars
         puts "== #{file}", output if passed || try == 3
-        warn "tried again: #{file}\n#{output.scan(/^  +\d+\) .+\n.+/).join("\n")}" if !passed && try < 3
+        failures = output.scan(/^  +\d+\) .+\n.+/).join("\n")
+        warn "tried again: #{file}\n#{failures}" if !passed && try < 3
         passed
       end
     end
