@@ -21,7 +21,8 @@ static void server_mark(void *data)
     nb_server_t *server = data;
     rb_gc_mark(server->app);
     rb_gc_mark(server->env_template);
-    nb_env_mark(server->cache);
+    if (server->cache) /* not yet, when making it collects garbage */
+        nb_env_mark(server->cache);
     for (nb_list_t *item = server->outputs.next; item && item != &server->outputs;
          item = item->next)
         rb_gc_mark(nb_container_of(item, nb_output_t, link)->strings);
