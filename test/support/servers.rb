@@ -13,8 +13,8 @@ require "tmpdir"
 #   redis = Servers.fetch("redis") { |port, folder| %W[redis-server --port #{port} --dir #{folder}] }
 #   Redis.new(port: redis.port)
 module Servers
-  # A running server.
-  Server = Struct.new(:name, :port, :folder, :pid)
+  # A running server, and the command that started it.
+  Server = Struct.new(:name, :port, :folder, :command, :pid)
   # Seconds until it must answer, and until it must have ended.
   PATIENCE = 30
   LOCK = Thread::Mutex.new
@@ -34,7 +34,7 @@ module Servers
         @running[name] ||= begin
           port = free_port
           folder = Dir.mktmpdir("nb-#{name}")
-          start(name, port, folder, yield(port, folder))
+          start(Server.new(name, port, folder, yield(port, folder)))
         end
       end
     end
@@ -46,19 +46,28 @@ module Servers
       FileUtils.rm_rf(server.folder)
     end
 
+    # Kills it and starts it anew, on the same port with the same folder: what a crash looks like.
+    # @param signal [Symbol] such as :KILL or :TERM
+    # @yield while it is down
+    def restart(server, signal: :TERM)
+      terminate(server.pid, signal)
+      yield if block_given?
+      start(server)
+    end
+
     def stop_all = @running.keys.each { |name| stop(name) }
 
     private
 
     def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
 
-    def start(name, port, folder, command) # rubocop:disable Metrics/ParameterLists
-      log = File.join(folder, "log.txt")
-      pid = Process.spawn(*command, in: File::NULL, out: log, err: %i[child out], pgroup: true)
-      return Server.new(name, port, folder, pid) if answers?(port, pid)
+    def start(server)
+      log = File.join(server.folder, "log.txt")
+      server.pid = Process.spawn(*server.command, in: File::NULL, out: [log, "a"], err: %i[child out], pgroup: true)
+      return server if answers?(server.port, server.pid)
 
-      terminate(pid)
-      raise "#{command.join(" ")} does not answer on port #{port}:\n#{File.readlines(log).last(20).join}"
+      terminate(server.pid)
+      raise "#{server.command.join(" ")} does not answer on port #{server.port}:\n#{File.readlines(log).last(20).join}"
     end
 
     def answers?(port, pid)
@@ -74,8 +83,8 @@ module Servers
       end
     end
 
-    def terminate(pid)
-      Process.kill(:TERM, -pid)
+    def terminate(pid, signal = :TERM)
+      Process.kill(signal, -pid)
       Process.detach(pid).join(PATIENCE) || Process.kill(:KILL, -pid)
     rescue Errno::ESRCH
       nil # it has ended already
