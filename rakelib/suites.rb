@@ -14,6 +14,7 @@ class Suites
     Suite.new("unit", "test:unit", :each, 1200),
     Suite.new("server", "test:server", :each, 1200),
     Suite.new("contract", "test:contract", :each, 1800),
+    Suite.new("drivers", "test:drivers", :each, 600),
     Suite.new("examples", "test:examples", :each, 600),
     Suite.new("soak", "soak[60]", :each, 300)
   ].freeze

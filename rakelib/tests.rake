@@ -4,7 +4,7 @@ require "rake/testtask"
 require_relative "c_tests"
 
 unit = FileList["test/**/*_test.rb"]
-  .exclude("test/contract/**/*", "test/server/**/*", "test/examples_test.rb")
+  .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/examples_test.rb")
 
 namespace :test do
   Rake::TestTask.new(unit: :compile) do |test|
@@ -31,8 +31,8 @@ namespace :test do
   # Each file in a process of its own: children, memory maps and garbage of one would slow down the
   # forks and wait for the children of another. A file that fails is tried again, since a busy host
   # stops the machine for 100 ms now and then; the output says which.
-  task run_contract: :compile do
-    failed = FileList["test/contract/**/*_test.rb"].reject do |file|
+  each_alone = lambda do |files|
+    failed = files.reject do |file|
       (1..3).any? do |try|
         output = IO.popen([RbConfig.ruby, "-Ilib:test", file, { err: %i[child out] }], &:read)
         passed = $?.success? # rubocop:disable Style/SpecialGlobalVars
@@ -44,6 +44,11 @@ namespace :test do
     end
     abort "failed: #{failed.join(", ")}" unless failed.empty?
   end
+
+  task(run_contract: :compile) { each_alone.call(FileList["test/contract/**/*_test.rb"]) }
+
+  desc "Run the tests of drivers and client libraries, against real servers"
+  task(drivers: :compile) { each_alone.call(FileList["test/drivers/**/*_test.rb"]) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

@@ -11,6 +11,8 @@ module NB
     DEFAULT_BACKEND = ENV.fetch("NB_BACKEND", nil)
     # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids it.
     REPAIRS_ALLOWED = ENV["NB_REPAIRS"] != "0"
+    # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".
+    DRIVERS = ENV.fetch("NB_DRIVERS", "")
   end
 end
 

@@ -21,6 +21,20 @@ module NB
   class Scheduler
     include Operations
 
+    @opening = []
+
+    class << self
+      # @return [Array<Proc>] what is called before each loop opens
+      # @api private
+      attr_reader :opening
+
+      # Has the block called before each loop opens.
+      #
+      # @return [void]
+      # @api private
+      def before_open(&block) = @opening << block
+    end
+
     # @param backend [Symbol, String, nil] :epoll or :poll; nil takes NB_BACKEND, or the best one
     # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
     # @raise [ArgumentError] for a backend that this build does not have
@@ -28,6 +42,7 @@ module NB
     # @scheduling never waits
     def initialize(backend: nil, repairs: true)
       Repairs.install if repairs
+      Scheduler.opening.each(&:call)
       name = (backend || Native::DEFAULT_BACKEND || Native.backends.first).to_s
       return if open(name)
 

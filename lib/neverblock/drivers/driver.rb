@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+
+module NB
+  module Drivers
+    # What one foreign library needs to wait properly, and whether it has it: a cure that is applied
+    # once, as soon as the library is there.
+    class Driver
+      # One row of {Drivers.status}.
+      Status = Struct.new(:name, :state, :version, :reason) do
+        # @return [String]
+        def to_s = [name, version, state, reason && "(#{reason})"].compact.join(" ")
+      end
+
+      # @return [String]
+      attr_reader :name
+      # @return [Array<String>] what a program requires to load the library
+      attr_reader :features
+
+      # @api private
+      def initialize(name, constant:, features:, version:, versions:, &cure)
+        @name = name
+        @constant = constant
+        @features = features
+        @version = version
+        @versions = Gem::Requirement.new(versions)
+        @cure = cure
+        @state = :"not loaded"
+        @lock = Thread::Mutex.new
+      end
+
+      # Applies the cure if the library is loaded and it has not been decided about yet.
+      #
+      # @return [void]
+      # @thread any
+      def install
+        return unless @state == :"not loaded" && Driver.find(@constant)
+
+        apply if @lock.synchronize { @state == :"not loaded" && @state = :on }
+      end
+
+      # Whether the cure is in force. A cure asks where that costs next to nothing, so that
+      # {Drivers.off} also works later.
+      #
+      # @return [Boolean]
+      # @scheduling never waits
+      # @thread any
+      def on? = @state == :on
+
+      # Leaves the library as it is from now on.
+      #
+      # @param reason [String]
+      # @return [void]
+      # @thread any
+      def off(reason = "NB::Drivers.off")
+        @state = :off
+        @reason = reason
+      end
+
+      # Tells the user something, once per process.
+      #
+      # @param text [String] what is so, and what to do
+      # @return [void]
+      # @thread any
+      def notice(text)
+        @told ||= {}
+        return if @told[text]
+
+        @told[text] = true
+        warn("neverblock: #{@name}: #{text}")
+      end
+
+      # @return [Status] with state `:on`, `:off`, `:"not loaded"` or `:unsupported`
+      # @scheduling never waits
+      # @thread any
+      def status = Status.new(@name, @state, version&.to_s, @reason)
+
+      # The constant of that name, if it is there without loading anything.
+      #
+      # @param path [String] such as "Mysql2::Client"
+      # @return [Object, nil]
+      # @api private
+      def self.find(path)
+        path.split("::").inject(Object) do |scope, name|
+          return nil unless scope.const_defined?(name, scope.equal?(Object))
+          return nil if scope.autoload?(name)
+
+          scope.const_get(name)
+        end
+      end
+
+      private
+
+      def apply
+        return unsupported unless version.nil? || @versions.satisfied_by?(version)
+
+        @cure.call(self)
+      rescue StandardError => error # the library is as good as without us: it only blocks
+        refuse("the cure failed: #{error.message} (#{error.class}, #{error.backtrace.first})")
+      end
+
+      def unsupported
+        refuse("version #{version} is not one of #{@versions}, which the cure was tested with")
+      end
+
+      def refuse(reason)
+        @reason = reason
+        @state = :unsupported
+        notice("left as it is, so it blocks the loop: #{reason}")
+      end
+
+      def version
+        found = @version && Driver.find(@version)
+        Gem::Version.new(found.to_s) if found
+      end
+    end
+  end
+end

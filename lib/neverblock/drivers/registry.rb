@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+require_relative "../loop/scheduler"
+require_relative "driver"
+
+module NB
+  # Cures for libraries that would block the loop: one file of this folder per library, listed in
+  # all.rb. Each is switched on by itself when NeverBlock and the library are both loaded, in
+  # whatever order: at `require "neverblock"`, when the library's `require` returns
+  # (require_hook.rb), and when a loop starts. Outside of a loop a cured library behaves as before.
+  #
+  # NB_DRIVERS=0 leaves all libraries (and `require`) as they are, NB_DRIVERS=-mysql2,-sequel those
+  # two. What each library does with and without its cure: docs/TRANSPARENCY.md.
+  #
+  # @example What is cured here
+  #   puts NB::Drivers.status
+  module Drivers
+    @all = {}
+    @features = {}
+
+    class << self
+      # Declares a cure. It is applied at once if the library is loaded already.
+      #
+      # @example
+      #   NB::Drivers.register("mysql2", constant: "Mysql2::Client", version: "Mysql2::VERSION",
+      #                        versions: "~> 0.5.4") { |driver| Mysql2::Client.prepend(Waiting) }
+      # @param name [String] the library
+      # @param constant [String] what is defined once it is loaded
+      # @param features [Array<String>] what programs `require` to load it
+      # @param version [String, nil] constant with its version; nil: it has none
+      # @param versions [String, Array<String>] requirement, as in a Gemfile
+      # @yield [driver] applies the cure; called at most once
+      # @yieldparam driver [Driver] for `on?` and `notice`
+      # @return [void]
+      # @scheduling never waits
+      def register(name, constant:, features: [name], version: nil, versions: ">= 0", &cure)
+        driver = Driver.new(name, constant: constant, features: features, version: version,
+                                  versions: versions, &cure)
+        @all[name] = driver
+        features.each { |feature| (@features[feature] ||= []) << driver }
+        off?(name) ? driver.off("NB_DRIVERS") : driver.install
+      end
+
+      # Applies the cures of what is loaded by now. Done at the start of each loop.
+      #
+      # @return [void]
+      # @thread any
+      def install = @all.each_value(&:install)
+
+      # Switches a cure off. When it is on already, connections made so far may keep it.
+      #
+      # @param name [String, Symbol]
+      # @return [void]
+      # @raise [ArgumentError] for a name that there is not
+      # @scheduling never waits
+      # @thread any
+      def off(name)
+        @all.fetch(name.to_s) { raise ArgumentError, unknown(name) }.off
+      end
+
+      # @return [Array<Driver::Status>] each library with its state; printable
+      # @scheduling never waits
+      # @thread any
+      def status = @all.each_value.map(&:status)
+
+      # Called after a successful `require`.
+      #
+      # @api private
+      def required(feature) = @features[feature]&.each(&:install)
+
+      # Ends the list: wrong names in NB_DRIVERS are told, libraries to come are noticed.
+      #
+      # @api private
+      def complete
+        wrong = switched_off - @all.keys
+        raise ArgumentError, "NB_DRIVERS: #{unknown(wrong.join(", "))}" if wrong.any?
+        return if none?
+
+        Scheduler.before_open { install }
+        require_relative "require_hook"
+      end
+
+      private
+
+      def off?(name) = none? || switched_off.include?(name)
+      def none? = Native::DRIVERS == "0"
+
+      def switched_off
+        return [] if none?
+
+        Native::DRIVERS.split(",").map do |word|
+          word[/\A-(.+)\z/, 1] || raise(ArgumentError, "NB_DRIVERS: must be 0, or names with a " \
+            "minus to switch off, such as -mysql2,-sequel; got: #{Native::DRIVERS.inspect}")
+        end
+      end
+
+      def unknown(name) = "no driver is called #{name}; there are #{@all.keys.sort.join(", ")}"
+    end
+  end
+end
