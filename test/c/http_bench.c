@@ -1,6 +1,6 @@
 /* http_bench.c - how long one request head takes. Prints nanoseconds per request and MB/s.
  *
- * Run: cc -O3 -o b test/c/http_bench.c ext/neverblock/http/head.c && ./b [rounds]
+ * Run: cc -O3 -o b test/c/http_bench.c ext/neverblock/http/{head,target,field}.c && ./b [rounds]
  * The browser request is the kind that h2o/picohttpparser's own bench.c uses: 703 bytes, 9 fields.
  */
 #include "../../ext/neverblock/http/head.h"

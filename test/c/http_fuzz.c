@@ -2,7 +2,8 @@
  * cut; both ways of reading must agree, every span must lie inside, nothing may be over-read.
  *
  * Run: clang -g -O1 -fsanitize=fuzzer,address,undefined -o fuzz test/c/http_fuzz.c
- *      ext/neverblock/http/{head,chunked}.c && ./fuzz -max_total_time=60 test/c/corpus/http
+ *      ext/neverblock/http/{head,target,field,chunked}.c &&
+ *      ./fuzz -max_total_time=60 test/c/corpus/http
  */
 #include "../../ext/neverblock/http/head.h"
 #include "../../ext/neverblock/http/chunked.h"

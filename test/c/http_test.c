@@ -3,7 +3,7 @@
  * time.
  *
  * Run: rake test:c (or: cc -g -fsanitize=address,undefined -o t test/c/http_test.c
- *      ext/neverblock/http/{head,chunked}.c && ./t)
+ *      ext/neverblock/http/{head,target,field,chunked}.c && ./t)
  */
 #include "../../ext/neverblock/http/head.h"
 #include "../../ext/neverblock/http/chunked.h"
@@ -334,14 +334,14 @@ static void test_known_names(void)
                     line[i] |= 0x20;
                 else if (line[i] >= 'a' && line[i] <= 'z' && shape == 2 && i < size - 1)
                     line[i] &= ~0x20;
-            expect(nb_head_read_field(line, (size_t)size, &field), 0, line);
+            expect(nb_field_read(line, (size_t)size, &field), 0, line);
             expect(field.known, (int)known, line);
         }
     }
     nb_field_t field;
-    nb_head_read_field("Hosx: v", 7, &field);
+    nb_field_read("Hosx: v", 7, &field);
     expect(field.known, 0, "unknown name");
-    nb_head_read_field("X\x0d-Real-IP: v", 13, &field);
+    nb_field_read("X\x0d-Real-IP: v", 13, &field);
 }
 
 /* Decodes in the parts [0, cut) and [cut, size); the data goes to out. */

@@ -1,6 +1,6 @@
 /* chunked.h - takes a chunked request body apart, RFC 9112 7.1. Pure C, no allocation.
  *
- * Read after: head.h. Used by: server/connection.c.
+ * Read after: head.h. Used by: server/reader.c, server/input.c.
  *
  *     while ((result = nb_chunked_read(&chunked, bytes, size, &piece)) == NB_CHUNKED_DATA) {
  *         append(body, bytes + piece.at, piece.size);

@@ -4,7 +4,7 @@
  * Strict where RFC 9110 and 9112 let a server choose: whatever two readers could understand in two
  * ways is refused, so that no proxy in front can be talked into another framing than ours.
  *
- * Read after: tables.h. Used by: server/connection.c.
+ * Read after: tables.h. Used by: server/reader.c.
  *
  * The whole read loop:
  *
@@ -24,20 +24,8 @@
 #ifndef NB_HTTP_HEAD_H
 #define NB_HTTP_HEAD_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-/* Offsets from the first byte of the head. */
-typedef struct nb_span {
-    uint32_t at, size;
-} nb_span_t;
-
-typedef struct nb_field {
-    uint32_t name, value; /* offsets */
-    uint32_t value_size;  /* without the blanks around it */
-    uint16_t name_size;
-    uint16_t known; /* NB_FIELD_… of tables.h, 0 for every other name */
-} nb_field_t;
+#include "bytes.h"
+#include "field.h"
 
 typedef struct nb_head_limits {
     uint32_t line_bytes;  /* request line with its end: beyond it 414 */
@@ -139,9 +127,5 @@ int nb_head_status(int error);
 
 /* One clause for the response body and the log. */
 const char *nb_head_text(int error);
-
-/* Checks one field line without its line end; chunked.c uses it for trailers.
- * Returns 0 with the spans (offsets from line) in field, or a negative error. */
-int nb_head_read_field(const char *line, size_t size, nb_field_t *field);
 
 #endif

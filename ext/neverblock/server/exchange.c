@@ -134,7 +134,7 @@ static void send_continue(nb_conn_t *conn, nb_request_t *request)
 /* Reads what is there. Returns false when the body cannot become complete. */
 static bool read_body(nb_conn_t *conn)
 {
-    ssize_t size = nb_conn_receive(conn);
+    ssize_t size = nb_reader_receive(conn);
     if (size <= 0)
         return size == 0;
     ssize_t used = nb_body_feed(conn, conn->server->scratch, (size_t)size);

@@ -14,9 +14,11 @@
 #define NB_SERVER_H
 
 #include <ruby.h> /* first: it asks the C library for everything it has */
+#include "base/buffer.h"
 #include "base/list.h"
 #include "http/chunked.h"
 #include "http/head.h"
+#include "http/status.h"
 #include "loop/loop.h"
 #include "loop/wait.h"
 #include <netinet/in.h>
@@ -44,13 +46,6 @@ typedef struct {
     bool early_hints;
     bool log; /* one call of #log_access per request */
 } nb_server_options_t;
-
-/* --- bytes --------------------------------------------------------------------------------- */
-
-typedef struct {
-    char *bytes;
-    size_t size, capacity;
-} nb_buffer_t;
 
 /* What could not be written at once, in this order: bytes, strings, file. */
 typedef struct {
@@ -197,15 +192,9 @@ extern const rb_data_type_t nb_server_type;
 
 /* --- connection.c ---------------------------------------------------------------------------- */
 
-typedef enum { NB_ADVANCE_WAIT, NB_ADVANCE_REQUEST, NB_ADVANCE_GONE } nb_advance_t;
-
 /* Takes over fd (non-blocking). Closes it when there is no memory. */
 nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_listener_t *listener,
                         const struct sockaddr *peer);
-/* Reads until a request is complete, nothing more comes, or it is refused. Called by a worker. */
-nb_advance_t nb_conn_advance(nb_conn_t *conn, nb_incoming_t *incoming);
-/* The request is in the env now: drops its bytes, keeps those of the next. */
-void nb_conn_consume(nb_conn_t *conn, const nb_incoming_t *incoming);
 /* The answer is complete: next request, or writes the rest, or closes. */
 void nb_conn_finish(nb_conn_t *conn);
 /* Answers an error without the application and closes after it. */
@@ -219,11 +208,17 @@ void nb_conn_enqueue(nb_conn_t *conn);
 void nb_conn_deadline(nb_conn_t *conn, uint64_t after_ns);
 /* The worker waits for an event of this connection. Returns false when the connection is gone. */
 bool nb_conn_wait(nb_conn_t *conn);
-/* Reads once into scratch. Returns bytes, 0 for nothing now, -1 for the end or an error. */
-ssize_t nb_conn_receive(nb_conn_t *conn);
 
-int nb_buffer_append(nb_buffer_t *buffer, const char *bytes, size_t size);
-void nb_buffer_free(nb_buffer_t *buffer);
+/* --- reader.c -------------------------------------------------------------------------------- */
+
+typedef enum { NB_ADVANCE_WAIT, NB_ADVANCE_REQUEST, NB_ADVANCE_GONE } nb_advance_t;
+
+/* Reads until a request is complete, nothing more comes, or it is refused. Called by a worker. */
+nb_advance_t nb_reader_advance(nb_conn_t *conn, nb_incoming_t *incoming);
+/* The request is in the env now: drops its bytes, keeps those of the next. */
+void nb_reader_consume(nb_conn_t *conn, const nb_incoming_t *incoming);
+/* Reads once into scratch. Returns bytes, 0 for nothing now, -1 for the end or an error. */
+ssize_t nb_reader_receive(nb_conn_t *conn);
 
 /* --- output.c -------------------------------------------------------------------------------- */
 
@@ -267,7 +262,6 @@ void nb_response_write(nb_request_t *request, VALUE string);
 void nb_response_end(nb_request_t *request);
 void nb_response_early_hints(nb_request_t *request, VALUE headers);
 void nb_response_init(VALUE server_module);
-const char *nb_status_text(int status);
 const char *nb_server_date(nb_server_t *server);
 
 VALUE nb_exchange_new(nb_request_t *request);

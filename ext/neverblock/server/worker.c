@@ -33,7 +33,7 @@ static VALUE run_application(VALUE argument)
     run_t *run = (run_t *)argument;
     nb_request_t *request = run->request;
     VALUE env = nb_env_build(run->server, request, run->incoming);
-    nb_conn_consume(request->conn, run->incoming);
+    nb_reader_consume(request->conn, run->incoming);
     VALUE triple = rb_funcallv(run->server->app, id_call, 1, &env);
     if (!request->hijacked && request->conn->state != NB_CONN_CLOSED)
         nb_response_send(request, triple);
@@ -263,7 +263,7 @@ static void serve(nb_server_t *server, nb_conn_t *conn)
     if (queued > limit) {
         server->counters.rejected_503++;
         nb_conn_refuse(conn, 503, "the request waited too long for a free fiber");
-    } else if (nb_conn_advance(conn, &incoming) == NB_ADVANCE_REQUEST) {
+    } else if (nb_reader_advance(conn, &incoming) == NB_ADVANCE_REQUEST) {
         run_request(server, conn, &incoming);
     }
 }

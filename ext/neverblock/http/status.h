@@ -1,0 +1,15 @@
+/* status.h - the words behind a status, RFC 9110 15. Pure C.
+ *
+ * Used by: server/response_head.c, server/connection.c.
+ */
+#ifndef NB_HTTP_STATUS_H
+#define NB_HTTP_STATUS_H
+
+#include <stdbool.h>
+
+/* "Unknown" for those that are not registered. */
+const char *nb_status_text(int status);
+/* Whether a response with it never has a body (RFC 9112 6.3). */
+bool nb_status_forbids_body(int status);
+
+#endif
