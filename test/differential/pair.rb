@@ -57,16 +57,20 @@ module Differential
     # What Puma makes of fields: joins those of one name; an underscore loses against a hyphen.
     def puma_env
       env = Hash.new { |hash, key| hash[key] = [] }
-      ours.fields.each { |name, value| env[name.upcase.tr("_-", ",_")] << value }
+      ours.fields.each { |name, value| env[rack_key(name)] << value }
       env.transform_values! { |values| values.join(", ") }
       shadowed, env = env.partition { |key, _| key.include?(",") }.map(&:to_h)
-      shadowed.each { |key, value| env[puma_key(key)] ||= value }
-      env.except("TRANSFER_ENCODING", "CONTENT_LENGTH")
-        .transform_keys { |key| key == "CONTENT_TYPE" ? key : "HTTP_#{key}" }
+      shadowed.each { |key, value| env[unmasked(key)] ||= value }
+      env.except("HTTP_TRANSFER_ENCODING", "CONTENT_LENGTH")
     end
 
-    def puma_key(key)
-      %w[TRANSFER,ENCODING CONTENT,LENGTH].include?(key) ? key : key.tr(",", "_")
+    def rack_key(name)
+      key = name.upcase.tr("_-", ",_")
+      %w[CONTENT_LENGTH CONTENT_TYPE].include?(key) ? key : "HTTP_#{key}"
+    end
+
+    def unmasked(key)
+      %w[HTTP_TRANSFER,ENCODING HTTP_CONTENT,LENGTH].include?(key) ? key : key.tr(",", "_")
     end
 
     # As it came: 2 for HTTP/1.2.
