@@ -63,6 +63,6 @@ module Bench
   end
 
   # The order of pages: the articles' own, then what they only claim, then the field of today.
-  ORDER = %w[a3 a5 a8 b1 b2 b3 f1 f2 f3 schedulers timers idle].freeze
+  ORDER = %w[a3 a5 a8 b1 b2 b3 e2 e3 e3_pool e4 e5 rails f1 f2 f3 schedulers timers idle].freeze
   private_constant :ORDER
 end

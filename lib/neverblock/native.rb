@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "rbconfig"
 require "timeout"
 require_relative "version"
 require_relative "errors"

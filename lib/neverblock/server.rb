@@ -11,6 +11,7 @@ require_relative "server/environment"
 require_relative "server/binding"
 require_relative "server/stream"
 require_relative "server/lazy_input"
+require_relative "server/streamed_input"
 require_relative "server/access_log"
 
 module NB

@@ -45,6 +45,11 @@ static void the_ring_keeps_order_and_skips_what_left(void)
     nb_ready_t ring = {0};
     size_t places[1000];
     CHECK(nb_ready_pop(&ring) == NULL);
+    CHECK_EQ(0, nb_ready_reserve(&ring));
+    for (int i = 0; i < 3; i++) /* in front of all that ever was */
+        CHECK(nb_ready_push_front(&ring, item(i)) != NB_READY_IDLE);
+    for (int i = 2; i >= 0; i--)
+        CHECK(nb_ready_pop(&ring) == item(i));
     for (size_t i = 0; i < 1000; i++) {
         CHECK_EQ(0, nb_ready_reserve(&ring));
         places[i] = nb_ready_push(&ring, item(i));

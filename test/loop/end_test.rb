@@ -35,6 +35,21 @@ class LoopEndTest < Minitest::Test
     assert_equal NB::Cancelled, log.pop
   end
 
+  def test_the_threads_own_fiber_raises_in_one_that_waits_before_anything_else_ran
+    log = []
+    Thread.new do
+      Fiber.set_scheduler(NB::Scheduler.new)
+      fiber = Fiber.schedule do
+        sleep
+      rescue ArgumentError => error
+        log << error.message
+      end
+      fiber.raise(ArgumentError, "from outside")
+      log << Fiber.scheduler.stats[:ready]
+    end.join
+    assert_equal ["from outside", 0], log
+  end
+
   def test_an_error_of_the_block_ends_the_others_before_it_is_raised
     log = []
     error = assert_raises(RuntimeError) do

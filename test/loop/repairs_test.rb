@@ -47,5 +47,11 @@ class RepairsTest < Minitest::Test
 
     assert_equal ruby(script), ruby("NB.run { }; #{script}")
   end
+
+  def test_a_loop_runs_without_rubygems
+    output, status = Open3.capture2e(RbConfig.ruby, "--disable-gems", "-Ilib", "-e",
+                                     "require 'neverblock'; print NB.run { sleep 0.001; :done }")
+    assert_predicate status, :success?, output
+    assert_equal "done", output
+  end
 end
-# rubocop:enable Layout/LineLength

@@ -232,7 +232,8 @@ static void drop_parks(nb_loop_t *loop)
             nb_timers_remove(&loop->timers, &park->timer);
     }
     nb_ptrmap_free(&loop->parked);
-    loop->ready.head = loop->ready.tail = loop->ready.count = 0;
+    loop->ready.head = loop->ready.tail;
+    loop->ready.count = 0;
     loop->runner = NULL;
 }
 

@@ -14,7 +14,8 @@ struct nb_park;
 
 typedef struct {
     struct nb_park **items;
-    size_t head, tail; /* free running; tail - head = items, NULLs included */
+    size_t head, tail; /* free running from the middle, so that no place is NB_READY_IDLE;
+                          tail - head = items, NULLs included */
     size_t mask;
     size_t count; /* without the NULLs */
 } nb_ready_t;
@@ -28,6 +29,8 @@ static inline int nb_ready_reserve(nb_ready_t *ring)
     struct nb_park **items = malloc(capacity * sizeof(*items));
     if (!items)
         return -ENOMEM;
+    if (!ring->items)
+        ring->head = ring->tail = NB_READY_IDLE / 2;
     for (size_t i = ring->head; i != ring->tail; i++)
         items[i & (capacity - 1)] = ring->items[i & ring->mask];
     free(ring->items);

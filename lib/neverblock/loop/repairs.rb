@@ -68,8 +68,9 @@ module NB
       private
 
       def needed?(from, before)
-        version = Gem::Version.new(RUBY_VERSION)
-        version >= Gem::Version.new(from) && (before.nil? || version < Gem::Version.new(before))
+        numbers = ->(version) { version.split(".").map(&:to_i) }
+        current = numbers[RUBY_VERSION]
+        (current <=> numbers[from]) >= 0 && (before.nil? || (current <=> numbers[before]).negative?)
       end
     end
   end
