@@ -44,7 +44,7 @@ static VALUE rb_nb_scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self)
     loop->counters.sleep_waits++;
     nb_park_init(loop, &park, NB_PARK_SLEEP);
     nb_park_deadline(&park, nb_deadline(duration));
-    /* A bare `sleep` waits for the outside world; a ConditionVariable's passes nil. */
+    /* A bare `sleep` waits for a signal; a ConditionVariable's passes nil. */
     park.mask = argc == 0;
     nb_park(&park);
     return Qtrue;
