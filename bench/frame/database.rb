@@ -2,7 +2,7 @@
 
 module Bench
   # A database for the cells, the same that the tests of drivers start, in a folder of its own.
-  # User and database are "nb", the password is "secret".
+  # The database is "nb"; user "nb" has the password "secret", PostgreSQL's "postgres" needs none.
   class Database
     KINDS = %i[postgresql mariadb redis].freeze
 

@@ -11,31 +11,19 @@ BIG = ("x" * 3_000_000).freeze
 LINE = "#{"y" * 31}\n".freeze
 FILE = ENV.fetch("BENCH_FILE", __FILE__)
 
-# Connections are made when they are needed, up to the size.
+# All connections are made before the first request, so that no request is measured that waits for
+# one to be made.
 class Pool
   def initialize(size)
     @idle = Thread::Queue.new
-    @left = Thread::Queue.new
-    size.times { @left << true }
-    @size = size
+    size.times { @idle << PG.connect(ENV.fetch("BENCH_DATABASE")) }
   end
 
   def with
-    connection = take
+    connection = @idle.pop
     yield connection
   ensure
     @idle << connection if connection
-  end
-
-  private
-
-  def take
-    return @idle.pop if @left.empty? || !@idle.empty?
-
-    @left.pop(true)
-    PG.connect(ENV.fetch("BENCH_DATABASE"))
-  rescue ThreadError
-    @idle.pop
   end
 end
 

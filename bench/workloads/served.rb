@@ -66,7 +66,7 @@ module Bench
       private
 
       def environment
-        database = params[:port] && "postgresql://nb:secret@127.0.0.1:#{params[:port]}/nb"
+        database = params[:port] && "postgresql://postgres@127.0.0.1:#{params[:port]}/nb"
         { "BENCH_FILE" => params[:file], "BENCH_POOL" => params[:pool].to_s,
           "BENCH_DATABASE" => database, "RACK_ENV" => "production" }
       end

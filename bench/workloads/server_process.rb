@@ -7,7 +7,7 @@ require "tempfile"
 
 module Bench
   module Workloads
-    # A web server in a process group of its own, held to one core, and what the kernel says of it.
+    # A web server in a session of its own, held to one core, and what the kernel says of it.
     class ServerProcess
       # Seconds to wait for its first answer.
       PATIENCE = 15
@@ -19,13 +19,18 @@ module Bench
       # @return [Float] seconds from the start to the first answer
       attr_reader :started_in
 
+      # Held to cores where the machine has them, ended when we end, and in a session of its own:
+      # where others compute too, Linux then gives as much time to a server of one thread as to one
+      # of fifty (sched_autogroup).
+      #
       # @param cores [Array<Integer>] where processes may run
       # @param command [Array<String>]
-      # @return [Array<String>] the command, held to them where the machine has them
+      # @return [Array<String>] the command
       def self.pin(cores, command)
-        return command if cores.max.to_i >= Etc.nprocessors
+        apart = %w[setpriv --pdeathsig TERM setsid]
+        return apart + command if cores.max.to_i >= Etc.nprocessors
 
-        ["taskset", "-c", cores.join(","), *command]
+        [*apart, "taskset", "-c", cores.join(","), *command]
       end
 
       # @param runtime [Runtime] one with a serve block
@@ -38,8 +43,8 @@ module Bench
         input, @input = IO.pipe # the C server ends with its standard input
         @log = Tempfile.new("bench-served")
         began = now
-        @pid = Process.spawn(environment, *ServerProcess.pin(cores, found(command)), pgroup: true,
-                             in: input, out: @log.path, err: @log.path, chdir: Dir.tmpdir)
+        @pid = Process.spawn(environment, *ServerProcess.pin(cores, found(command)), in: input,
+                             out: @log.path, err: @log.path, chdir: Dir.tmpdir)
         input.close
         wait_until_it_answers
         @started_in = now - began
