@@ -15,6 +15,7 @@ require_relative "neverblock/sync/fiber_pool"
 require_relative "neverblock/sync/connection_pool"
 require_relative "neverblock/sync/forked_worker"
 require_relative "neverblock/sync/process_pool"
+require_relative "neverblock/legacy/names"
 require_relative "neverblock/drivers/all"
 
 # Plain blocking Ruby, run as evented I/O: everything that people call.

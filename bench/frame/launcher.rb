@@ -7,7 +7,8 @@ module Bench
   # Runs one cell in a process of its own and reads its one line of JSON.
   class Launcher
     # The C program that is a server workload's clients.
-    CLIENTS = { "tcp_echo_external" => "c_echo", "http_server_external" => "c_http" }.freeze
+    CLIENTS = { "tcp_echo_external" => "c_echo", "http_server_external" => "c_http",
+                "rails" => "c_mix" }.freeze
     private_constant :CLIENTS
 
     # @param ruby [RubyTarget]

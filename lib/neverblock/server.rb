@@ -11,6 +11,7 @@ require_relative "server/environment"
 require_relative "server/binding"
 require_relative "server/stream"
 require_relative "server/lazy_input"
+require_relative "server/streamed_input"
 require_relative "server/access_log"
 
 module NB
@@ -75,9 +76,10 @@ module NB
       self
     end
 
-    # @return [Hash{String=>Integer}] address => fd of each open listener, for a process to inherit
+    # @return [Hash{String=>Integer}] of each open listener: the address that another process which
+    #   inherits the fd can bind, and the fd
     # @scheduling never waits
-    def listener_fds = @bindings.to_h { |binding| [binding.to_s, binding.io.fileno] }
+    def listener_fds = @bindings.to_h { |binding| [binding.inheritance, binding.io.fileno] }
 
     # Serves until {#stop}. Outside a loop it makes one.
     #

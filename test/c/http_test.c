@@ -133,7 +133,7 @@ static void test_good_requests(void)
     good("POST / HTTP/1.1\r\n" H "Content-Length: 007\r\n\r\n", "/", "", "a", KEEP | LENGTH, 7);
     good("POST / HTTP/1.1\r\nContent-Length: 9223372036854775799\r\n" H "\r\n", "/", "", "a",
          KEEP | LENGTH, 9223372036854775799u);
-    good("POST / HTTP/1.1\r\n" H "Transfer-Encoding: , Chunked,\r\n\r\n", "/", "", "a",
+    good("POST / HTTP/1.1\r\n" H "Transfer-Encoding: Chunked \r\n\r\n", "/", "", "a",
          KEEP | CHUNKED, 0);
     good("POST / HTTP/1.1\r\n" H "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\n", "/", "", "a",
          KEEP | LENGTH | NB_HEAD_EXPECT_CONTINUE, 1);
@@ -260,6 +260,14 @@ static void test_framing(void)
     HEAD(POST "Transfer-Encoding: identity\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding:\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding: chunked;q=1\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Content-Length: 5\t\r\n\r\nhello", NB_HEAD_BAD_LENGTH);
+    HEAD(POST "Content-Length:\t5\r\n\r\nhello", NB_HEAD_BAD_LENGTH);
+    HEAD(POST "Transfer-Encoding: , chunked\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Transfer-Encoding: chunked,\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Transfer-Encoding: gzip,, chunked\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Transfer-Encoding: chunked\t\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Transfer-Encoding:\tchunked\r\n\r\n", NB_HEAD_BAD_CODING);
+    HEAD(POST "Transfer-Encoding:\r\nTransfer-Encoding: chunked\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding: xchunked\r\n\r\n", NB_HEAD_BAD_CODING);
     HEAD(POST "Transfer-Encoding: \x0b"
               "chunked\r\n\r\n",

@@ -63,6 +63,19 @@ class LoopEndTest < Minitest::Test
     assert_equal [NB::Cancelled], log
   end
 
+  def test_an_error_of_the_block_after_a_wait_does_so_too
+    log = []
+    assert_raises(RuntimeError) do
+      NB.run do
+        Fiber.schedule { wait_and_log(log) }
+        sleep 0.01
+        raise "the block fails"
+      end
+    end
+
+    assert_equal [NB::Cancelled], log
+  end
+
   def test_the_loop_waits_for_fibers_that_the_block_left
     log = []
     assert_equal(:value, NB.run { Fiber.schedule { sleep(0.01) && log << :ended } && :value })

@@ -143,6 +143,42 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     assert_equal [200] * 3, [*busy, late].map { |socket| read_response(socket).status }
   end
 
+  def test_a_pipelining_client_does_not_hold_the_others_up
+    gate = Thread::Queue.new
+    order = []
+    serve(fibers: 1) do |env|
+      order << env["PATH_INFO"]
+      gate.pop if order.size == 1
+      [200, {}, []]
+    end
+    greedy = connect
+    greedy.write("GET /greedy HTTP/1.1\r\n#{HOST}\r\n" * 200)
+    eventually { @server.stats[:running] == 1 }
+    modest = connect
+    modest.write("GET /modest HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:queued] == 1 }
+    gate << true
+    read_response(modest)
+    200.times { read_response(greedy) }
+    assert_operator order.index("/modest"), :<=, 2
+  end
+
+  def test_a_fast_upload_into_a_file_leaves_the_others_their_turn
+    serve(body_bytes: 1 << 30) { |env| [200, {}, [env["rack.input"].size.to_s]] }
+    part = "x" * (1 << 20)
+    upload = connect
+    asked = connect
+    upload.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: #{100 << 20}\r\n\r\n")
+    writer = Thread.new { 100.times { upload.write(part) } }
+    answered = 0
+    while writer.alive?
+      asked.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      answered += 1 if read_response(asked).status == 200
+    end
+    assert_operator answered, :>, 3
+    assert_equal (100 << 20).to_s, read_response(upload).body
+  end
+
   def test_queue_timeout
     gate = Thread::Queue.new
     serve(fibers: 1, queue_timeout: 0.05) { |_env| gate.pop && [200, {}, []] }

@@ -36,7 +36,9 @@ module Databases
   # User `nb`, database `nb`, 300 connections.
   # @return [Place]
   def postgresql
+    new = false
     server = Servers.fetch("postgresql") do |port, folder|
+      new = true
       data = copy("postgresql", folder, "postgres") { |place| initdb(place) }
       tls = certificate(data, "postgres")
       as("postgres", postgresql_program("postgres"), "-D", data, "-p", port.to_s, "-k", "",
@@ -44,6 +46,7 @@ module Databases
                    full_page_writes: "off", ssl: "on", ssl_cert_file: tls[:certificate],
                    ssl_key_file: tls[:key]))
     end
+    wait_for_postgresql(server.port) if new
     Place.new(server, "postgresql", "nb", "secret", "nb")
   end
 
@@ -84,6 +87,17 @@ module Databases
 
     names = { mariadb: "mariadbd", redis: "redis-server", memcached: "memcached" }
     !program(names.fetch(name)).nil?
+  end
+
+  # It listens a moment before it lets anybody in.
+  def wait_for_postgresql(port)
+    program = postgresql_program("pg_isready")
+    600.times do
+      return if system(program, "-q", "-h", "127.0.0.1", "-p", port.to_s)
+
+      sleep 0.05
+    end
+    raise "PostgreSQL on port #{port} lets nobody in"
   end
 
   # --- how each is made -----------------------------------------------------------------------

@@ -118,13 +118,17 @@ static int read_length(nb_head_t *head, const char *at, const char *end)
     return huge ? NB_HEAD_HUGE_LENGTH : 0;
 }
 
-/* RFC 9112 6.1: chunked once, and last. Anything before it is a coding we do not have. */
+/* RFC 9112 6.1: chunked once, and last. Anything before it is a coding we do not have. An empty
+ * element, which other lists may have, is refused: to a reader that does not know ", chunked" the
+ * body is the next request. */
 static int read_coding(nb_head_t *head, const char *at, const char *end)
 {
     const char *element;
-    size_t size;
+    size_t size, elements = 0, commas = 0;
     head->flags |= NB_HEAD_SAW_CODING;
-    while (next_element(&at, end, &element, &size)) {
+    for (const char *byte = at; byte < end; byte++)
+        commas += *byte == ',';
+    for (; next_element(&at, end, &element, &size); elements++) {
         if (head->flags & NB_HEAD_CHUNKED)
             return NB_HEAD_BAD_CODING;
         if (size == 7 && nb_same_word(element, "chunked", 7))
@@ -132,7 +136,7 @@ static int read_coding(nb_head_t *head, const char *at, const char *end)
         else
             head->flags |= NB_HEAD_SAW_OTHER_CODING;
     }
-    return 0;
+    return elements == commas + 1 ? 0 : NB_HEAD_BAD_CODING;
 }
 
 static int read_host(nb_head_t *head, const line_t *line, const char *at, const char *end)
@@ -145,6 +149,12 @@ static int read_host(nb_head_t *head, const line_t *line, const char *at, const 
     if (head->form == NB_TARGET_ORIGIN || head->form == NB_TARGET_ASTERISK)
         head->host = nb_span_of(line->bytes, at, end);
     return 0;
+}
+
+/* Tabs may stand around a value, but not every reader cuts them off a number or "chunked". */
+static int has_tab(const line_t *line)
+{
+    return memchr(line->at, '\t', (size_t)(line->end - line->at)) != NULL;
 }
 
 /* What one field means for framing and connection; every other field is the application's. */
@@ -161,9 +171,9 @@ static int field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
     case NB_FIELD_HOST:
         return read_host(head, line, value, end);
     case NB_FIELD_CONTENT_LENGTH:
-        return read_length(head, value, end);
+        return has_tab(line) ? NB_HEAD_BAD_LENGTH : read_length(head, value, end);
     case NB_FIELD_TRANSFER_ENCODING:
-        return read_coding(head, value, end);
+        return has_tab(line) ? NB_HEAD_BAD_CODING : read_coding(head, value, end);
     case NB_FIELD_CONNECTION:
         read_connection(head, value, end);
         return 0;

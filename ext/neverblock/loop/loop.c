@@ -83,11 +83,35 @@ void nb_loop_on_wake_fd(nb_watch_t *watch, int mask)
     nb_mailbox_collect(loop->mail);
 }
 
-/* Nothing is ready and nothing inside the loop can make it so: is there anything outside? */
-static bool deadlocked(nb_loop_t *loop)
+/* A bare `sleep` waits for a signal, as it does in a thread. */
+static bool sleeps_for_signal(const nb_loop_t *loop)
+{
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
+        if (park && park->kind == NB_PARK_SLEEP && park->mask)
+            return true;
+    }
+    return false;
+}
+
+/* Nothing is ready, and nothing inside the loop nor a signal that is waited for can make it so. */
+static bool only_threads_help(const nb_loop_t *loop)
 {
     return loop->fds.count <= 1 && !loop->timers.count && !loop->external && loop->fibers &&
-           RTEST(rb_funcall(loop->self, rb_intern("alone?"), 0));
+           !sleeps_for_signal(loop);
+}
+
+/* Another thread that sleeps for ever cannot help, unless it was just killed or woken and has not
+ * run yet: so they must look asleep for a while. */
+static bool deadlocked(nb_loop_t *loop)
+{
+    VALUE asleep = rb_funcall(loop->self, rb_intern("threads_asleep"), 0);
+    if (NIL_P(asleep))
+        loop->suspect_since_ns = 0;
+    else if (!loop->suspect_since_ns)
+        loop->suspect_since_ns = nb_clock_now();
+    return asleep == INT2FIX(0) ||
+           (!NIL_P(asleep) && nb_clock_now() - loop->suspect_since_ns >= NB_SUSPICION_NS);
 }
 
 static void raise_deadlock(nb_loop_t *loop)
@@ -115,7 +139,8 @@ static void sleep_in_kernel(nb_loop_t *loop)
 {
     if (loop->fds.backend.ops->edge)
         nb_fdtable_verify(&loop->fds, true);
-    bool stuck = !loop->ready.count && deadlocked(loop);
+    bool doubtful = !loop->ready.count && only_threads_help(loop);
+    bool stuck = doubtful && deadlocked(loop);
     if (loop->ready.count)
         return; /* perhaps by another thread, while the question was asked in Ruby */
     if (stuck) {
@@ -124,6 +149,8 @@ static void sleep_in_kernel(nb_loop_t *loop)
     }
     uint64_t next = nb_timers_next(&loop->timers), now = nb_clock_now();
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;
+    if (doubtful)
+        loop->poll_timeout_ns = NB_SUSPICION_NS; /* to look at the threads again */
     loop->counters.sleeps++;
     loop->signalled = false;
     atomic_store(&loop->asleep, true);
@@ -153,6 +180,8 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
     dispatch(loop);
     if (may_sleep && !loop->ready.count && nb_list_empty(&loop->before_poll))
         sleep_in_kernel(loop);
+    if (loop->ready.count)
+        loop->suspect_since_ns = 0;
 }
 
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook)

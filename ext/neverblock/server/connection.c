@@ -51,7 +51,7 @@ static void run_out_of_time(nb_conn_t *conn)
 {
     nb_request_t *request = conn->request;
     conn->server->counters.timeouts++;
-    if (conn->parked) { /* the client neither reads nor writes what the worker waits for */
+    if (!nb_list_empty(&conn->waiters)) { /* the client neither reads nor writes */
         nb_conn_close(conn);
     } else if (!request->timed_out && !request->head_sent) {
         request->timed_out = true;
@@ -128,6 +128,7 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_listener_t *listen
         (nb_watch_t){.fd = fd, .mask = NB_READABLE | NB_WRITABLE | NB_HANGUP, .on_ready = on_ready};
     nb_list_init(&conn->queue);
     nb_list_init(&conn->dirty);
+    nb_list_init(&conn->waiters);
     remember_peer(conn, peer);
     if (nb_fdtable_add(&server->loop->fds, &conn->watch) != 0) {
         close(fd);
@@ -174,6 +175,19 @@ static void drop_memory(nb_conn_t *conn)
     nb_buffer_free(&conn->in);
 }
 
+/* One fiber that waits for the socket, on its own stack. */
+typedef struct {
+    nb_list_t link; /* conn->waiters */
+    nb_park_t *park;
+    bool dismissed;
+} waiter_t;
+
+static void wake_waiters(nb_conn_t *conn)
+{
+    for (nb_list_t *item = conn->waiters.next; item != &conn->waiters; item = item->next)
+        nb_wake(nb_container_of(item, waiter_t, link)->park, NB_WOKEN);
+}
+
 void nb_conn_close(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
@@ -182,8 +196,7 @@ void nb_conn_close(nb_conn_t *conn)
     unlink_all(conn);
     close(conn->watch.fd);
     drop_memory(conn);
-    if (conn->parked)
-        nb_wake(conn->parked, NB_WOKEN);
+    wake_waiters(conn);
     if (!conn->request)
         nb_conn_free(conn);
     if (server->accepting)
@@ -196,23 +209,42 @@ int nb_conn_detach(nb_conn_t *conn)
     int fd = conn->watch.fd;
     unlink_all(conn);
     drop_memory(conn);
+    wake_waiters(conn);
     nb_server_check_drained(conn->server);
     return fd;
 }
 
-bool nb_conn_wait(nb_conn_t *conn)
+bool nb_conn_wait(nb_conn_t *conn, uint64_t timeout_ns)
 {
     nb_park_t park;
+    waiter_t waiter = {.park = &park};
+    int state = 0;
     if (conn->state == NB_CONN_CLOSED)
         return false;
+    nb_conn_deadline(conn, timeout_ns);
     nb_park_init(conn->server->loop, &park, NB_PARK_IO);
-    conn->parked = &park;
-    int state = 0;
+    nb_list_append(&conn->waiters, &waiter.link);
     rb_protect(nb_park_value, (VALUE)&park, &state);
-    conn->parked = NULL;
+    if (!waiter.dismissed) {
+        nb_list_remove(&waiter.link);
+        if (nb_list_empty(&conn->waiters))
+            nb_conn_deadline(conn, conn->request && !conn->request->head_sent
+                                       ? conn->server->options.request_timeout_ns
+                                       : NB_NEVER);
+    }
     if (state)
         rb_jump_tag(state);
-    return conn->state != NB_CONN_CLOSED;
+    return !waiter.dismissed && conn->state != NB_CONN_CLOSED;
+}
+
+void nb_conn_dismiss(nb_conn_t *conn)
+{
+    while (!nb_list_empty(&conn->waiters)) {
+        waiter_t *waiter = nb_container_of(conn->waiters.next, waiter_t, link);
+        nb_list_remove(&waiter->link);
+        waiter->dismissed = true;
+        nb_wake(waiter->park, NB_WOKEN);
+    }
 }
 
 /* --- refusing --------------------------------------------------------------------------------- */
@@ -279,11 +311,10 @@ void nb_conn_enqueue(nb_conn_t *conn)
 static void while_running(nb_conn_t *conn, int mask)
 {
     nb_request_t *request = conn->request;
-    if (conn->parked)
-        nb_wake(conn->parked, NB_WOKEN);
+    wake_waiters(conn);
     if (mask & NB_HANGUP && request && !request->gone) {
         request->gone = true;
-        if (conn->server->options.cancel_when_gone && !conn->parked)
+        if (conn->server->options.cancel_when_gone && nb_list_empty(&conn->waiters))
             cancel_request(request, "ClientGoneError", "the client closed the connection");
     }
 }
@@ -325,9 +356,11 @@ void nb_conn_finish(nb_conn_t *conn)
         return;
     }
     nb_output_free(conn);
+    if (!nb_body_missing(conn))
+        nb_body_free(conn); /* all here, and not read to its end */
     if (!conn->keep || (server->draining && !conn->in.size)) {
         /* Bytes we have not read would turn the close into a reset. */
-        if (conn->in.size || conn->body || (conn->readable && !conn->hung_up))
+        if (conn->in.size || nb_body_missing(conn) || (conn->readable && !conn->hung_up))
             linger(conn);
         else
             nb_conn_close(conn);

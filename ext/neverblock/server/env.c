@@ -235,8 +235,9 @@ static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
     if (in->body) {
         rb_hash_aset(env, key_input, nb_input_of(in->body, in->body_size));
     } else if (in->body_later) {
-        VALUE lazy = rb_const_get(rb_mNBServer, rb_intern("LazyInput"));
-        rb_hash_aset(env, key_input, rb_funcall(lazy, rb_intern("new"), 1, request->exchange));
+        VALUE input = rb_const_get(rb_mNBServer, conn->body->streamed ? rb_intern("StreamedInput")
+                                                                      : rb_intern("LazyInput"));
+        rb_hash_aset(env, key_input, rb_funcall(input, rb_intern("new"), 1, request->exchange));
     } else if (conn->body) {
         if (conn->body->is_chunked)
             rb_hash_aset(env, key_length, rb_fix2str(LONG2FIX((long)conn->body->received), 10));

@@ -125,23 +125,43 @@ static VALUE rb_nb_exchange_flush(VALUE self)
 static void send_continue(nb_conn_t *conn, nb_request_t *request)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (request->head_sent)
+    if (!conn->body->held)
+        return;
+    conn->body->held = false;
+    if (request->head_sent) /* the client knows by now that nobody waited for it */
         return;
     nb_output_collect(conn, text, sizeof(text) - 1);
     nb_output_flush(conn);
 }
 
-/* Reads what is there. Returns false when the body cannot become complete. */
-static bool read_body(nb_conn_t *conn)
+/* Reads what is there. Returns 0, or the status for a body that cannot become complete. */
+static int receive_body(nb_conn_t *conn)
 {
     ssize_t size = nb_reader_receive(conn);
     if (size <= 0)
-        return size == 0;
+        return size == 0 ? 0 : 400;
     ssize_t used = nb_body_feed(conn, conn->server->scratch, (size_t)size);
     if (used < 0)
-        return false;
-    return used == size ||
-           nb_buffer_append(&conn->in, conn->server->scratch + used, (size_t)(size - used)) == 0;
+        return (int)-used;
+    if (used < size &&
+        nb_buffer_append(&conn->in, conn->server->scratch + used, (size_t)(size - used)) < 0)
+        return 503;
+    return 0;
+}
+
+/* Waits for the next bytes of the body. */
+static void fetch_body(nb_request_t *request)
+{
+    nb_conn_t *conn = request->conn;
+    send_continue(conn, request);
+    if (!conn->readable && !nb_conn_wait(conn, conn->server->options.body_timeout_ns))
+        rb_syserr_fail(EPIPE, "the client is gone");
+    request->refused_body = receive_body(conn);
+    if (request->refused_body) {
+        conn->keep = false;
+        rb_raise(rb_const_get(rb_mNBServer, rb_intern("BodyError")),
+                 "the request body ended early, is malformed or too large");
+    }
 }
 
 /* @!visibility private - the body that the client holds back until "100 Continue". */
@@ -151,24 +171,29 @@ static VALUE rb_nb_exchange_body(VALUE self)
     nb_conn_t *conn = request->conn;
     if (!conn->body)
         return Qnil;
-    send_continue(conn, request);
-    while (conn->state != NB_CONN_CLOSED && !conn->body->complete) {
-        if (!read_body(conn)) {
-            conn->keep = false;
-            rb_raise(rb_const_get(rb_mNBServer, rb_intern("BodyError")),
-                     "the request body ended early, is malformed or too large");
-        }
-        if (conn->body->complete)
-            break;
-        nb_conn_deadline(conn, conn->server->options.body_timeout_ns);
-        if (!conn->readable && !nb_conn_wait(conn))
-            rb_syserr_fail(EPIPE, "the client is gone");
+    while (!conn->body->complete) {
+        fetch_body(request);
+        nb_eager(conn->server->loop);
+        request = open_request_of(self);
     }
-    nb_conn_deadline(conn, conn->server->options.request_timeout_ns);
     VALUE input = nb_body_input(conn);
     if (RB_TYPE_P(input, T_FILE))
         request->input_file = input;
     return input;
+}
+
+/* @!visibility private - what has come of a streamed body, at least a byte; nil at its end. */
+static VALUE rb_nb_exchange_body_part(VALUE self)
+{
+    nb_request_t *request = open_request_of(self);
+    nb_eager(request->conn->server->loop); /* a fast client shall not keep the others out */
+    request = open_request_of(self);
+    nb_conn_t *conn = request->conn;
+    while (conn->body && !conn->body->memory.size && !conn->body->complete) {
+        fetch_body(request);
+        request = open_request_of(self);
+    }
+    return conn->body && conn->body->memory.size ? nb_body_part(conn) : Qnil;
 }
 
 void nb_exchange_init(VALUE server_module)
@@ -183,4 +208,5 @@ void nb_exchange_init(VALUE server_module)
     rb_define_method(klass, "write", rb_nb_exchange_write, 1);
     rb_define_method(klass, "flush", rb_nb_exchange_flush, 0);
     rb_define_method(klass, "body", rb_nb_exchange_body, 0);
+    rb_define_method(klass, "body_part", rb_nb_exchange_body_part, 0);
 }

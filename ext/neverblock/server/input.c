@@ -42,12 +42,16 @@ static bool write_all(int fd, const char *bytes, size_t size)
 
 int nb_body_start(nb_conn_t *conn, const nb_head_t *head)
 {
+    const nb_server_options_t *options = &conn->server->options;
     nb_body_t *body = calloc(1, sizeof(*body));
     if (!body)
         return -ENOMEM;
     body->spool = -1;
     body->expected = head->content_length;
     body->is_chunked = head->flags & NB_HEAD_CHUNKED;
+    body->held = head->flags & NB_HEAD_EXPECT_CONTINUE;
+    body->streamed = options->body_streaming &&
+                     (body->is_chunked || body->expected > options->body_memory_bytes);
     nb_chunked_start(&body->chunked);
     conn->body = body;
     return 0;
@@ -72,7 +76,8 @@ static int add(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
     body->received += size;
     if (body->received > options->body_max_bytes)
         return -413;
-    if (body->spool < 0 && body->memory.size + size > options->body_memory_bytes) {
+    if (body->spool < 0 && !body->streamed &&
+        body->memory.size + size > options->body_memory_bytes) {
         body->spool = open_spool();
         if (body->spool < 0 || !write_all(body->spool, body->memory.bytes, body->memory.size))
             return -507;
@@ -121,6 +126,19 @@ VALUE nb_input_of(const char *bytes, size_t size)
 {
     VALUE string = rb_str_new(bytes, (long)size);
     return rb_funcallv(cStringIO, id_new, 1, &string);
+}
+
+bool nb_body_missing(const nb_conn_t *conn)
+{
+    return conn->body && !conn->body->complete;
+}
+
+VALUE nb_body_part(nb_conn_t *conn)
+{
+    nb_buffer_t *memory = &conn->body->memory;
+    VALUE part = rb_str_new(memory->bytes, (long)memory->size);
+    memory->size = 0;
+    return part;
 }
 
 VALUE nb_body_input(nb_conn_t *conn)

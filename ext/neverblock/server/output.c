@@ -262,10 +262,9 @@ void nb_output_drain(nb_conn_t *conn)
 {
     bool gone = nb_output_flush(conn) < 0;
     while (!gone && !nb_output_empty(conn)) {
-        nb_conn_deadline(conn, conn->server->options.write_timeout_ns);
-        gone = !nb_conn_wait(conn) || (conn->writable && nb_output_flush(conn) < 0);
+        gone = !nb_conn_wait(conn, conn->server->options.write_timeout_ns) ||
+               (conn->writable && nb_output_flush(conn) < 0);
     }
     if (gone)
         rb_syserr_fail(EPIPE, "the client is gone");
-    nb_conn_deadline(conn, NB_NEVER);
 }

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define READS_A_TURN 16 /* 1 MB of a body; then the other connections have theirs */
+
 ssize_t nb_reader_receive(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
@@ -133,11 +135,15 @@ static int feed_rest(nb_conn_t *conn, size_t head_size)
     return 0;
 }
 
-/* Reads body bytes until it is complete or the socket is empty. */
+/* Reads body bytes until it is complete or the socket is empty, or others shall have their turn. */
 static nb_advance_t advance_body(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
-    for (;;) {
+    for (int reads = 0;; reads++) {
+        if (reads == READS_A_TURN) {
+            nb_conn_enqueue(conn);
+            return NB_ADVANCE_WAIT;
+        }
         ssize_t size = nb_reader_receive(conn);
         if (size < 0)
             return give_up(conn);
@@ -183,7 +189,7 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming, size_t 
     int error = feed_rest(conn, conn->partial->head.size);
     if (error)
         return refuse(conn, -error, "the request body is malformed or too large");
-    if (conn->body->complete || conn->partial->head.flags & NB_HEAD_EXPECT_CONTINUE)
+    if (conn->body->complete || conn->body->held || conn->body->streamed)
         return whole_request(conn, incoming);
     conn->state = NB_CONN_BODY;
     nb_conn_deadline(conn, server->options.body_timeout_ns);

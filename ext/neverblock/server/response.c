@@ -150,6 +150,7 @@ void nb_response_write(nb_request_t *request, VALUE string)
         rb_raise(rb_eTypeError, "a body must yield Strings only, got: %" PRIsVALUE,
                  rb_inspect(string));
     size_t size = (size_t)RSTRING_LEN(string);
+    uint64_t sent = request->sent_bytes;
     if (!size || request->bodiless) /* an empty chunk would be the last one */
         return;
     check_length(request, size);
@@ -168,6 +169,8 @@ void nb_response_write(nb_request_t *request, VALUE string)
     /* A client slower than the application holds it here. */
     if (!conn->writable && (nb_output_size(conn) >= NB_SCRATCH_BYTES || size >= DIRECT_BYTES))
         nb_output_drain(conn);
+    else if (request->sent_bytes != sent) /* a client as fast as the application is not all */
+        nb_eager(conn->server->loop);
     RB_GC_GUARD(string);
 }
 
@@ -221,8 +224,9 @@ static void send_stream(nb_response_head_t *head, VALUE body)
         return;
     }
     collect_head(head);
-    VALUE stream = rb_funcall(rb_const_get(rb_mNBServer, rb_intern("Stream")), rb_intern("new"), 1,
-                              request->exchange);
+    VALUE input = rb_hash_aref(request->env, rb_str_new_cstr("rack.input"));
+    VALUE stream = rb_funcall(rb_const_get(rb_mNBServer, rb_intern("Stream")), rb_intern("new"), 2,
+                              request->exchange, input);
     rb_funcallv(body, id_call, 1, &stream);
     rb_funcall(stream, rb_intern("wait"), 0);
     nb_response_end(request);
@@ -306,7 +310,7 @@ void nb_response_error(nb_request_t *request, int status, const char *text)
     if (conn->state == NB_CONN_CLOSED)
         return;
     request->status = status;
-    if (conn->body || conn->server->draining)
+    if (nb_body_missing(conn) || conn->server->draining)
         conn->keep = false;
     int size = snprintf(answer, sizeof(answer),
                         "HTTP/1.1 %d %s\r\ndate: %s\r\ncontent-type: text/plain\r\n"

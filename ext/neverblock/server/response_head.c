@@ -222,7 +222,7 @@ void nb_response_head_finish(nb_response_head_t *head)
         put(head->out, nb_server_date(conn->server), 29);
         PUT(head->out, "\r\n");
     }
-    if (conn->body) /* the rest of the request body was never asked for */
+    if (nb_body_missing(conn)) /* the rest of the request body was not asked for yet */
         conn->keep = false;
     if (conn->server->draining)
         conn->keep = false;

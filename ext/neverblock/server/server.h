@@ -44,7 +44,8 @@ typedef struct {
     uint64_t requests_per_connection;
     bool cancel_when_gone; /* a client that hangs up cancels its request */
     bool early_hints;
-    bool log; /* one call of #log_access per request */
+    bool body_streaming; /* large bodies are read by the application while they arrive */
+    bool log;            /* one call of #log_access per request */
 } nb_server_options_t;
 
 /* What could not be written at once, in this order: bytes, strings, file. */
@@ -67,6 +68,8 @@ typedef struct {
     uint64_t received, expected;
     nb_chunked_t chunked;
     bool is_chunked, complete;
+    bool streamed; /* memory holds only what the application has not taken yet */
+    bool held;     /* the client waits for "100 Continue" */
 } nb_body_t;
 
 /* A head that did not come in one read. */
@@ -99,7 +102,7 @@ struct nb_conn {
     uint64_t since_ns;    /* when it came into the queue, or the first byte of the request */
     uint64_t requests;
     struct nb_request *request; /* on the worker's stack, in RUN */
-    nb_park_t *parked;          /* the worker, while it waits for this socket (body or drain) */
+    nb_list_t waiters;          /* fibers that wait for this socket: body or drain */
     nb_partial_t *partial;
     nb_body_t *body;
     nb_output_t *output;
@@ -126,6 +129,7 @@ typedef struct nb_request {
     uint64_t started_ns, queued_ns;
     uint64_t sent_bytes;
     int status;
+    int refused_body; /* the status for a body that could not be taken */
     uint8_t minor;
     bool head_request, head_sent, chunked, raw, bodiless, hijacked, timed_out, gone, complete;
     bool has_length;
@@ -142,7 +146,7 @@ typedef struct {
     size_t body_size;
     size_t used;       /* bytes to take off conn->in, or out of scratch */
     size_t in_scratch; /* how many bytes scratch holds; 0: everything is in conn->in */
-    bool body_later;   /* Expect: 100-continue: the application's first read fetches it */
+    bool body_later;   /* the application's reads fetch it */
 } nb_incoming_t;
 
 /* --- workers, listeners, the server ---------------------------------------------------------- */
@@ -206,8 +210,11 @@ void nb_conn_free(nb_conn_t *conn);
 int nb_conn_detach(nb_conn_t *conn);
 void nb_conn_enqueue(nb_conn_t *conn);
 void nb_conn_deadline(nb_conn_t *conn, uint64_t after_ns);
-/* The worker waits for an event of this connection. Returns false when the connection is gone. */
-bool nb_conn_wait(nb_conn_t *conn);
+/* The calling fiber waits for an event of this connection, at most so long. Returns false when the
+ * connection is closed or the request has ended: then conn and request must not be touched. */
+bool nb_conn_wait(nb_conn_t *conn, uint64_t timeout_ns);
+/* The request ends: whoever still waits for its socket is told so. */
+void nb_conn_dismiss(nb_conn_t *conn);
 
 /* --- reader.c -------------------------------------------------------------------------------- */
 
@@ -251,8 +258,12 @@ int nb_body_start(nb_conn_t *conn, const nb_head_t *head);
 /* Takes bytes of the body. Returns how many it used, or a negative HTTP status. */
 ssize_t nb_body_feed(nb_conn_t *conn, const char *bytes, size_t size);
 void nb_body_free(nb_conn_t *conn);
+/* Whether bytes of the request's body are still to come. */
+bool nb_body_missing(const nb_conn_t *conn);
 /* The rack.input for what has been received; clears conn->body. */
 VALUE nb_body_input(nb_conn_t *conn);
+/* A streamed body: what was received since the last call. */
+VALUE nb_body_part(nb_conn_t *conn);
 VALUE nb_input_of(const char *bytes, size_t size);
 void nb_input_init(VALUE server_module);
 

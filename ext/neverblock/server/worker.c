@@ -74,7 +74,8 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
     else if (request->timed_out)
         nb_response_error(request, 503, "The request took too long.");
     else if (RTEST(rb_obj_is_kind_of(error, rb_const_get(rb_mNBServer, rb_intern("BodyError")))))
-        nb_response_error(request, 400, "The request body did not arrive as announced.");
+        nb_response_error(request, request->refused_body ? request->refused_body : 400,
+                          "The request body did not arrive as announced, or is too large.");
     else
         nb_response_error(request, 500, "Internal server error.");
 }
@@ -204,6 +205,7 @@ static void after_request(run_t *run, VALUE error)
 
 static void leave_connection(nb_conn_t *conn, bool goes_on)
 {
+    nb_conn_dismiss(conn);
     conn->request = NULL;
     if (conn->state == NB_CONN_CLOSED)
         nb_conn_free(conn);

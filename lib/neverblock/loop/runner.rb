@@ -20,7 +20,7 @@ module NB
         return new(scheduler).call(&block) if scheduler.is_a?(Scheduler)
         refuse(scheduler) if scheduler
 
-        with_scheduler(backend, repairs) { |own| new(own).call(&block) }
+        with_scheduler(backend, repairs) { |own| new(own, own: true).call(&block) }
       end
 
       private
@@ -43,9 +43,11 @@ module NB
       end
     end
 
+    # @param own [Boolean] whether the loop is there for this block only
     # @api private
-    def initialize(scheduler)
+    def initialize(scheduler, own: false)
       @scheduler = scheduler
+      @own = own
     end
 
     # Runs the block in a fiber, and the loop until it has ended.
@@ -56,12 +58,18 @@ module NB
       Fiber.schedule do
         locals.each { |key, value| Thread.current[key] = value }
         @outcome = outcome(&block)
+        cancel_others if @own && @outcome.kind != :value
       end
       @scheduler.run until @outcome
       leave
     end
 
     private
+
+    # The block failed: nobody will wait for what it started.
+    def cancel_others
+      @scheduler.__send__(:interrupt_all, Cancelled, "the block of NB.run has failed")
+    end
 
     def outcome
       Outcome.new(:value, yield)

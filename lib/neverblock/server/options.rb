@@ -24,6 +24,8 @@ module NB
         header_count: [100, 1..10_000, "beyond it 431"],
         body_bytes: [64 * 1024 * 1024, 0..(2**62), "beyond it 413"],
         body_memory_bytes: [112 * 1024, 0..(2**40), "a larger body goes to a temporary file"],
+        body_streaming: [false, :boolean, "a body larger than that, or of unknown length, is " \
+                                          "read while it arrives, not from a file"],
         cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
         early_hints: [false, :boolean, "whether rack.early_hints is offered"]
       }.freeze

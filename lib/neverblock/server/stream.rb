@@ -6,8 +6,9 @@ module NB
     # writes are collected until the end of the loop's turn; a slow client makes `write` wait.
     class Stream
       # @api private
-      def initialize(exchange)
+      def initialize(exchange, input)
         @exchange = exchange
+        @input = input
         @closed = Thread::Queue.new
         @read_closed = false
       end
@@ -39,11 +40,15 @@ module NB
         self
       end
 
-      # The request body was read before the application was called: it is in env["rack.input"].
+      # Reads from the request's body, as env["rack.input"].read does.
       #
-      # @return [nil, String] nil or "" as IO#read answers at the end
-      # @scheduling never waits
-      def read(length = nil, _buffer = nil) = length ? nil : +""
+      # @return [nil, String] nil or "" at the end
+      # @scheduling may wait
+      def read(length = nil, buffer = nil)
+        raise IOError, "not opened for reading" if @read_closed
+
+        buffer ? @input.read(length, buffer) : @input.read(length)
+      end
 
       # Ends the response; {#write} raises from now on.
       #

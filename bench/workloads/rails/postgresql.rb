@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "etc"
+require "fileutils"
+require "socket"
+require "tmpdir"
+
+module Bench
+  module Workloads
+    # PostgreSQL on a free port, with its data in a folder that later cells find again. The
+    # machine's own server, if there is one, has no part in it.
+    class Postgresql
+      SETTINGS = { fsync: "off", max_connections: 300, listen_addresses: "127.0.0.1",
+                   unix_socket_directories: "." }.freeze
+      # Seconds until it must answer.
+      PATIENCE = 30
+      private_constant :SETTINGS, :PATIENCE
+
+      # @return [Integer]
+      attr_reader :port
+
+      def initialize
+        @user = Process.uid.zero? ? "postgres" : Etc.getlogin || "postgres"
+        @folder = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}")
+        @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+      end
+
+      # @return [String]
+      attr_reader :user
+
+      # @return [self]
+      def start
+        initdb unless File.exist?(File.join(@folder, "PG_VERSION"))
+        FileUtils.rm_f(File.join(@folder, "postmaster.pid"))
+        settings = SETTINGS.flat_map { |name, value| ["-c", "#{name}=#{value}"] }
+        @pid = Process.spawn(*as_user("postgres", "-D", @folder, "-p", port.to_s, *settings),
+                             in: File::NULL, out: log, err: %i[child out], chdir: @folder)
+        wait
+        self
+      end
+
+      # @return [void]
+      def stop
+        Process.kill(:INT, @pid) # "fast"
+        Process.wait(@pid)
+      rescue Errno::ESRCH, Errno::ECHILD
+        nil
+      end
+
+      private
+
+      def log = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}.log")
+
+      def wait
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
+        until system(*as_user("pg_isready", "-q", "-h", "127.0.0.1", "-p", port.to_s))
+          late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+          raise "PostgreSQL does not start: #{File.read(log)}" if late
+
+          sleep(0.05)
+        end
+      end
+
+      def initdb
+        FileUtils.mkdir_p(@folder)
+        FileUtils.chown(@user, nil, @folder) if Process.uid.zero?
+        command = as_user("initdb", "-D", @folder, "-A", "trust", "-U", @user, "--no-sync")
+        system(*command, chdir: @folder, in: File::NULL, out: log, err: %i[child out]) ||
+          raise("#{command.join(" ")}: #{File.read(log)}")
+      end
+
+      # It refuses to run as root. Ends with the cell, however that ends.
+      def as_user(program, *arguments)
+        path = Dir["/usr/lib/postgresql/*/bin/#{program}"].max || program
+        user = Process.uid.zero? ? ["--reuid", @user, "--clear-groups"] : []
+        ["setpriv", "--pdeathsig", "INT", *user, path, *arguments]
+      end
+    end
+  end
+end

@@ -1,0 +1,158 @@
+# frozen_string_literal: true
+
+require_relative "hand"
+require_relative "pool"
+require_relative "postgres_commands"
+
+module NB
+  module Pool
+    # The connection pool of 2008: a fiber holds a connection for a block, or until it gives it back
+    # (transactions); those who find none free wait in a queue, in a loop or without one. New code
+    # uses {NB::ConnectionPool}, which also has timeouts and serves several threads.
+    #
+    # A connection comes back clean or not at all: one that is in the middle of a transaction or of
+    # an answer is closed, and its place is free.
+    #
+    # @example
+    #   pool = NB::Pool::FiberedConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
+    #   pool.hold { |connection| connection.exec("SELECT 1") }
+    # @example As in the first article: 12 connections to PostgreSQL, and one for blocking requests
+    #   pool = NB::Pool::FiberedConnectionPool.new({ dbname: "test" }, 12)
+    #   pool.exec("SELECT 1", true)
+    class FiberedConnectionPool
+      include Legacy::PostgresCommands
+
+      # @return [Integer] the most connections, without the one for blocking requests
+      attr_reader :size
+
+      # @param options [Hash] with a block `size:` (8) and `eager:`, whether all are made now;
+      #   without one what PG.connect takes, and all are made now
+      # @param count [Integer] the most connections
+      # @yieldreturn [Object] a new connection
+      # @raise [ArgumentError] if there is neither a block nor something to connect to
+      # @scheduling may wait, as connecting may
+      def initialize(options = {}, count = nil, &connect)
+        @connections = []
+        @busy_connections = {}.compare_by_identity
+        @queue = []
+        @size = Integer(count || (connect && options[:size]) || 8)
+        raise ArgumentError, "size must be 1 or more, got: #{@size}" if @size < 1
+
+        @connect = connect || postgres_connect(options)
+        @size.times { @connections << @connect.call } if connect.nil? || options[:eager]
+      end
+
+      # Lends a connection to the current fiber. One that it holds already is used again, and stays.
+      #
+      # @param transactional [Boolean] true: it is kept after the block, until {#release}
+      # @yieldparam connection [Object]
+      # @return the block's value
+      # @raise [NBError] if all are in use and the caller cannot wait: no loop, no fiber
+      # @scheduling may wait
+      def hold(transactional = false)
+        fiber = ::Fiber.current
+        kept = transactional || @busy_connections[fiber]
+        yield(@busy_connections[fiber] || acquire(fiber))
+      rescue Exception => error # rubocop:disable Lint/RescueException -- raised again
+        spoil(fiber) if !error.is_a?(StandardError) || error.is_a?(::Timeout::Error)
+        raise
+      ensure
+        release(fiber) unless kept && @busy_connections[fiber]
+      end
+
+      # Takes a connection back and gives it to the one who waits longest.
+      #
+      # @param fiber [Fiber] who held it
+      # @param connection [Object] may be left out
+      # @return [void]
+      # @scheduling never waits in a loop; without one the next fiber runs now
+      def release(fiber, connection = @busy_connections[fiber])
+        return unless @busy_connections.key?(fiber)
+
+        @busy_connections.delete(fiber)
+        clean?(connection) ? @connections.push(connection) : discard(connection) if connection
+        serve_queue
+      end
+
+      # Replaces the connection that this fiber holds, which was lost, and closes the old one.
+      #
+      # @return [Object] the new one
+      # @raise [NBError] if this fiber holds none
+      # @scheduling may wait, as connecting may
+      def replace_acquired_connection
+        fiber = ::Fiber.current
+        old = @busy_connections[fiber] or raise NBError, "this fiber holds no connection"
+        discard(old)
+        @busy_connections[fiber] = @connect.call
+      end
+
+      # @yieldparam connection [Object] each there is, in use or not
+      # @return [void]
+      def all_connections(&block)
+        (@connections + @busy_connections.values.compact).each(&block)
+      end
+
+      # @return [Object, nil] the connection of this fiber
+      # @api private
+      def held_by(fiber) = @busy_connections[fiber]
+
+      private
+
+      # With nil for a connection a fiber has a place, and makes the connection for it.
+      def acquire(fiber)
+        reclaim
+        if full?
+          wait_in_queue(fiber)
+        else
+          @busy_connections[fiber] = @connections.pop
+        end
+        @busy_connections[fiber] ||= @connect.call
+      end
+
+      def full? = @connections.empty? && @busy_connections.size >= @size
+
+      def wait_in_queue(fiber)
+        hand = Legacy::Hand.new
+        @queue.push(hand)
+        hand.wait until @busy_connections.key?(fiber)
+      ensure
+        @queue.delete(hand) # an exception came instead
+      end
+
+      def serve_queue
+        while !full? && (hand = @queue.shift)
+          @busy_connections[hand.fiber] = connection = @connections.pop
+          hand.give(connection)
+        end
+      end
+
+      # What fibers held that ended without giving it back.
+      def reclaim
+        @busy_connections.keys.reject(&:alive?).each do |fiber|
+          connection = @busy_connections.delete(fiber)
+          discard(connection) if connection
+        end
+      end
+
+      # Somebody interrupted what it was doing.
+      def spoil(fiber)
+        connection = @busy_connections[fiber] or return
+        discard(connection)
+        @busy_connections[fiber] = nil
+      end
+
+      def clean?(connection)
+        return false if connection.respond_to?(:finished?) && connection.finished?
+        return false if connection.respond_to?(:closed?) && connection.closed?
+
+        !connection.respond_to?(:transaction_status) || connection.transaction_status.zero?
+      end
+
+      def discard(connection)
+        connection.close if connection.respond_to?(:close)
+      rescue StandardError
+        nil # it was no good any more
+      end
+    end
+  end
+end

@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+require_relative "names"
+
+module NB
+  module Legacy
+    # Fiber locals as in 2008: `fiber[:key]`, from any fiber, unlike Ruby's own `Fiber[:key]` of the
+    # current one. {NB::Fiber} has them; every fiber does once an old door was required.
+    module Locals
+      # @return [Hash] of a fiber that may not have this module
+      # @api private
+      def self.of(fiber)
+        fiber.instance_variable_get(:@neverblock_locals) ||
+          fiber.instance_variable_set(:@neverblock_locals, {})
+      end
+
+      # @param key [Symbol, Object]
+      # @return [Object, nil]
+      # @scheduling never waits
+      def [](key) = Locals.of(self)[key]
+
+      # @param key [Symbol, Object]
+      # @param value [Object]
+      # @scheduling never waits
+      def []=(key, value)
+        Locals.of(self)[key] = value
+      end
+    end
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require_relative "db"
+require_relative "fibered_connection_pool"
+
+module NB
+  module DB
+    # Looks like one connection and is a pool of them: each call goes to a connection that the fiber
+    # holds. In a block of {NB::Pool::FiberPool} it keeps the same one until the block's end; in
+    # other fibers for the call, or as long as its transaction.
+    #
+    # @example
+    #   db = NB::DB::PooledDBConnection.new(12) { NB::DB::FPGconn.connect(dbname: "test") }
+    #   NB.run { 100.times { NB.async { db.exec("SELECT pg_sleep(1)") } } }
+    class PooledDBConnection
+      # How a transaction begins and ends, for drivers that cannot be asked.
+      BEGINS = /\A\s*(?:BEGIN|START\s+TRANSACTION)\b/i
+      ENDS = /\A\s*(?:COMMIT|END|ROLLBACK(?!\s+TO\b)(?!\s+WORK\s+TO\b))\b/i
+      private_constant :BEGINS, :ENDS
+
+      # @param size [Integer] the most connections
+      # @yieldreturn [Object] a new connection
+      def initialize(size = 4, &connect)
+        raise ArgumentError, "a pooled connection needs a block that connects" unless connect
+
+        @pool = Pool::FiberedConnectionPool.new(size: size, &connect)
+      end
+
+      # Runs a command on this fiber's connection.
+      #
+      # @param sql [String]
+      # @return what the driver returns
+      # @raise what the driver raises
+      # @scheduling may wait
+      def exec(sql, ...) = hold(sql) { |connection| connection.query(sql, ...) }
+      alias query exec
+
+      # Replaces this fiber's connection, which was lost.
+      #
+      # @return [Object] the new one
+      # @scheduling may wait, as connecting may
+      def replace_acquired_connection = @pool.replace_acquired_connection
+
+      # Every other call goes to this fiber's connection.
+      # @api private
+      def method_missing(name, *arguments, **options, &block)
+        hold { |connection| connection.public_send(name, *arguments, **options, &block) }
+      end
+
+      # @api private
+      def respond_to_missing?(name, include_private = false)
+        known = nil
+        @pool.all_connections { |connection| known ||= connection }
+        known.respond_to?(name, include_private)
+      end
+
+      private
+
+      def hold(sql = nil)
+        fiber = ::Fiber.current
+        @pool.hold(true) do |connection|
+          keep_until_end(fiber)
+          yield connection
+        end
+      ensure
+        @pool.release(fiber) unless keeps?(fiber, sql)
+      end
+
+      # In a fiber of a pool, by the callback.
+      def keep_until_end(fiber)
+        callbacks = fiber_local(fiber, :callbacks)
+        return if callbacks.nil? || fiber_local(fiber, self)
+
+        Legacy::Locals.of(fiber)[self] = :until_end
+        callbacks << lambda do
+          Legacy::Locals.of(fiber).delete(self)
+          @pool.release(fiber)
+        end
+      end
+
+      # Whether the connection stays with the fiber: until its end, or that of the transaction.
+      def keeps?(fiber, sql)
+        before = fiber_local(fiber, self)
+        return true if before == :until_end
+
+        connection = @pool.held_by(fiber) # none, if that was lost
+        Legacy::Locals.of(fiber)[self] = connection && in_transaction?(connection, sql, before)
+      end
+
+      def in_transaction?(connection, sql, before)
+        return !connection.transaction_status.zero? if connection.respond_to?(:transaction_status)
+
+        (before || sql&.match?(BEGINS)) && !sql&.match?(ENDS)
+      end
+
+      def fiber_local(fiber, key) = Legacy::Locals.of(fiber)[key]
+    end
+  end
+end

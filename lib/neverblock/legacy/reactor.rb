@@ -1,0 +1,181 @@
+# frozen_string_literal: true
+
+require_relative "names"
+
+module NB
+  module Legacy
+    # The reactor of 2008 on today's loop: callbacks for IOs and timers. Each attached IO and each
+    # timer has a fiber of its own, so a callback that waits holds up nobody else. An error of a
+    # callback ends {#run}, and comes out of it.
+    #
+    # @example
+    #   NB.reactor.run do |reactor|
+    #     reactor.attach(:read, server) { |io| io.accept.close }
+    #     reactor.add_timer(10) { reactor.stop }
+    #   end
+    class Reactor
+      # What {#add_timer} returns.
+      class Timer
+        # @api private
+        def initialize(reactor, seconds, periodical, &block)
+          @task = reactor.start do
+            loop do
+              Kernel.sleep(seconds)
+              block.call
+              break unless periodical
+            end
+          end
+        end
+
+        # Calls its block no more.
+        #
+        # @return [void]
+        # @scheduling never waits
+        def cancel = @task.current? ? raise(Cancelled, "a timer cancelled itself") : @task.cancel
+      end
+
+      # @api private
+      def initialize
+        @callbacks = { read: {}.compare_by_identity, write: {}.compare_by_identity }
+        @watchers = { read: {}.compare_by_identity, write: {}.compare_by_identity }
+        @ticks = Thread::Queue.new
+      end
+
+      # Runs a loop until {#stop}, or the reactor inside the loop there is. IOs that were attached
+      # before are watched from now on.
+      #
+      # @yieldparam reactor [Reactor] within the loop, first of all
+      # @return [void]
+      # @raise [NBError] if it runs already
+      # @raise what a callback raised
+      # @scheduling always waits
+      def run(&block)
+        raise NBError, "the reactor runs already" if running?
+
+        NB.run { NB.group { |group| serve(group, &block) } }
+        nil
+      end
+
+      # Ends {#run} at the next turn; IOs stay attached for the next run.
+      #
+      # @return [void]
+      # @scheduling never waits
+      # @thread any
+      def stop
+        @ticks.push(:stop)
+        nil
+      end
+
+      # @return [Boolean]
+      # @scheduling never waits
+      # @thread any
+      def running? = !@group.nil?
+
+      # Calls the block whenever the io is ready, until {#detach}.
+      #
+      # @param mode [Symbol] :read or :write
+      # @param io [IO]
+      # @param wait_if_attached [Boolean] whether the block waits for the {#detach} of that there;
+      #   false: it takes its place
+      # @yieldparam io [IO]
+      # @yieldparam reactor [Reactor]
+      # @return [void]
+      # @scheduling never waits
+      def attach(mode, io, wait_if_attached = true, &block)
+        raise ArgumentError, "attach needs a block" unless block
+
+        blocks = of(mode)[io]
+        blocks && wait_if_attached ? blocks.push(block) : of(mode)[io] = [block]
+        watch(mode, io) if (running? || NB.running?) && !@watchers[mode][io]
+      end
+
+      # Calls its block no more; the next one that waits for this, or nobody.
+      #
+      # @param mode [Symbol] :read or :write
+      # @param io [IO]
+      # @param force [Boolean] true: nobody
+      # @return [void]
+      # @scheduling never waits
+      def detach(mode, io, force = false)
+        blocks = of(mode)[io] or return
+        blocks.shift
+        return if blocks.any? && !force
+
+        of(mode).delete(io)
+        task = @watchers[mode].delete(io)
+        task.cancel if task && !task.current?
+      end
+
+      # @param mode [Symbol] :read or :write
+      # @return [void]
+      # @scheduling never waits
+      def detach_all(mode) = of(mode).each_key.to_a.each { |io| detach(mode, io, true) }
+
+      # @param mode [Symbol] :read or :write
+      # @param io [IO]
+      # @return [Boolean]
+      # @scheduling never waits
+      def attached?(mode, io) = of(mode).key?(io)
+
+      # Calls the block after so many seconds, if the loop still runs then.
+      #
+      # @param seconds [Numeric]
+      # @param periodical [Boolean] whether again and again
+      # @return [Timer]
+      # @scheduling never waits
+      def add_timer(seconds, periodical = false, &block)
+        Timer.new(self, seconds, periodical, &block)
+      end
+
+      # @param seconds [Numeric]
+      # @return [Timer]
+      # @scheduling never waits
+      def add_periodical_timer(seconds, &block) = add_timer(seconds, true, &block)
+
+      # Calls the block at the next turn of {#run}.
+      #
+      # @return [void]
+      # @scheduling never waits
+      # @thread any
+      def next_tick(&block)
+        @ticks.push(block)
+        nil
+      end
+
+      # A fiber of {#run}, or of the loop there is.
+      # @api private
+      def start(&block) = @group ? @group.async(&block) : NB.async(&block)
+
+      private
+
+      def of(mode)
+        @callbacks.fetch(mode) { raise ArgumentError, "mode must be :read or :write, got: #{mode}" }
+      end
+
+      def serve(group)
+        @group = group
+        @callbacks.each { |mode, ios| ios.each_key { |io| watch(mode, io) } }
+        yield self if block_given?
+        while (tick = @ticks.pop) != :stop
+          tick.call
+        end
+        group.cancel
+      ensure
+        @group = nil
+        @watchers.each_value(&:clear)
+      end
+
+      def watch(mode, io)
+        @watchers[mode][io] = task = start do
+          while of(mode)[io]
+            NB.wait(mode, io)
+            callback = of(mode)[io]&.first
+            callback&.call(io, self)
+          end
+        ensure
+          @watchers[mode].delete(io) if @watchers[mode][io].equal?(task)
+        end
+      end
+    end
+  end
+end

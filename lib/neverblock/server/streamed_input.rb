@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+
+module NB
+  class Server
+    # The rack.input of a large body with `body_streaming: true`: reads wait in the fiber for what
+    # the client sends, and nothing is kept. It cannot be read twice, as Rack 3 allows: no `rewind`.
+    #
+    # @example An upload that is hashed while it arrives
+    #   digest = Digest::SHA256.new
+    #   env["rack.input"].each_part { |part| digest << part }
+    class StreamedInput
+      # @api private
+      def initialize(exchange)
+        @exchange = exchange
+        @rest = +"".b
+      end
+
+      # @param length [Integer, nil] bytes; nil: all that comes
+      # @return [String, nil] fewer than length only at the end; then nil, or "" without a length
+      # @raise [BodyError] when the body ends early, is malformed or too large
+      # @scheduling may wait
+      def read(length = nil, buffer = nil)
+        fill until (length && @rest.bytesize >= length) || @ended
+        take(length, buffer)
+      end
+
+      # @param length [Integer] bytes at most
+      # @return [String] what is there, at least a byte
+      # @raise [EOFError] at the end of the body
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def readpartial(length, buffer = nil)
+        fill if @rest.empty?
+        take(length, buffer) || raise(EOFError, "end of file reached")
+      end
+
+      # @yieldparam part [String] as it arrived, at least a byte
+      # @return [self]
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def each_part
+        fill if @rest.empty?
+        until @rest.empty?
+          part, @rest = @rest, +"".b
+          yield part
+          fill
+        end
+        self
+      end
+
+      # @return [String, nil] the next line with its line feed, nil at the end
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def gets
+        searched = 0
+        until (feed = @rest.index("\n", searched)) || @ended
+          searched = @rest.bytesize
+          fill
+        end
+        take(feed ? feed + 1 : [@rest.bytesize, 1].max)
+      end
+
+      # @yieldparam line [String]
+      # @return [self]
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def each
+        while (line = gets)
+          yield line
+        end
+        self
+      end
+
+      # What has not come is not waited for. @return [nil] @scheduling never waits
+      def close = nil
+
+      private
+
+      def fill
+        part = @ended ? nil : @exchange.body_part
+        part ? @rest << part : @ended = true
+      end
+
+      def take(length, buffer = nil)
+        part = @rest.slice!(0, length || @rest.bytesize)
+        part = nil if part.empty? && length&.positive?
+        buffer ? buffer.replace(part || "") && part && buffer : part
+      end
+    end
+  end
+end

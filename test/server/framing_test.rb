@@ -1,0 +1,159 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "helper"
+
+# Where one request ends and the next begins, over raw sockets: what could be smuggled behind another
+# is never run, and what is right is framed exactly.
+class ServerFramingTest < Minitest::Test
+  include ServerTest
+
+  POST = "POST / HTTP/1.1\r\n#{HOST}".freeze
+  SMUGGLED = "GET /smuggled HTTP/1.1\r\n#{HOST}\r\n".freeze
+  CHUNKED = "Transfer-Encoding: chunked\r\n"
+  ATTEMPTS = [
+    "Content-Length: 0\r\n#{CHUNKED}\r\n0\r\n\r\n", "#{CHUNKED}Content-Length: 5\r\n\r\n0\r\n\r\n",
+    "Content-Length: 0\r\nContent-Length: 46\r\n\r\n", "Content-Length: 0, 46\r\n\r\n", "Content-Length: +0\r\n\r\n",
+    "Content-Length : 46\r\n\r\n", "Content-Length: 0\t\r\n\r\n", "Content-Length:\v46\r\n\r\n",
+    "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n", "Transfer-Encoding: , chunked\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n", "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding\r\n : chunked\r\n\r\n0\r\n\r\n", "X: y\r\nTransfer-Encoding: chunked\r\n X: z\r\n\r\n0\r\n\r\n",
+    "X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "X: y\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding: \0chunked\r\n\r\n0\r\n\r\n", "#{CHUNKED}\r\n0\n\n", "#{CHUNKED}\r\n0\r\n\n", "#{CHUNKED}\r\n0;x\n\r\n",
+    "#{CHUNKED}\r\n3\r\nabc0\r\n\r\n", "#{CHUNKED}\r\n3\r\nabcd\r\n0\r\n\r\n", "#{CHUNKED}\r\n10000000000000000\r\n0\r\n\r\n",
+    "#{CHUNKED}\r\n0x0\r\n\r\n", "#{CHUNKED}\r\n0 \r\n\r\n", "#{CHUNKED}\r\n-0\r\n\r\n", "\r\x00\r\n"
+  ].freeze
+
+  def serve_echo
+    @paths = Thread::Queue.new
+    serve do |env|
+      @paths << env["PATH_INFO"]
+      [200, TEXT, ["#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]} #{env["rack.input"].read}"]]
+    end
+  end
+
+  def test_what_is_smuggled_is_never_run
+    serve_echo
+    ATTEMPTS.each do |attempt|
+      answer = exchange("#{POST}#{attempt}#{SMUGGLED}", shut: false)
+      assert_match(/\AHTTP\/1.1 4\d\d /, answer, attempt.inspect)
+      assert_equal 1, answer.scan("HTTP/1.1 ").size, attempt.inspect
+    end
+    assert_empty @paths
+  end
+
+  FRAMED = {
+    "GET /a HTTP/1.1\r\n#{HOST}\r\n" => "GET /a ",
+    "GET /a HTTP/1.2\r\n#{HOST}\r\n" => "GET /a ",
+    "GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" => "GET /a ",
+    "GET http://b/a?q HTTP/1.1\r\n#{HOST}\r\n" => "GET /a ",
+    "GET http://b?q HTTP/1.1\r\n#{HOST}\r\n" => "GET / ",
+    "OPTIONS * HTTP/1.1\r\n#{HOST}\r\n" => "OPTIONS * ",
+    "BREW /pot HTTP/1.1\r\n#{HOST}\r\n" => "BREW /pot ",
+    "GET /a HTTP/1.1\r\nHost:\r\n\r\n" => "GET /a ",
+    "GET /a HTTP/1.1\r\nHost: [::1]:80\r\n\r\n" => "GET /a ",
+    "GET /a HTTP/1.1\r\n#{HOST}Content-Length: 3\r\n\r\nabc" => "GET /a abc",
+    "DELETE /a HTTP/1.1\r\n#{HOST}#{CHUNKED}\r\n0\r\n\r\n" => "DELETE /a ",
+    "#{POST}Content-Length: 0\r\n\r\n" => "POST / ",
+    "#{POST}Content-Length: 0003\r\n\r\nabc" => "POST / abc",
+    "#{POST}Content-Length:3 \r\n\r\nabc" => "POST / abc",
+    "#{POST}Content-Length: #{SMUGGLED.size}\r\n\r\n#{SMUGGLED}" => "POST / #{SMUGGLED}",
+    "POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc" => "POST / abc",
+    "#{POST}transfer-encoding: CHUNKED\r\n\r\nA\r\n0123456789\r\n00\r\n\r\n" => "POST / 0123456789",
+    "#{POST}#{CHUNKED}\r\n3;a=b;c=\"d;\\\"e\" ; f\r\nabc\r\n0;z\r\n\r\n" => "POST / abc",
+    "#{POST}#{CHUNKED}\r\n0000000000000003\r\nabc\r\n0\r\nContent-Length: 9\r\nX: y\r\n\r\n" => "POST / abc",
+    "#{POST}#{CHUNKED}\r\n2\r\n\r\n\r\n2\r\n0\r\r\n0\r\n\r\n" => "POST / \r\n0\r"
+  }.freeze
+
+  def test_what_follows_a_message_is_the_next
+    serve_echo
+    FRAMED.each do |bytes, body|
+      socket = connect
+      socket.write(bytes, "GET /next HTTP/1.1\r\n#{HOST}\r\n")
+      assert_equal [body, "GET /next "], Array.new(2) { read_response(socket).body }, bytes.inspect
+      socket.close
+    end
+  end
+
+  def test_all_of_them_in_one_write_and_half_closed
+    serve_echo
+    socket = connect
+    socket.write(FRAMED.keys.join)
+    socket.close_write
+    assert_equal FRAMED.values, Array.new(FRAMED.size) { read_response(socket).body }
+    assert_equal "", socket.read
+  end
+
+  def test_a_half_closed_part_of_a_request_is_no_request
+    serve_echo
+    ["GET / HTTP/1.1\r\n#{HOST}", "#{POST}Content-Length: 5\r\n\r\nabc", "#{POST}#{CHUNKED}\r\n3\r\nabc\r\n0\r\n"].each do |part|
+      assert_equal "", exchange(part), part.inspect
+    end
+    assert_empty @paths
+  end
+
+  # --- Expect -----------------------------------------------------------------------------------
+
+  EXPECT = "#{POST}Expect: 100-continue\r\n".freeze
+
+  def serve_expecting(&read)
+    serve do |env|
+      (@paths ||= Thread::Queue.new) << env["PATH_INFO"]
+      [200, TEXT, [read&.call(env["rack.input"]) || "unread"]]
+    end
+  end
+
+  def test_a_body_sent_without_waiting_is_read
+    serve_expecting(&:read)
+    [["Content-Length: 3\r\n\r\nabc", "abc"], ["#{CHUNKED}\r\n3\r\nabc\r\n0\r\n\r\n", "abc"]].each do |framed, body|
+      answer = exchange("#{EXPECT}#{framed}GET /next HTTP/1.1\r\n#{HOST}\r\n")
+      assert_equal %w[200 200], answer.scan(/HTTP\/1.1 (\d+)/).flatten - ["100"], answer
+      assert_includes answer, body
+    end
+  end
+
+  # What the application has not read must not be taken for a request.
+  def test_a_body_that_nobody_reads_is_never_a_request
+    serve_expecting
+    socket = connect
+    socket.write(EXPECT, "Content-Length: #{SMUGGLED.size}\r\n\r\n")
+    assert_equal "unread", read_response(socket).body
+    begin
+      socket.write(SMUGGLED)
+      socket.read
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      nil # closed already
+    end
+    exchange("#{EXPECT}Content-Length: #{SMUGGLED.size}\r\n\r\n#{SMUGGLED}")
+    exchange("#{EXPECT}#{CHUNKED}\r\n#{SMUGGLED.size.to_s(16)}\r\n#{SMUGGLED}\r\n0\r\n\r\n")
+    assert_equal %w[/ / /], Array.new(@paths.size) { @paths.pop }
+  end
+
+  def test_continue_is_sent_once_before_the_final_response
+    serve_expecting { |input| "#{input.read(1)}#{input.read}" }
+    socket = connect
+    socket.write(EXPECT, "Content-Length: 3\r\n\r\n")
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(5) { socket.readpartial(100) }
+    socket.write("a")
+    socket.write("bc")
+    assert_equal "abc", read_response(socket).body
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "", read_response(socket).body
+  end
+
+  def test_no_continue_for_1_0_or_without_body
+    serve_expecting(&:read)
+    answer = exchange("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
+    assert_match(/\AHTTP\/1.1 200 .*abc\z/m, answer)
+    assert_match(/\AHTTP\/1.1 200 /, exchange("#{EXPECT}Content-Length: 0\r\n\r\n"))
+    assert_match(/\AHTTP\/1.1 200 /, exchange("GET / HTTP/1.1\r\n#{HOST}Expect: 100-CONTINUE\r\n\r\n"))
+  end
+
+  def test_a_held_back_body_that_is_too_large_is_refused_at_once
+    serve(body_bytes: 10) { |env| [200, TEXT, [env["rack.input"].read]] }
+    assert_match(/\AHTTP\/1.1 413 /, exchange("#{EXPECT}Content-Length: 11\r\n\r\n", shut: false))
+    assert_match(/\AHTTP\/1.1 (100 Continue\r\n\r\nHTTP\/1.1 )?413 /, exchange("#{EXPECT}#{CHUNKED}\r\nb\r\nhello world\r\n0\r\n\r\n", shut: false))
+  end
+end
+# rubocop:enable Layout/LineLength

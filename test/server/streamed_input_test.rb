@@ -1,0 +1,214 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require_relative "../support/ticker"
+require "digest"
+
+# Request bodies that the application reads while they arrive.
+class ServerStreamedInputTest < Minitest::Test
+  include ServerTest
+
+  POST = "POST / HTTP/1.1\r\n#{HOST}".freeze
+  CHUNKED = "#{POST}Transfer-Encoding: chunked\r\n\r\n".freeze
+
+  def serve_streaming(**options, &app)
+    serve(body_streaming: true, body_memory_bytes: 1000, **options, &app)
+  end
+
+  def frame(part) = "#{part.bytesize.to_s(16)}\r\n#{part}\r\n"
+
+  # Each part is sent when the application has seen the one before.
+  def test_parts_are_seen_while_the_rest_is_not_sent
+    {"#{POST}Content-Length: 3000\r\n\r\n" => ->(part) { part },
+     CHUNKED => ->(part) { frame(part) }}.each do |head, framed|
+      seen = Thread::Queue.new
+      serve_streaming do |env|
+        env["rack.input"].each_part { |part| seen << part }
+        [200, {}, ["done"]]
+      end
+      socket = connect
+      socket.write(head)
+      %w[a b c].each do |letter|
+        socket.write(framed.call(letter * 1000))
+        got = +""
+        got << seen.pop while got.bytesize < 1000
+        assert_equal letter * 1000, got
+      end
+      socket.write("0\r\n\r\n") if head == CHUNKED
+      assert_equal "done", read_response(socket).body
+    end
+  end
+
+  def test_small_and_whole_bodies_are_in_memory
+    serve_streaming { |env| [200, {}, [env["rack.input"].class.name]] }
+    socket = connect
+    socket.write("#{POST}Content-Length: 1000\r\n\r\n")
+    socket.write("x" * 1000)
+    assert_equal "StringIO", read_response(socket).body
+    socket.write("#{CHUNKED}#{frame("abc")}0\r\n\r\n")
+    assert_equal "StringIO", read_response(socket).body
+    socket.write("#{CHUNKED}#{frame("abc")}")
+    socket.flush
+    assert_equal "NB::Server::StreamedInput", read_response(socket).body
+  end
+
+  READERS = {
+    "read" => ->(input) { input.read },
+    "read-7" => ->(input) { collect { input.read(7) } },
+    "read-buffer" => lambda do |input|
+      buffer = +""
+      all = +""
+      all << buffer while input.read(70_000, buffer)
+      all
+    end,
+    "readpartial" => ->(input) { collect { input.readpartial(5000) } },
+    "gets" => ->(input) { collect { input.gets } },
+    "each" => ->(input) { input.enum_for(:each).to_a.join }
+  }.freeze
+
+  def self.collect
+    all = +"".b
+    while (part = yield)
+      all << part
+    end
+    all
+  rescue EOFError
+    all
+  end
+
+  READERS.each_key do |name|
+    define_method("test_#{name.tr("-", "_")}_gives_the_same_bytes") do
+      serve_streaming { |env| [200, {}, [READERS.fetch(name).call(env["rack.input"])]] }
+      body = Array.new(20_000) { |i| "line #{i * i}\n" }.join
+      socket = connect
+      writer = Thread.new do
+        2.times { socket.write("#{POST}Content-Length: #{body.bytesize}\r\n\r\n#{body}") }
+        socket.write(CHUNKED)
+        body.scan(/.{1,30000}/m) { |part| socket.write(frame(part)) }
+        socket.write("0\r\n\r\n")
+      end
+      3.times { assert_equal body, read_response(socket).body }
+      writer.join
+    end
+  end
+
+  def test_the_ends_are_those_of_io
+    serve_streaming do |env|
+      input = env["rack.input"]
+      input.read
+      ends = [input.read, input.read(3), input.gets, input.read(0)]
+      [200, {}, [(ends << begin
+        input.readpartial(1)
+      rescue EOFError => error
+        error.class
+      end).inspect]]
+    end
+    socket = connect
+    socket.write("#{CHUNKED}#{frame("x")}")
+    socket.write("0\r\n\r\n")
+    assert_equal '["", nil, nil, "", EOFError]', read_response(socket).body
+  end
+
+  def test_reading_and_writing_at_the_same_time
+    body = lambda do |stream|
+      reading = Fiber.schedule do
+        while (part = stream.read(3))
+          stream.write(part.upcase)
+        end
+        stream.close
+      end
+      reading.alive?
+    end
+    serve_streaming { |_env| [200, {}, body] }
+    socket = connect
+    socket.write(CHUNKED)
+    nil until socket.gets("\r\n") == "\r\n"
+    %w[abc def].each do |part|
+      socket.write(frame(part))
+      assert_equal frame(part.upcase), Timeout.timeout(5) { socket.read(8) }
+    end
+    socket.write("0\r\n\r\n")
+    assert_equal "0\r\n\r\n", Timeout.timeout(5) { socket.read }
+  end
+
+  def test_bodies_that_end_early_or_are_too_large
+    serve_streaming(body_bytes: 5000) { |env| [200, {}, [env["rack.input"].read]] }
+    assert_match(/\AHTTP\/1.1 400 /, exchange("#{POST}Content-Length: 3000\r\n\r\nabc"))
+    assert_match(/\AHTTP\/1.1 400 /, exchange("#{CHUNKED}3\r\nabc"))
+    assert_match(/\AHTTP\/1.1 400 /, exchange("#{CHUNKED}3\r\nabc\r\nx\r\n", shut: false))
+    assert_match(/\AHTTP\/1.1 413 /, exchange("#{CHUNKED}#{frame("x" * 5001)}", shut: false))
+    assert_match(/BodyError/, @log.string)
+  end
+
+  def test_a_silent_client_ends_the_read
+    told = Thread::Queue.new
+    serve_streaming(body_timeout: 0.1) do |env|
+      env["rack.input"].read
+    rescue SystemCallError => error
+      told << error
+      [200, {}, []]
+    end
+    socket = connect
+    socket.write("#{POST}Content-Length: 3000\r\n\r\nabc")
+    assert_equal "", Timeout.timeout(5) { socket.read }
+    assert_kind_of Errno::EPIPE, told.pop
+  end
+
+  def test_an_answer_without_reading_arrives_and_closes
+    serve_streaming { |_env| [403, {}, ["no"]] }
+    socket = connect
+    socket.write("#{POST}Content-Length: 1000000\r\n\r\n")
+    socket.write("x" * 300_000)
+    answer = read_response(socket)
+    assert_equal [403, "no", "close"], [answer.status, answer.body, answer.headers["connection"]]
+  end
+
+  def test_continue_is_sent_at_the_first_read
+    serve_streaming { |env| [200, {}, [env["rack.input"].read(4), env["rack.input"].read]] }
+    socket = connect
+    socket.write("#{POST}Expect: 100-continue\r\nContent-Length: 2000\r\n\r\n")
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(5) { socket.read(25) }
+    socket.write("x" * 2000)
+    assert_equal "x" * 2000, read_response(socket).body
+  end
+
+  def test_a_fast_upload_leaves_the_others_their_turn
+    ticker = Ticker.new
+    serve_streaming do |env|
+      Fiber.schedule { ticker.run }
+      digest = Digest::SHA256.new
+      env["rack.input"].each_part { |part| digest << part }
+      ticker.stop
+      [200, {}, [digest.hexdigest]]
+    end
+    part = Random.bytes(1 << 20)
+    expected = Digest::SHA256.hexdigest(part * 40) # before: it would hold the server's thread up
+    socket = connect
+    socket.write("#{POST}Content-Length: #{40 << 20}\r\n\r\n")
+    40.times { socket.write(part) }
+    assert_equal expected, read_response(socket).body
+    assert_operator ticker.largest, :<, 0.1
+  end
+
+  # The request ends by an exception while another fiber waits in a write of its stream.
+  def test_who_waits_for_an_ended_request_is_told
+    told = Thread::Queue.new
+    gate = Thread::Queue.new
+    body = lambda do |stream|
+      Fiber.schedule do
+        loop { stream.write("x" * 65_536) }
+      rescue SystemCallError, IOError => error
+        told << error.class
+      end
+      gate.pop
+      raise "oops"
+    end
+    serve { |env| [200, {}, env["PATH_INFO"] == "/" ? body : ["alive"]] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:response_bytes] > 65_536 }
+    gate << true
+    assert_equal Errno::EPIPE, Timeout.timeout(5) { told.pop }
+    assert_match(/alive\z/, get("/other"))
+  end
+end

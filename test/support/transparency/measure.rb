@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+# One operation in many fibers at once, beside a ticker.
+class Measure
+  # Between the starts of two fibers, in seconds: so that what each computes does not add up in one
+  # turn of the loop.
+  APART = 0.0005
+
+  attr_reader :count, :delay, :took
+
+  def initialize(count, delay)
+    @count = count
+    @delay = delay
+  end
+
+  # @return [Array] the values of the block
+  def run(&block)
+    GC.start
+    ticker = Ticker.new
+    ticking = NB.async { ticker.run }
+    sleep 0.01 until ticking.alive? # it has begun
+    values = timed { start(&block).map(&:value) }
+    ticker.stop
+    ticking.wait
+    @worst = ticker.worst
+    values
+  end
+
+  # Milliseconds that the ticker was late at most, without what the machine took.
+  def late_ms = ((@worst.gap - Ticker::INTERVAL) * 1000).clamp(0, nil).round(1)
+
+  # @return [String, nil] what shows that the loop stood still
+  def blocking(slack, late)
+    return "#{@count} took #{@took.round(3)} s, one #{@delay} s" if @took > @delay + slack
+
+    "the loop stood still: #{@worst}" if late_ms > late * 1000
+  end
+
+  private
+
+  def start
+    Array.new(@count) do |index|
+      sleep APART
+      NB.async { yield index }
+    end
+  end
+
+  def timed
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield
+  ensure
+    @took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+  end
+end
