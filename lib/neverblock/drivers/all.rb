@@ -2,5 +2,6 @@
 
 require_relative "registry"
 # One line per library.
+require_relative "mysql2"
 
 NB::Drivers.complete
