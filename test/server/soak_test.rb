@@ -5,7 +5,7 @@ require_relative "../support/subprocess"
 
 # The soak of the server, short: `rake soak:server[600]` is the long one.
 class ServerSoakTest < Minitest::Test
-  SECONDS = 12
+  SECONDS = 8
 
   def test_soak
     program = File.expand_path("soak/run.rb", __dir__)
