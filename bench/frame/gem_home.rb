@@ -14,7 +14,7 @@ module Bench
       @ruby = ruby
       @runtime = runtime
       @gems = runtime.gems_for(ruby.version)
-      @path = File.join(root, ruby.api, runtime.home)
+      @path = File.join(root, ruby.api, runtime.id)
     end
 
     # @return [Hash{String => String}] gem => version

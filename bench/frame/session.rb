@@ -122,9 +122,7 @@ module Bench
         runtime.programs.each_value { |name| Compiled.program(name) }
         return
       end
-      Compiled.program(runtime.compiled) if runtime.compiled
-      complaint = ruby.complaint('require "neverblock"') if runtime.ours?
-      return complaint if complaint
+      return ruby.complaint('require "neverblock"') if runtime.ours?
 
       home = @homes[[runtime.id, ruby.key]] = GemHome.new(ruby, runtime)
       home.install { |text| @progress.show(text) }

@@ -2,6 +2,5 @@
 
 require_relative "registry"
 # One line per library.
-require_relative "mysql2"
 
 NB::Drivers.complete

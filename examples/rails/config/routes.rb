@@ -1,6 +1,0 @@
-# frozen_string_literal: true
-
-Rails.application.routes.draw do
-  root "products#index"
-  resources :products, only: :show
-end
