@@ -25,6 +25,7 @@ have_func("epoll_pwait2", "sys/epoll.h")
 have_func("preadv2", "sys/uio.h")
 have_func("rb_fiber_new_storage", "ruby.h")
 have_func("rb_io_timeout", "ruby/io.h")
+have_func("rb_io_closed_p", "ruby/io.h")
 have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h")
 have_library("pthread")
 

@@ -76,9 +76,10 @@ module NB
       self
     end
 
-    # @return [Hash{String=>Integer}] address => fd of each open listener, for a process to inherit
+    # @return [Hash{String=>Integer}] of each open listener: the address that another process which
+    #   inherits the fd can bind, and the fd
     # @scheduling never waits
-    def listener_fds = @bindings.to_h { |binding| [binding.to_s, binding.io.fileno] }
+    def listener_fds = @bindings.to_h { |binding| [binding.inheritance, binding.io.fileno] }
 
     # Serves until {#stop}. Outside a loop it makes one.
     #
@@ -154,8 +155,9 @@ module NB
 
     def drain
       @ready = false
-      @core.drain
+      @core.leave
       close # the kernel refuses what comes now, instead of letting it wait
+      @core.drain # not before: clients whose connection ends come back at once
       impatient = Fiber.schedule { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
       @core.join(@drain_timeout)
     ensure

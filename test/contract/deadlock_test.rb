@@ -28,7 +28,31 @@ only: :fibers
     end
   RUBY
 
-  script "sleep for ever", "#{CATCH}deadlock { sleep }", out: FOUND, only: :fibers
+  script "a bare sleep waits for a signal", <<~'RUBY', out: "waiting\nTERM\n", only: :fibers
+    pid = Process.pid
+    fork { sleep 0.2; Process.kill(:TERM, pid); exit! }
+    trap(:TERM) { puts "TERM"; exit }
+    puts "waiting"
+    $stdout.flush
+    NB.run { Fiber.schedule { Queue.new.pop }; sleep }
+  RUBY
+
+  script "a thread that was killed is not asleep", <<~'RUBY', out: "0\n", only: :fibers
+    NB.run do
+      queue = Queue.new
+      20.times do
+        thread = Thread.new { queue.pop }
+        Thread.pass until thread.stop?
+        thread.kill.join
+      end
+      p queue.num_waiting
+    end
+  RUBY
+
+  script "every other thread sleeps too", CATCH + <<~'RUBY', out: FOUND, only: :fibers
+    Thread.new { Thread.stop }
+    deadlock { Queue.new.pop }
+  RUBY
 
   script "a condition that nobody signals", CATCH + <<~'RUBY', out: FOUND, only: :fibers
     deadlock { Mutex.new.tap { |m| m.synchronize { ConditionVariable.new.wait(m) } } }

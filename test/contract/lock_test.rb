@@ -120,6 +120,21 @@ class LockTest < Contract
     assert waiting.value
   end
 
+  contract "a wait tells a timeout, nil, from a wake-up, seconds" do
+    mutex = Mutex.new
+    condition = ConditionVariable.new
+    mutex.synchronize do
+      assert_nil mutex.sleep(0.002)
+      assert_nil condition.wait(mutex, 0.002)
+      waker = strand { mutex.synchronize { condition.signal } }
+      assert_kind_of Integer, condition.wait(mutex, 5)
+      waker.join
+      assert_raises(TypeError) { mutex.sleep("1") }
+      assert_predicate mutex, :owned?
+    end
+    assert_raises(ThreadError) { mutex.sleep(0.001) }
+  end
+
   contract "an exception while waiting on a condition arrives as itself" do
     mutex = Mutex.new
     condition = ConditionVariable.new

@@ -2,84 +2,11 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
-require_relative "helper"
-require "json"
-require "net/http"
-require "open3"
-require "tmpdir"
-require "neverblock/server/control"
+require_relative "program"
 
-# `nb serve` as a program: signals, workers, control socket.
+# Workers of `nb serve`: replaced, stuck, one more, one less, and none of it lost.
 class ServerClusterTest < Minitest::Test
-  NB_PROGRAM = File.expand_path("../../exe/nb", __dir__)
-  RACKUP = <<~RUBY
-    run lambda { |env|
-      sleep 0.3 if env["PATH_INFO"] == "/slow"
-      loop { } if env["PATH_INFO"] == "/stuck"
-      [200, {"content-type" => "text/plain"}, ["\#{Process.pid}"]]
-    }
-  RUBY
-
-  def setup
-    @dir = Dir.mktmpdir("nb-cluster")
-    File.write("#{@dir}/config.ru", RACKUP)
-  end
-
-  def teardown
-    if @pid
-      Process.kill("KILL", -@pid) # its group: master and workers
-      Process.wait(@pid)
-    end
-    FileUtils.rm_rf(@dir)
-  end
-
-  def start(*flags, config: "")
-    File.write("#{@dir}/nb.rb", config)
-    @socket = "#{@dir}/app.sock"
-    @control = "unix://#{@dir}/control.sock"
-    @log = "#{@dir}/log"
-    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path|
- "-I#{path}" }, NB_PROGRAM, "serve", "-C", "#{@dir}/nb.rb",
-                 "-b", "unix://#{@socket}", "--control", @control, *flags, chdir: @dir, out: @log, err: @log, pgroup: true)
-    eventually { ready? }
-  end
-
-  def eventually(seconds = 15)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    until (value = yield)
-      flunk "not in #{seconds} s: #{File.read(@log)}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-      sleep 0.02
-    end
-    value
-  end
-
-  def ready?
-    JSON.parse(NB::Server::Control.ask(@control, "/ready"))["ready"]
-  rescue SystemCallError, TypeError
-    false
-  end
-
-  def stats = JSON.parse(NB::Server::Control.ask(@control))
-  def workers = stats["workers"].select { |worker| worker["ready"] }
-
-  def pids
-    workers.map { |worker| worker["pid"] }
-  rescue SystemCallError, TypeError
-    [] # refused, or closed before the answer: the control socket is between two masters
-  end
-
-  def alive?(pid)
-    Process.kill(0, pid)
-  rescue Errno::ESRCH
-    false
-  end
-
-  def get(path = "/")
-    UNIXSocket.open(@socket) do |socket|
-      socket.write("GET #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-      socket.read[/\d+\z/]&.to_i
-    end
-  end
+  include ServerProgram
 
   # Asks all the time; returns how many answers were missing.
   def under_load
@@ -100,13 +27,6 @@ class ServerClusterTest < Minitest::Test
     asking.join
     assert_operator count, :>, 10
     failed
-  end
-
-  def finish(signal = "TERM")
-    Process.kill(signal, @pid)
-    _, status = Process.wait2(@pid)
-    @pid = nil
-    status
   end
 
   def test_single_process
@@ -180,6 +100,17 @@ class ServerClusterTest < Minitest::Test
       nil # reset when the worker was killed
     end
     assert_match(/its loop has not turned for/, File.read(@log))
+    finish
+  end
+
+  def test_max_memory_replaces_a_worker
+    start("-w", "1", config: "max_memory_mb 300")
+    first = workers.first["pid"]
+    assert_equal first, get
+    assert_equal first, get("/grow")
+    eventually { workers.any? { |worker| worker["pid"] != first } }
+    eventually { !alive?(first) }
+    assert_equal pids.first, get
     finish
   end
 

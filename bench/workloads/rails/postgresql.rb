@@ -2,7 +2,7 @@
 
 require "etc"
 require "fileutils"
-require "open3"
+require "socket"
 require "tmpdir"
 
 module Bench
@@ -12,7 +12,9 @@ module Bench
     class Postgresql
       SETTINGS = { fsync: "off", max_connections: 300, listen_addresses: "127.0.0.1",
                    unix_socket_directories: "." }.freeze
-      private_constant :SETTINGS
+      # Seconds until it must answer.
+      PATIENCE = 30
+      private_constant :SETTINGS, :PATIENCE
 
       # @return [Integer]
       attr_reader :port
@@ -29,34 +31,49 @@ module Bench
       # @return [self]
       def start
         initdb unless File.exist?(File.join(@folder, "PG_VERSION"))
-        control("stop", "-m", "immediate") if File.exist?(File.join(@folder, "postmaster.pid"))
-        settings = SETTINGS.map { |name, value| "-c #{name}=#{value}" }.join(" ")
-        control("start", "-w", "-l", "log.txt", "-o", "-p #{@port} #{settings}")
+        FileUtils.rm_f(File.join(@folder, "postmaster.pid"))
+        settings = SETTINGS.flat_map { |name, value| ["-c", "#{name}=#{value}"] }
+        @pid = Process.spawn(*as_user("postgres", "-D", @folder, "-p", port.to_s, *settings),
+                             in: File::NULL, out: log, err: %i[child out], chdir: @folder)
+        wait
         self
       end
 
       # @return [void]
-      def stop = control("stop", "-m", "fast")
+      def stop
+        Process.kill(:INT, @pid) # "fast"
+        Process.wait(@pid)
+      rescue Errno::ESRCH, Errno::ECHILD
+        nil
+      end
 
       private
+
+      def log = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}.log")
+
+      def wait
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
+        until system(*as_user("pg_isready", "-q", "-h", "127.0.0.1", "-p", port.to_s))
+          late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+          raise "PostgreSQL does not start: #{File.read(log)}" if late
+
+          sleep(0.05)
+        end
+      end
 
       def initdb
         FileUtils.mkdir_p(@folder)
         FileUtils.chown(@user, nil, @folder) if Process.uid.zero?
-        run("initdb", "-D", @folder, "-A", "trust", "-U", @user, "--no-sync")
+        command = as_user("initdb", "-D", @folder, "-A", "trust", "-U", @user, "--no-sync")
+        system(*command, chdir: @folder, in: File::NULL, out: log, err: %i[child out]) ||
+          raise("#{command.join(" ")}: #{File.read(log)}")
       end
 
-      def control(*arguments) = run("pg_ctl", "-D", @folder, *arguments)
-
-      # PostgreSQL refuses to run as root.
-      def run(program, *arguments)
+      # It refuses to run as root. Ends with the cell, however that ends.
+      def as_user(program, *arguments)
         path = Dir["/usr/lib/postgresql/*/bin/#{program}"].max || program
-        command = [path, *arguments]
-        command = ["setpriv", "--reuid", @user, "--clear-groups", *command] if Process.uid.zero?
-        output = File.join(Dir.tmpdir, "nb-bench-#{program}-#{Process.uid}.log")
-        status = system(*command, chdir: File.exist?(@folder) ? @folder : "/", in: File::NULL,
-                                  out: output, err: %i[child out], exception: false)
-        raise "#{command.join(" ")}: #{File.read(output).lines.last}" unless status
+        user = Process.uid.zero? ? ["--reuid", @user, "--clear-groups"] : []
+        ["setpriv", "--pdeathsig", "INT", *user, path, *arguments]
       end
     end
   end

@@ -42,8 +42,10 @@ module Bench
 
       # @return [void]
       def stop
+        children = stats.map { |stat| Integer(stat.first) } - @pids
         @pids.each { |pid| signal(:TERM, pid) }
         @pids.each { |pid| Process.detach(pid).join(10) || signal(:KILL, pid) }
+        children.each { |pid| signal(:KILL, pid) } # what is left where it had to be killed
         FileUtils.rm_rf(@folder)
       end
 
@@ -138,8 +140,9 @@ module Bench
 
       def spawn_one(command)
         log = File.join(@folder, "#{@pids.size}.log")
+        # In the group of the cell, so that they end with it, however that ends.
         @pids << Process.spawn(@environment, *command, chdir: HOME, in: File::NULL, out: log,
-                                                       err: %i[child out], pgroup: true)
+                                                       err: %i[child out])
       end
 
       def wait_for(port)
@@ -156,20 +159,24 @@ module Bench
         end
       end
 
-      # Of every process in the groups the fields of proc(5), without the name: pid, state, parent,
-      # group …; the ticks in user and system mode are the 12th and 13th.
+      # Of each of its processes the fields of proc(5), without the name: pid, state, parent …; the
+      # ticks in user and system mode are the 12th and 13th.
       def stats
-        Dir["/proc/[0-9]*/stat"].filter_map do |path|
+        all = Dir["/proc/[0-9]*/stat"].filter_map do |path|
           pid, rest = File.read(path).split(/ \(.*\) /, 2)
-          stat = [pid, *rest.split]
-          stat if @pids.include?(stat[3].to_i)
+          [pid, *rest.split]
         rescue Errno::ENOENT, Errno::ESRCH
           nil
         end
+        family = @pids.map(&:to_s)
+        while (children = all.select { |stat| family.include?(stat[2]) }.map(&:first) - family).any?
+          family += children
+        end
+        all.select { |stat| family.include?(stat.first) }
       end
 
       def signal(name, pid)
-        Process.kill(name, -pid)
+        Process.kill(name, pid)
       rescue Errno::ESRCH
         nil
       end

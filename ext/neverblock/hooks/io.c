@@ -287,6 +287,17 @@ static VALUE rb_nb_scheduler_io_read(int argc, VALUE *argv, VALUE self)
     return result;
 }
 
+/* After IO#close_read of a two-way pipe Ruby names the IO object that it left without a descriptor;
+ * undef lets it write by itself. */
+static bool emptied(VALUE io)
+{
+#ifdef HAVE_RB_IO_CLOSED_P
+    return RTEST(rb_io_closed_p(io));
+#else
+    return !RFILE(io)->fptr || RFILE(io)->fptr->fd < 0;
+#endif
+}
+
 /* @overload io_write(io, buffer, length, offset = 0)
  *   Writes from buffer: at least length bytes, or what one attempt takes when length is 0.
  *   @param buffer [IO::Buffer]
@@ -295,6 +306,8 @@ static VALUE rb_nb_scheduler_io_read(int argc, VALUE *argv, VALUE self)
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_write(int argc, VALUE *argv, VALUE self)
 {
+    if (argc && RB_TYPE_P(argv[0], T_FILE) && emptied(argv[0]))
+        return Qundef;
     nb_transfer_t transfer = transfer_of(self, argc, argv, true);
     if (!transfer.size) {
         errno = EINTR; /* Ruby < 3.3.1 takes 0 for an error and looks here (Bug #19640) */

@@ -29,7 +29,7 @@ void nb_check_interval(VALUE duration)
 /* @overload kernel_sleep(duration = nil)
  *   Stops the fiber for a time, or until {#unblock}.
  *   @param duration [Numeric, nil] seconds >= 0, never less than asked; nil or absent: for ever
- *   @return [true]
+ *   @return [Boolean] whether it was woken before its time
  *   @raise [TypeError, ArgumentError] as Kernel#sleep
  *   @scheduling always waits
  *   @see https://docs.ruby-lang.org/en/3.4/Fiber/Scheduler.html */
@@ -44,10 +44,9 @@ static VALUE rb_nb_scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self)
     loop->counters.sleep_waits++;
     nb_park_init(loop, &park, NB_PARK_SLEEP);
     nb_park_deadline(&park, nb_deadline(duration));
-    /* A bare `sleep` waits for the outside world; a ConditionVariable's passes nil. */
+    /* A bare `sleep` waits for a signal; a ConditionVariable's passes nil. */
     park.mask = argc == 0;
-    nb_park(&park);
-    return Qtrue;
+    return nb_park(&park) == NB_WOKEN_BY_TIMER ? Qfalse : Qtrue;
 }
 
 /* ---- timeout_after ------------------------------------------------------------------------ */

@@ -83,11 +83,32 @@ void nb_loop_on_wake_fd(nb_watch_t *watch, int mask)
     nb_mailbox_collect(loop->mail);
 }
 
-/* Nothing is ready and nothing inside the loop can make it so: is there anything outside? */
+/* A bare `sleep` waits for a signal, as it does in a thread. */
+static bool sleeps_for_signal(const nb_loop_t *loop)
+{
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
+        if (park && park->kind == NB_PARK_SLEEP && park->mask)
+            return true;
+    }
+    return false;
+}
+
+/* Nothing is ready and nothing inside the loop can make it so: is there anything outside? Another
+ * thread that sleeps for ever cannot, unless it was just killed or woken and has not run yet: so
+ * they must look asleep for a while. */
 static bool deadlocked(nb_loop_t *loop)
 {
-    return loop->fds.count <= 1 && !loop->timers.count && !loop->external && loop->fibers &&
-           RTEST(rb_funcall(loop->self, rb_intern("alone?"), 0));
+    if (loop->fds.count > 1 || loop->timers.count || loop->external || !loop->fibers ||
+        sleeps_for_signal(loop))
+        return false;
+    VALUE asleep = rb_funcall(loop->self, rb_intern("threads_asleep"), 0);
+    if (NIL_P(asleep) || FIX2LONG(asleep) == 0)
+        return !NIL_P(asleep);
+    uint64_t now = nb_clock_now();
+    if (!loop->suspect_since_ns)
+        loop->suspect_since_ns = now;
+    return now - loop->suspect_since_ns >= NB_SUSPICION_NS;
 }
 
 static void raise_deadlock(nb_loop_t *loop)
@@ -124,6 +145,8 @@ static void sleep_in_kernel(nb_loop_t *loop)
     }
     uint64_t next = nb_timers_next(&loop->timers), now = nb_clock_now();
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;
+    if (next == NB_NEVER && loop->suspect_since_ns)
+        loop->poll_timeout_ns = NB_SUSPICION_NS;
     loop->counters.sleeps++;
     loop->signalled = false;
     atomic_store(&loop->asleep, true);
@@ -153,6 +176,8 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
     dispatch(loop);
     if (may_sleep && !loop->ready.count && nb_list_empty(&loop->before_poll))
         sleep_in_kernel(loop);
+    if (loop->ready.count)
+        loop->suspect_since_ns = 0;
 }
 
 void nb_loop_settle(nb_loop_t *loop)

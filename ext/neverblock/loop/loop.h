@@ -16,6 +16,8 @@
 #include <ruby.h>
 #include <stdatomic.h>
 
+/* What deadlocked() waits before it believes that sleeping threads stay asleep. */
+#define NB_SUSPICION_NS 100000000
 #define NB_EVENTS 256
 
 /* Counters that the loop keeps anyway; NB.stats shows them. */
@@ -54,7 +56,8 @@ typedef struct nb_loop {
     uint64_t now_ns;     /* the clock at the last turn */
     size_t fibers;       /* scheduled, not ended, not idle: what keeps `run` going */
     size_t idle_fibers;  /* inside Scheduler#idle */
-    size_t external;     /* something outside is certain to wake a fiber: offload, sleep for ever */
+    size_t external;     /* something outside is certain to wake a fiber: offloaded work */
+    uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
     unsigned since_poll; /* switches since the backend was asked */
     unsigned eager;      /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll; /* nb_hook_t */

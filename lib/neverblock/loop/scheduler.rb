@@ -99,9 +99,10 @@ module NB
       warn("#{Fiber.current.inspect} terminated with exception:\n#{error.full_message}")
     end
 
-    # Whether no other thread could wake one of our fibers.
-    def alone?
-      (Thread.list - [Thread.current]).all? { |thread| thread.inspect.include?("sleep_forever") }
+    # How many other threads there are, if all of them sleep until somebody wakes them; else nil.
+    def threads_asleep
+      others = Thread.list - [Thread.current]
+      others.size if others.all? { |thread| thread.inspect.include?("sleep_forever") }
     end
 
     def deadlock_error

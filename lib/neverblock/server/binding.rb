@@ -20,7 +20,8 @@ module NB
         case address
         when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: Integer($~[:port], 10))
         when %r{\Aunix://(?<path>.+)\z} then new(:unix, path: $~[:path])
-        when %r{\Afd://(?<fd>\d+)\z} then new(:fd, fd: Integer($~[:fd], 10))
+        when %r{\Afd://(?<fd>\d+)(?:#(?<path>.+))?\z}
+          new(:fd, fd: Integer($~[:fd], 10), path: $~[:path])
         when %r{\Assl://}
           require_relative "tls"
           Tls.parse(address)
@@ -33,6 +34,7 @@ module NB
       # @return [Symbol, IO] :tcp or :unix; the listening socket once open
       attr_reader :kind, :io
 
+      # @param path [String, nil] of a UNIX socket; beside an fd: we made it, and remove it
       def initialize(kind, host: nil, port: nil, path: nil, fd: nil)
         @kind = kind
         @host = host
@@ -46,7 +48,7 @@ module NB
         @io ||= case @kind
                 when :tcp then open_tcp(reuse_port)
                 when :unix then open_unix
-                when :fd then Socket.for_fd(@fd).tap { |io| io.autoclose = true }
+                when :fd then adopt
         end
         remember
         self
@@ -71,6 +73,9 @@ module NB
       attr_reader :port
 
       def local? = @kind == :unix
+
+      # @return [String] where a process that inherits the open listener binds
+      def inheritance = "fd://#{@io.fileno}#{"##{@path}" if @owner}"
 
       # @return [String] the address as a URL
       def to_s = @name || (@kind == :unix ? "unix://#{@path}" : "tcp://#{@host}:#{@port}")
@@ -97,6 +102,11 @@ module NB
         socket.setsockopt(:SOCKET, :REUSEPORT, true) if reuse_port
         socket.setsockopt(:IPV6, :V6ONLY, true) if address.ipv6? && @host != "::"
         listen(socket, address)
+      end
+
+      def adopt
+        @owner = Process.pid if @path
+        Socket.for_fd(@fd).tap { |io| io.autoclose = true }
       end
 
       def open_unix

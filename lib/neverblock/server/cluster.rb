@@ -40,7 +40,7 @@ module NB
         @launcher.load_app if @config.preload?
         @control = start_control
         trap_signals
-        @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet
+        @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet?
         turn until @stopping && @workers.empty?
       ensure
         @server&.close
@@ -74,8 +74,8 @@ module NB
 
       def turn
         spawn_missing
-        IO.select([@wake, *@workers.each_value.map(&:pipe)], nil, nil, 1)&.first&.each { |io|
- read(io) }
+        watched = [@wake, *@workers.each_value.map(&:pipe)]
+        IO.select(watched, nil, nil, [1, *@notify.interval].min)&.first&.each { |io| read(io) }
         handle(@signals.shift) until @signals.empty?
         reap
         look_after
@@ -126,7 +126,8 @@ module NB
         case signal
         when "TERM", "INT" then stop(@stopping ? "QUIT" : "TERM")
         when "QUIT" then stop("QUIT")
-        when "HUP", "PWR" then signal_all(signal)
+        when "HUP" then reopen_log
+        when "PWR" then signal_all(signal)
         when "USR1" then @replacing |= @workers.keys
         when "USR2" then execute_again
         when "TTIN" then @size += 1
@@ -137,7 +138,14 @@ module NB
       def stop(signal)
         @stopping = true
         @notify.stopping
+        @server.close # or the kernel would go on letting in whom no worker serves any more
         signal_all(signal)
+      end
+
+      # Ours too: workers to come get it from us.
+      def reopen_log
+        @launcher.reopen_log
+        signal_all("HUP")
       end
 
       def signal_all(signal) = (@workers.keys | @old_workers).each { |pid| kill(signal, pid) }
@@ -158,7 +166,7 @@ module NB
 
       def execute_again
         listeners = @server.listener_fds
-        environment = {"NB_LISTEN" => listeners.map { |address, fd| "#{address}=#{fd}" }.join(","),
+        environment = {"NB_LISTEN" => listeners.keys.join("\n"),
                        "NB_OLD_WORKERS" => @workers.keys.join(",")}
         @notify.reloading
         @config.call_hooks(:on_restart)

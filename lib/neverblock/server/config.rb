@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "etc"
+require_relative "cores"
 require_relative "options"
 
 module NB
@@ -21,12 +21,12 @@ module NB
 
       # @return [Array<String>] where to listen; the default when nothing was said
       def bindings
-        return @inherited.keys unless @inherited.empty?
+        return @inherited unless @inherited.empty?
 
         @bindings.empty? ? ["tcp://127.0.0.1:9292"] : @bindings
       end
 
-      # @return [Hash{String=>Integer}] listeners that are open already: address => fd
+      # @return [Array<String>] listeners that are open already: `fd://…`
       attr_reader :inherited
       # @return [Array<Integer>] workers of the master that this process was before its re-execution
       attr_reader :old_workers
@@ -49,9 +49,15 @@ module NB
       #
       # @param path [String]
       # @return [self]
+      # @raise [ArgumentError] for a word that does not exist
       def load(path)
         instance_eval(File.read(path), path)
         self
+      rescue NoMethodError => error
+        raise unless equal?(error.receiver)
+
+        where = error.backtrace_locations&.first
+        raise ArgumentError, "#{path}:#{where&.lineno}: there is no word #{error.name}"
       end
 
       # Sets (with a value) or tells one setting.
@@ -70,8 +76,7 @@ module NB
       #   `unix://…`: JSON for `nb stats`, /ready for a load balancer.
       # @!method access_log(path)
       %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control
-         access_log
-         quiet].each do |name|
+         access_log].each do |name|
         define_method(name) do |value = (told = true)|
           told ? @values[name] : @values[name] = value
         end
@@ -79,11 +84,23 @@ module NB
 
       Options::TABLE.each_key { |name| define_method(name) { |value| @server_options[name] = value } }
 
+      # No banner.
+      def quiet(answer = true) # rubocop:disable Style/OptionalBooleanParameter
+        @values[:quiet] = answer
+      end
+
+      # @return [Boolean]
+      def quiet? = @values[:quiet]
+
       # @param format [Symbol] :common or :json
       def access_log_format(format) = @server_options[:access_log_format] = format
 
       # @param seconds [Numeric] that requests get after TERM
       def drain_timeout(seconds) = @server_options[:drain_timeout] = seconds
+      # Puma's words for the same.
+      alias worker_shutdown_timeout drain_timeout
+      alias persistent_timeout idle_timeout
+      alias first_data_timeout header_timeout
 
       # @param address [String] see {Server#initialize}
       def bind(address) = @bindings << address
@@ -109,7 +126,11 @@ module NB
       def preload? = @values[:preload]
 
       HOOKS.each { |name| define_method(name) { |&block| @hooks[name] << block } }
+      # As Puma calls them from version 7 on.
       alias before_worker_boot on_worker_boot
+      alias before_worker_shutdown on_worker_shutdown
+      alias after_booted on_booted
+      alias before_restart on_restart
 
       # Calls the blocks of one hook in the order they were given.
       # @api private
@@ -118,28 +139,16 @@ module NB
       # How many processes: what was set, or one per usable core when it was :auto.
       #
       # @return [Integer] 0: no master
-      def worker_count = workers == :auto ? Config.usable_cores : Integer(workers || 0)
+      def worker_count = workers == :auto ? Cores.usable : Integer(workers || 0)
 
       # @return [Integer] NEVERBLOCK_FIBERS: how many fibers Puma's plugin runs requests in
       def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
-
-      # @return [Integer] cores by affinity, or fewer by the cgroup's quota
-      def self.usable_cores
-        quota, period = File.read("/sys/fs/cgroup/cpu.max").split
-        limit = quota == "max" ? Float::INFINITY : Integer(quota) / Float(period)
-        [Etc.nprocessors, limit.ceil].min.clamp(1, 1024)
-      rescue SystemCallError, FloatDomainError
-        Etc.nprocessors
-      end
 
       private
 
       def read_environment(environment)
         @old_workers = environment.fetch("NB_OLD_WORKERS", "").split(",").map { |pid| Integer(pid) }
-        @inherited = environment.fetch("NB_LISTEN", "").split(",").to_h do |entry|
-          address, fd = entry.split("=")
-          [address, Integer(fd)]
-        end
+        @inherited = environment.fetch("NB_LISTEN", "").split("\n")
         systemd_listeners(environment) if @inherited.empty?
         workers(Integer(environment["WEB_CONCURRENCY"])) if environment["WEB_CONCURRENCY"]
       end
@@ -147,7 +156,9 @@ module NB
       def systemd_listeners(environment)
         return unless environment["LISTEN_PID"].to_i == Process.pid
 
-        environment["LISTEN_FDS"].to_i.times { |i| @inherited["fd://#{3 + i}"] = 3 + i }
+        @inherited = Array.new(environment["LISTEN_FDS"].to_i) { |i| "fd://#{3 + i}" }
+        # They are ours, not our children's.
+        %w[LISTEN_PID LISTEN_FDS LISTEN_FDNAMES].each { |name| environment.delete(name) }
       end
     end
   end

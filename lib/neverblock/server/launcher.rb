@@ -63,9 +63,7 @@ module NB
       # @api private
       def new_server
         @log_file = @config.access_log && open_log(@config.access_log)
-        inherited = @config.inherited.values.map { |fd| "fd://#{fd}" }
-        bind = inherited.empty? ? @config.bindings : inherited
-        Server.new(@app, bind: bind, log: @out, access_log: @log_file,
+        Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
                    **@config.server_options)
       end
 
@@ -88,17 +86,25 @@ module NB
         end
       end
 
+      # After the file was renamed away.
+      # @api private
+      def reopen_log
+        @log_file.reopen(@log_file.path, "a").sync = true if @log_file.is_a?(File)
+      end
+
       private
 
       def run_single
         server = new_server.listen
         server.app = load_app
         control = start_control(server)
-        @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet
+        @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
         trap_signals(server)
+        trap_masters_signals
         @config.call_hooks(:on_worker_boot, 0)
         server.run do
           @notify.ready
+          feed_watchdog
           @config.call_hooks(:on_booted)
         end
         @notify.stopping
@@ -106,23 +112,39 @@ module NB
         control&.stop
       end
 
+      # Their defaults would end or stop the process.
+      def trap_masters_signals
+        %w[USR1 USR2 TTIN TTOU].each do |name|
+          trap(name) { @out.write("#{name} needs workers: start with -w 1 or more\n") }
+        end
+      end
+
+      # From inside the loop: when it hangs, systemd hears nothing.
+      def feed_watchdog
+        return unless @notify.interval
+
+        Fiber.schedule do
+          loop do
+            @notify.watchdog
+            Fiber.scheduler.idle { sleep @notify.interval }
+          end
+        end
+      end
+
       def start_control(server)
         return unless @config.control
 
-        Control.new(@config.control, stats: -> {
- {workers: [server.stats.merge(pid: Process.pid)]} },
-                                     ready: -> { server.ready? }, requests: -> {
- server.requests }).start
+        stats = lambda do
+          {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]}
+        end
+        Control.new(@config.control, stats: stats, ready: -> { server.ready? },
+                                     requests: -> { server.requests }).start
       end
 
       def open_log(path)
         return $stdout if path == "-"
 
         File.open(path, "a").tap { |file| file.sync = true }
-      end
-
-      def reopen_log
-        @log_file.reopen(@log_file.path, "a").sync = true if @log_file.is_a?(File)
       end
 
       # The soft limit is often 1024 where the hard one is a million.

@@ -8,18 +8,31 @@ module NB
     #
     # @api private
     class Notify
-      def initialize(path = ENV.fetch("NOTIFY_SOCKET", nil))
-        @path = path&.sub(/\A@/, "\0")
+      # @return [Float, nil] seconds between two calls of {#watchdog}, nil when nobody watches
+      attr_reader :interval
+
+      # @param environment [Hash{String=>String}]
+      def initialize(environment = ENV)
+        @path = environment["NOTIFY_SOCKET"]&.sub(/\A@/, "\0")
+        return unless (limit = environment["WATCHDOG_USEC"])
+
+        watched = environment["WATCHDOG_PID"]
+        @interval = Integer(limit) / 2e6 if watched.nil? || watched.to_i == Process.pid
       end
 
       # @see https://www.freedesktop.org/software/systemd/man/sd_notify.html
       def ready = send("READY=1\nMAINPID=#{Process.pid}")
       # @see #ready
       def stopping = send("STOPPING=1")
+
       # @see #ready
-      def reloading = send("RELOADING=1")
+      def reloading
+        now = Process.clock_gettime(Process::CLOCK_MONOTONIC, :microsecond)
+        send("RELOADING=1\nMONOTONIC_USEC=#{now}")
+      end
+
       # @see #ready
-      def watchdog = send("WATCHDOG=1")
+      def watchdog = @interval && send("WATCHDOG=1")
       # @param text [String] one line for `systemctl status`
       def status(text) = send("STATUS=#{text}")
 
@@ -29,7 +42,8 @@ module NB
         return unless @path
 
         socket = Socket.new(:UNIX, :DGRAM)
-        socket.send(state, 0, Addrinfo.unix(@path))
+        # Never waits: a manager that does not read would hold the service up.
+        socket.sendmsg_nonblock(state, 0, Addrinfo.unix(@path), exception: false)
       rescue SystemCallError
         nil # a manager that is gone shall not take the service with it
       ensure

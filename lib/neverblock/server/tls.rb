@@ -23,12 +23,15 @@ module NB
         raise ArgumentError,
 "bind: #{address}: no file for #{missing.join(" and ")}" unless missing.empty?
 
-        new(Binding.new(:tcp, host: uri.hostname, port: uri.port || 443), files["cert"],
-files["key"])
+        fd = files["fd"]
+        listener = fd ? Binding.new(:fd, fd: Integer(fd)) :
+                        Binding.new(:tcp, host: uri.hostname, port: uri.port || 443)
+        new(listener, files["cert"], files["key"])
       end
 
       def initialize(binding, certificate, key)
         @binding = binding
+        @files = {"cert" => certificate, "key" => key}
         @context = OpenSSL::SSL::SSLContext.new
         chain = OpenSSL::X509::Certificate.load_file(certificate)
         @context.add_certificate(chain.first, OpenSSL::PKey.read(File.read(key)), chain.drop(1))
@@ -55,6 +58,12 @@ files["key"])
       def close = @binding.close
       # @return [IO] the listening socket
       def io = @binding.io
+
+      # @return [String] see {Binding#inheritance}
+      def inheritance
+        "ssl://inherited?#{URI.encode_www_form(@files.merge("fd" => @binding.io.fileno))}"
+      end
+
       # @return [Integer, nil]
       def port = @binding.port
       # @return [String] the address as a URL

@@ -3,7 +3,8 @@
 # Thread::Mutex#sleep, and so ConditionVariable#wait: whatever ends it, the mutex is locked again.
 # Ruby 3.1 does not lock it when an exception ends the wait (fixed in 3.2). All versions lose it
 # when an exception comes while the lock is taken again: that is meant to be uninterruptible, but a
-# scheduler's block hook can raise. The caller's unlock then hides it behind a ThreadError.
+# scheduler's block hook can raise. The caller's unlock then hides it behind a ThreadError. And under
+# a scheduler no version tells a timeout (nil) from a wake-up (seconds), since hooks cannot tell it.
 module NB
   module Repairs
     # Exceptions that come meanwhile wait until the lock is ours.
@@ -23,13 +24,17 @@ module NB
 
     replace(Thread::Mutex, :sleep) do |original|
       proc do |*timeout|
-        next original.bind_call(self, *timeout) unless Repairs.loop_here && owned?
+        scheduler = Repairs.loop_here
+        next original.bind_call(self, *timeout) unless scheduler && owned? && timeout.size <= 1
 
+        start = Process.clock_gettime(Process::CLOCK_REALTIME, :second)
         begin
-          original.bind_call(self, *timeout)
+          unlock
+          woken = scheduler.kernel_sleep(timeout.first)
         ensure
           Repairs.lock_again(self)
         end
+        Process.clock_gettime(Process::CLOCK_REALTIME, :second) - start if woken
       end
     end
   end

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+require "json"
+require "optparse"
+require_relative "../monitor/doctor"
+require_relative "../server/config"
+
+module NB
+  module CLI
+    # `nb doctor`: what keeps a project from running well in fibers, each with its cure.
+    module Doctor
+      # One line for the list of commands.
+      SUMMARY = "look at an application and the machine: what is wrong, and the cure"
+      # What `nb help doctor` prints.
+      USAGE = <<~TEXT
+        usage: nb doctor [options] [FOLDER]
+
+        Looks at the application in FOLDER (here) and at this machine, and says what keeps many
+        fibers on one thread from working well, each with its cure. A Rails application is booted
+        in a process of its own; of others, Gemfile.lock and the sources are read.
+
+          -j, --json           findings as JSON
+              --no-boot        read files only
+          -x, --except CHECKS  leave these out, with commas
+          -w, --workers N      processes that the application will run as
+
+        Ends with 0 when all is well or there are notes only, with 1 when there are problems or
+        warnings: for CI.
+      TEXT
+      # How a level looks in a terminal.
+      MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze
+      private_constant :MARKS
+
+      class << self
+        # @param argv [Array<String>]
+        # @return [Integer] exit status
+        # @raise [UsageError]
+        # @scheduling may wait, for the application to boot
+        def run(argv)
+          options = {}
+          folder, *rest = parser(options).parse(argv)
+          raise UsageError, "one folder, got: #{[folder, *rest].join(" ")}" if rest.any?
+
+          project = project(folder || ".", options)
+          doctor = NB::Doctor.new(project, except: options.fetch(:except, []))
+          findings = doctor.examine
+          options[:json] ? print_json(project, doctor, findings) : print(project, doctor, findings)
+          findings.all? { |finding| finding.level == :note } ? 0 : 1
+        rescue OptionParser::ParseError, ArgumentError => error
+          raise UsageError, error.message
+        end
+
+        private
+
+        def parser(options)
+          OptionParser.new do |on|
+            on.on("-j", "--json") { options[:json] = true }
+            on.on("--[no-]boot") { |boot| options[:boot] = boot }
+            on.on("-x", "--except CHECKS", Array) { |names| options[:except] = names }
+            on.on("-w", "--workers N", Integer) { |count| options[:workers] = count }
+          end
+        end
+
+        # With what its config/neverblock.rb says.
+        def project(folder, options)
+          config = Server::Config.new
+          path = File.join(folder, "config/neverblock.rb")
+          complaint = load(config, path) if File.exist?(path)
+          NB::Doctor::Project.new(
+            folder, boot: options.fetch(:boot, true), complaint: complaint,
+                    fibers: config.server_options.fetch(:fibers, 256),
+                    workers: options[:workers] || [config.worker_count, 1].max
+          )
+        end
+
+        # @return [String, nil] what is wrong in it
+        def load(config, path)
+          config.load(path)
+          Server::Options.new(**config.server_options.slice(*Server::Options::TABLE.keys))
+          nil
+        rescue StandardError, ScriptError => error
+          error.message.lines.first.strip
+        end
+
+        def print_json(project, doctor, findings)
+          puts JSON.pretty_generate(project: project.folder, ruby: RUBY_DESCRIPTION,
+                                    rails: project.facts["rails"], checks: doctor.checks,
+                                    findings: findings.map(&:to_h))
+        end
+
+        def print(project, doctor, findings)
+          rails = project.facts["rails"]
+          puts "#{bold(File.basename(project.folder))}  #{"Rails #{rails}, " if rails}" \
+               "Ruby #{RUBY_VERSION}, NeverBlock #{VERSION}", ""
+          findings.each { |finding| print_finding(finding) }
+          well = doctor.checks - findings.map(&:check)
+          puts "#{color("✓", 32)} #{well.join(", ")}" if well.any?
+          puts "", summary(findings)
+        end
+
+        def print_finding(finding)
+          mark, code = MARKS.fetch(finding.level)
+          puts "#{color(mark, code)} #{bold(finding.check)}: #{finding.what}",
+               "  #{color("→", 32)} #{finding.cure}", ""
+        end
+
+        def summary(findings)
+          return "All is well." if findings.empty?
+
+          counts = findings.map(&:level).tally
+          MARKS.keys.filter_map do |level|
+            count = counts[level]
+            "#{count} #{level}#{"s" if count > 1}" if count
+          end.join(", ")
+        end
+
+        def bold(text) = color(text, 1)
+        def color(text, code) = $stdout.tty? ? "\e[#{code}m#{text}\e[0m" : text
+      end
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module NB
+  # Connections to databases, against fibers and against what the database allows.
+  class Doctor
+    # What Rails calls its adapters behind our prefix.
+    ADAPTERS = %w[postgresql mysql2 trilogy mysql sqlite3].freeze
+    # Seconds that requests wait for a connection before they fail, where a short wait is meant.
+    SHORT_CHECKOUT = 15
+    private_constant :ADAPTERS, :SHORT_CHECKOUT
+
+    check "adapter", rails: true do |project|
+      pattern = /adapter:\s*["']?neverblock_(?!(#{ADAPTERS.join("|")})\b)/
+      project.lines(pattern, "config/database.yml").each do |line|
+        problem "#{line}: there is no such adapter",
+                cure: "one of #{ADAPTERS.map { |name| "neverblock_#{name}" }.join(", ")}"
+      end
+    end
+
+    check "pool", rails: true do |project|
+      project.facts.fetch("databases", []).each do |base|
+        pool = base["pool"] or next
+        next if pool >= [12, project.fibers].min || base["adapter"] == "sqlite3"
+
+        warning "#{base["name"]}: #{pool} connections for #{project.fibers} fibers: others wait",
+                cure: "config/database.yml: adapter: neverblock_#{base["adapter"]} and " \
+                      "connections: 12 to 25, as many queries as the database does well at a time"
+      end
+    end
+
+    check "checkout", rails: true do |project|
+      project.facts.fetch("databases", []).each do |base|
+        seconds = base["checkout_timeout"].to_f
+        next if base["pool"].to_i >= project.fibers || seconds >= SHORT_CHECKOUT
+
+        warning "#{base["name"]}: a request that waits #{seconds} s for a connection fails, " \
+                "though #{project.fibers} may share #{base["pool"]}",
+                cure: "gem \"neverblock\" in the Gemfile makes it 60 s; or checkout_timeout: 60 " \
+                      "in config/database.yml"
+      end
+    end
+
+    check "max_connections", rails: true do |project|
+      project.facts.fetch("databases", []).each do |base|
+        limit = base["limit"] or next
+        wanted = base["pool"].to_i * project.workers
+        next if wanted <= limit
+
+        problem "#{base["name"]}: #{project.workers} processes with #{base["pool"]} connections " \
+                "are #{wanted}; the database allows #{limit}",
+                cure: "fewer connections: per process, more in the database, or pgbouncer between"
+      end
+    end
+  end
+end

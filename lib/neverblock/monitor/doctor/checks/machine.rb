@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+require "etc"
+
+module NB
+  # The Ruby and the machine that it all runs on.
+  class Doctor
+    # A fiber's stack and its guard page.
+    MAPS_PER_FIBER = 2
+    # Mappings that a process has anyway.
+    OTHER_MAPS = 5_000
+    # Descriptors of a process that serves: two for a request that asks one service.
+    FEWEST_FILES = 4_096
+    # Connections that the kernel keeps for a server that is busy.
+    FEWEST_BACKLOG = 1_024
+    private_constant :MAPS_PER_FIBER, :OTHER_MAPS, :FEWEST_FILES, :FEWEST_BACKLOG
+
+    check "ruby" do |_|
+      yjit = defined?(RubyVM::YJIT)
+      if RUBY_VERSION < "3.2"
+        note "Ruby #{RUBY_VERSION}: NeverBlock mends some waits, and there is no YJIT worth it",
+             cure: "Ruby 3.4: faster, and next to nothing to mend"
+      elsif !yjit
+        warning "this Ruby was built without YJIT", cure: "build it where rustc is"
+      end
+    end
+
+    check "files" do |_|
+      soft, hard = Process.getrlimit(:NOFILE)
+      next if hard >= FEWEST_FILES
+
+      warning "#{soft} open files (hard limit #{hard}), and every connection is one",
+              cure: "ulimit -n 65536, or LimitNOFILE=65536 in the unit of systemd"
+    end
+
+    check "backlog" do |_|
+      limit = Doctor.sysctl("net/core/somaxconn") or next
+      next if limit >= FEWEST_BACKLOG
+
+      warning "net.core.somaxconn is #{limit}: connections that come at once are refused",
+              cure: "sysctl -w net.core.somaxconn=4096"
+    end
+
+    check "stacks" do |project|
+      limit = Doctor.sysctl("vm/max_map_count") or next
+      wanted = (project.fibers * MAPS_PER_FIBER) + OTHER_MAPS
+      next if wanted <= limit
+
+      warning "#{project.fibers} fibers need about #{wanted} memory maps; vm.max_map_count is " \
+              "#{limit}",
+              cure: "sysctl -w vm.max_map_count=#{wanted * 2}, or fewer fibers"
+    end
+
+    check "processor" do |project|
+      cores = Doctor.usable_cores
+      if cores < 1
+        warning "this control group has #{cores} of a core: even one process is slowed down",
+                cure: "a CPU quota of one core per process"
+      elsif project.workers > cores.ceil
+        warning "#{project.workers} processes for #{cores} cores",
+                cure: "one per core: workers :auto"
+      end
+    end
+
+    class << self
+      # @return [Integer, nil] what the kernel is set to
+      # @api private
+      def sysctl(name)
+        Integer(File.read("/proc/sys/#{name}"))
+      rescue SystemCallError
+        nil # no Linux, or hidden
+      end
+
+      # @return [Float] cores, or fewer by the quota of the control group
+      # @api private
+      def usable_cores
+        quota, period = File.read("/sys/fs/cgroup/cpu.max").split
+        quota == "max" ? Etc.nprocessors.to_f : [Float(quota) / Float(period), Etc.nprocessors].min
+      rescue SystemCallError
+        Etc.nprocessors.to_f
+      end
+    end
+  end
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+module NB
+  # What config/neverblock.rb and config/puma.rb say.
+  class Doctor
+    check "config" do |project|
+      next unless project.complaint
+
+      problem "config/neverblock.rb: #{project.complaint}", cure: "see docs/SERVER.md for its words"
+    end
+
+    check "puma" do |project|
+      next unless project.lines(/plugin\s*\(?\s*:neverblock/, "config/puma.rb").any?
+
+      project.lines(/fiber_per_request/, "config/puma.rb").each do |line|
+        problem "#{line}: Puma resumes a fiber that waits as if it had ended",
+                cure: "delete the line: with the plugin every request has a fiber"
+      end
+      project.lines(/^\s*threads\b/, "config/puma.rb").each do |line|
+        note "#{line} has no effect with the plugin: requests run in fibers",
+             cure: "NEVERBLOCK_FIBERS=256 sets how many; leave `threads` for the day of going back"
+      end
+    end
+  end
+end

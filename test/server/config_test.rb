@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "program"
+require "neverblock/server/config"
+require "open3"
+
+# config/neverblock.rb, the flags that beat it, and what the machine offers.
+class ServerConfigTest < Minitest::Test
+  include ServerProgram
+
+  CONFIG = <<~RUBY
+    rackup "other.ru"
+    environment "production"
+    workers 1
+    threads 3, 9
+    preload_app!
+    quiet
+    persistent_timeout 5
+    first_data_timeout 6
+    worker_shutdown_timeout 7
+    body_bytes 1000
+    def note(text) = $stderr.puts(text)
+    before_fork { note "before_fork" }
+    before_worker_boot { |index| note "on_worker_boot \#{index}" }
+    on_worker_shutdown { |index| note "on_worker_shutdown \#{index}" }
+    after_booted { note "on_booted" }
+  RUBY
+
+  def test_the_words_of_puma
+    File.write("#{@dir}/other.ru", 'run ->(_env) { [200, {}, [ENV["RACK_ENV"] == "production" ? "7" : "0"]] }')
+    start(config: CONFIG)
+    assert_equal 7, get
+    worker = workers.first
+    assert_equal 9, worker["fibers_max"]
+    refute_equal @pid, worker["pid"]
+    eventually { log.include?("on_booted") }
+    assert_predicate finish, :success?
+    assert_equal ["before_fork", "on_booted", "on_worker_boot 0", "on_worker_shutdown 0"], log.lines(chomp: true).sort
+  end
+
+  def test_flags_beat_the_file
+    start("--fibers", "3", "-w", "0", config: %(fibers 5\nworkers 2\nbind "tcp://127.0.0.1:1"\n))
+    assert_equal @pid, get
+    assert_equal 3, stats["workers"].first["fibers_max"]
+    finish
+  end
+
+  def test_port_and_the_default
+    config = NB::Server::Config.new(environment: {})
+    assert_equal ["tcp://127.0.0.1:9292"], config.bindings
+    config.port(3000)
+    config.port(4000, "127.0.0.1")
+    assert_equal %w[tcp://0.0.0.0:3000 tcp://127.0.0.1:4000], config.bindings
+  end
+
+  def test_environment
+    config = NB::Server::Config.new(environment: {"RACK_ENV" => "test", "WEB_CONCURRENCY" => "3"})
+    assert_equal ["test", 3], [config.environment, config.worker_count]
+    assert_equal "development", NB::Server::Config.new(environment: {}).environment
+  end
+
+  def test_a_word_that_does_not_exist
+    File.write("#{@dir}/nb.rb", "fibers 3\n\nfibres 4\n")
+    out, status = Open3.capture2e(*nb("serve"), chdir: @dir)
+    assert_equal 2, status.exitstatus
+    assert_match(/nb\.rb:3: there is no word fibres/, out)
+  end
+
+  def test_a_value_out_of_range
+    File.write("#{@dir}/nb.rb", "fibers 0\n")
+    out, status = Open3.capture2e(*nb("serve"), chdir: @dir)
+    assert_equal 2, status.exitstatus
+    assert_match(/fibers: must be in 1\.\.100000, got: 0/, out)
+  end
+
+  def usable(groups, files)
+    root = "#{@dir}/cgroup"
+    files.each do |name, content|
+      FileUtils.mkdir_p(File.dirname("#{root}/#{name}"))
+      File.write("#{root}/#{name}", content)
+    end
+    File.write("#{@dir}/groups", groups)
+    NB::Server::Cores.usable(groups: "#{@dir}/groups", root: root)
+  ensure
+    FileUtils.rm_rf(root)
+  end
+
+  def test_quotas_as_the_kernel_writes_them
+    all = Etc.nprocessors
+    assert_equal 1, usable("0::/a/b\n", "a/cpu.max" => "50000 100000\n", "a/b/cpu.max" => "max 100000\n")
+    assert_equal all, usable("0::/a\n", "a/cpu.max" => "max 100000\n")
+    assert_equal [2, all].min, usable("0::/\n", "cpu.max" => "150000 100000\n")
+    assert_equal 1, usable("3:cpu,cpuacct:/x\n0::/\n", "cpu,cpuacct/x/cpu.cfs_quota_us" => "10000\n",
+                                                       "cpu,cpuacct/x/cpu.cfs_period_us" => "100000\n")
+    assert_equal all, usable("1:cpu:/\n", "cpu/cpu.cfs_quota_us" => "-1\n", "cpu/cpu.cfs_period_us" => "100000\n")
+    assert_equal all, usable("0::/gone\n", {})
+  end
+
+  # A real control group with half a core.
+  def test_auto_workers_in_a_control_group
+    group = "/sys/fs/cgroup/cpu/nb-test-#{Process.pid}"
+    begin
+      Dir.mkdir(group)
+      File.write("#{group}/cpu.cfs_quota_us", "50000")
+    rescue SystemCallError => error
+      skip "no control group of version 1 can be made here: #{error.message}"
+    end
+    launch("sh", "-c", "echo $$ > #{group}/cgroup.procs && exec \"$@\"", "sh",
+           *nb("serve", "-b", "unix://#{@socket}", "-w", "auto"))
+    assert_equal 1, stats["size"]
+    assert_match(/1 workers/, log)
+    finish
+  ensure
+    Dir.rmdir(group) if group && File.directory?(group)
+  end
+
+  def test_auto_workers_by_affinity
+    first = File.read("/proc/self/status")[/Cpus_allowed_list:\s+(\d+)/, 1]
+    launch("taskset", "-c", first, *nb("serve", "-b", "unix://#{@socket}", "-w", "auto"))
+    assert_equal 1, stats["size"]
+    finish
+  end
+end
+# rubocop:enable Layout/LineLength

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require "fileutils"
+require "json"
+require "minitest/autorun"
+require "rbconfig"
+require "socket"
+require "tmpdir"
+require "neverblock/server/control"
+
+# `nb serve` as a program in a folder of its own: signals, workers, control socket.
+module ServerProgram
+  NB_PROGRAM = File.expand_path("../../exe/nb", __dir__)
+  RACKUP = <<~RUBY
+    run lambda { |env|
+      sleep 0.3 if env["PATH_INFO"] == "/slow"
+      loop { } if env["PATH_INFO"] == "/stuck"
+      sleep 0.01 until File.exist?("go") if env["PATH_INFO"] == "/wait"
+      $grown = "x" * (300 << 20) if env["PATH_INFO"] == "/grow"
+      [200, {"content-type" => "text/plain"}, ["\#{Process.pid}"]]
+    }
+  RUBY
+
+  def setup
+    @dir = Dir.mktmpdir("nb-server")
+    @socket = "#{@dir}/app.sock"
+    @control = "unix://#{@dir}/control.sock"
+    @log = "#{@dir}/log"
+    File.write("#{@dir}/config.ru", RACKUP)
+    File.write("#{@dir}/nb.rb", "")
+  end
+
+  def teardown
+    if @pid
+      Process.kill("KILL", -@pid) # its group: master and workers
+      Process.wait(@pid)
+    end
+    FileUtils.rm_rf(@dir)
+  end
+
+  def start(*flags, config: "")
+    File.write("#{@dir}/nb.rb", config)
+    launch(*nb("serve", "-b", "unix://#{@socket}", *flags))
+  end
+
+  # The program with its configuration and control socket.
+  def nb(command, *flags)
+    [RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM, command, "-C", "#{@dir}/nb.rb",
+     "--control", @control, *flags]
+  end
+
+  # Runs any command that serves and answers at the control socket.
+  def launch(*command, **options)
+    @pid = spawn(*command, chdir: @dir, out: @log, err: %i[child out], pgroup: true, **options)
+    eventually { ready? }
+  end
+
+  def eventually(seconds = 15)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+    until (value = yield)
+      flunk "not in #{seconds} s: #{File.read(@log)}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+      sleep 0.02
+    end
+    value
+  end
+
+  def ready?
+    JSON.parse(NB::Server::Control.ask(@control, "/ready"))["ready"]
+  rescue SystemCallError, TypeError
+    false
+  end
+
+  def stats = JSON.parse(NB::Server::Control.ask(@control))
+  def workers = stats["workers"].select { |worker| worker["ready"] }
+
+  def pids
+    workers.map { |worker| worker["pid"] }
+  rescue SystemCallError, TypeError
+    [] # refused, or closed before the answer: the control socket is between two masters
+  end
+
+  def alive?(pid)
+    Process.kill(0, pid)
+  rescue Errno::ESRCH
+    false
+  end
+
+  def get(path = "/")
+    UNIXSocket.open(@socket) do |socket|
+      socket.write("GET #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read[/\d+\z/]&.to_i
+    end
+  end
+
+  # Answers of "/wait" come from now on.
+  def go = File.write("#{@dir}/go", "")
+
+  def log = File.read(@log)
+
+  def finish(signal = "TERM")
+    Process.kill(signal, @pid)
+    _, status = Process.wait2(@pid)
+    @pid = nil
+    status
+  end
+end
+# rubocop:enable Layout/LineLength

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+require_relative "program"
+
+# Signals of `nb serve` beyond TERM, in one process and in a cluster.
+class ServerSignalsTest < Minitest::Test
+  include ServerProgram
+
+  # A request that waits until {#go}; nil when the connection broke.
+  def waiting
+    thread = Thread.new do
+      get("/wait")
+    rescue SystemCallError
+      nil
+    end
+    eventually { running == 1 }
+    thread
+  end
+
+  def running = stats["workers"].sum { |worker| worker["running"].to_i }
+
+  def seconds
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+  end
+
+  [[], %w[-w 2]].each do |flags|
+    name = flags.empty? ? "one_process" : "cluster"
+
+    define_method("test_quit_ends_at_once_#{name}") do
+      start(*flags)
+      answer = waiting
+      assert_operator seconds { assert_predicate finish("QUIT"), :success? }, :<, 10
+      assert_nil answer.value
+    end
+
+    define_method("test_int_waits_and_a_second_one_does_not_#{name}") do
+      start(*flags)
+      answer = waiting
+      Process.kill("INT", @pid)
+      eventually { !ready? }
+      assert_operator seconds { assert_predicate finish("INT"), :success? }, :<, 10
+      assert_nil answer.value
+    end
+
+    define_method("test_drain_timeout_#{name}") do
+      start(*flags, config: "drain_timeout 0.5")
+      answer = waiting
+      assert_operator seconds { assert_predicate finish, :success? }, :<, 10
+      assert_nil answer.value
+    end
+
+    define_method("test_not_ready_while_it_drains_#{name}") do
+      start(*flags)
+      answer = waiting
+      Process.kill("TERM", @pid)
+      eventually { NB::Server::Control.ask(@control, "/ready")[/false/] }
+      assert_raises(Errno::ENOENT, Errno::ECONNREFUSED) { get } if flags.empty?
+      go
+      assert_kind_of Integer, answer.value
+      assert_predicate Process.wait2(@pid)[1], :success?
+      @pid = nil
+    end
+
+    define_method("test_hup_opens_the_access_log_again_#{name}") do
+      start(*flags, "--access-log", "access.log")
+      path = "#{@dir}/access.log"
+      get("/first")
+      eventually { File.read(path).include?("/first") }
+      File.rename(path, "#{path}.1")
+      Process.kill("HUP", @pid)
+      eventually { File.exist?(path) }
+      eventually { get("/second") && File.read(path).include?("/second") }
+      grow_and_ask(path) unless flags.empty?
+      finish
+    end
+
+    define_method("test_pwr_prints_what_runs_#{name}") do
+      start(*flags)
+      answer = waiting
+      Process.kill("PWR", @pid)
+      eventually { log.match?(/^\d+ GET \/wait \d+\.\d+ s/) && log.include?("config.ru:4") }
+      go
+      assert_kind_of Integer, answer.value
+      finish
+    end
+  end
+
+  # A worker that comes after the signal logs to the new file as well.
+  def grow_and_ask(path)
+    old = pids
+    Process.kill("TTIN", @pid)
+    fresh = eventually { pids.size == 3 && (pids - old).first }
+    eventually { get("/third") == fresh }
+    eventually { File.read(path).include?("/third") }
+    refute_includes File.read("#{path}.1"), "/third"
+  end
+
+  def test_signals_for_a_master_do_not_end_a_process_without_one
+    start
+    %w[USR1 USR2 TTIN TTOU].each do |signal|
+      Process.kill(signal, @pid)
+      eventually { log.include?("#{signal} needs workers") }
+    end
+    assert_equal @pid, get
+    finish
+  end
+
+  def test_usr2_twice_under_one_pid
+    start("-w", "1")
+    2.times do
+      old = pids
+      Process.kill("USR2", @pid)
+      eventually { (now = pids).size == 1 && (now & old).empty? }
+      eventually { old.none? { |pid| alive?(pid) } }
+    end
+    assert_kind_of Integer, get
+    assert_predicate finish, :success?
+    refute File.exist?(@socket)
+  end
+end

@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "program"
+
+# What systemd does to a service: listeners that are open already, sd_notify(3), the watchdog.
+class ServerSystemdTest < Minitest::Test
+  include ServerProgram
+
+  def teardown
+    super
+    @manager&.close
+    @listeners&.each(&:close)
+  end
+
+  # The manager's end of NOTIFY_SOCKET: a path, or a name in the abstract namespace.
+  def manager(path = "#{@dir}/notify")
+    @manager = Socket.new(:UNIX, :DGRAM)
+    @manager.bind(Addrinfo.unix(path.sub(/\A@/, "\0")))
+    path
+  end
+
+  # The next message that has the word in it.
+  def told(word)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 15
+    loop do
+      left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      flunk "systemd was not told #{word}: #{log}" unless left.positive? && @manager.wait_readable(left)
+      message = @manager.recv(4096)
+      return message if message.include?(word)
+    end
+  end
+
+  # LISTEN_PID is the pid of the program itself, so a shell sets it and becomes the program.
+  def launch_with_listeners(*listeners, flags: [])
+    @listeners = listeners
+    fds = listeners.each_with_index.to_h { |listener, i| [3 + i, listener] }
+    launch("sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh", *nb("serve", *flags), **fds, close_others: true)
+  end
+
+  def launch(*command, **options)
+    command.unshift({"LISTEN_FDS" => @listeners.size.to_s}) if @listeners
+    super
+  end
+
+  def ask(port)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read[/\d+\z/].to_i
+    end
+  end
+
+  [[], %w[-w 1]].each do |flags|
+    name = flags.empty? ? "one_process" : "cluster"
+
+    define_method("test_listen_fds_#{name}") do
+      tcp = TCPServer.new("127.0.0.1", 0)
+      unix = UNIXServer.new("#{@dir}/inherited.sock")
+      launch_with_listeners(tcp, unix, flags: flags)
+      @socket = "#{@dir}/inherited.sock"
+      assert_equal pids.first, ask(tcp.local_address.ip_port)
+      assert_equal pids.first, get
+      assert_match(/listening on tcp:.*\n.*listening on unix:/, log)
+      assert_predicate finish, :success?
+      assert File.exist?(@socket), "the file of a socket that systemd made is systemd's"
+    end
+
+    define_method("test_notify_and_watchdog_#{name}") do
+      path = manager
+      launch({"NOTIFY_SOCKET" => path, "WATCHDOG_USEC" => "400000"}, *nb("serve", "-b", "unix://#{@socket}", *flags))
+      assert_match(/^READY=1$/, ready = told("READY"))
+      assert_match(/^MAINPID=#{@pid}$/, ready)
+      times = Array.new(4) { told("WATCHDOG=1") && Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+      assert_operator times.each_cons(2).map { |a, b| b - a }.min, :<, 0.4
+      Process.kill("TERM", @pid)
+      told("STOPPING=1")
+      Process.wait(@pid)
+      @pid = nil
+    end
+  end
+
+  # That is what the watchdog is for: a single process whose loop hangs falls silent.
+  def test_a_stuck_loop_is_not_reported_alive
+    path = manager
+    launch({"NOTIFY_SOCKET" => path, "WATCHDOG_USEC" => "400000"}, *nb("serve", "-b", "unix://#{@socket}"))
+    told("WATCHDOG=1")
+    asking = Thread.new do
+      get("/stuck")
+    rescue SystemCallError
+      nil
+    end
+    eventually { @manager.recv(4096) while @manager.wait_readable(0); !@manager.wait_readable(1) }
+    Process.kill("KILL", @pid)
+    asking.join
+  end
+
+  def test_nobody_watches_without_watchdog_usec
+    path = manager("@nb-test-#{Process.pid}")
+    launch({"NOTIFY_SOCKET" => path, "WATCHDOG_USEC" => nil}, *nb("serve", "-b", "unix://#{@socket}", "-w", "1"))
+    told("READY=1")
+    Process.kill("TERM", @pid)
+    assert_match(/\ASTOPPING=1/, told("="), "no WATCHDOG in between")
+  end
+
+  def test_usr2_reloads
+    path = manager
+    launch({"NOTIFY_SOCKET" => path}, *nb("serve", "-b", "unix://#{@socket}", "-w", "1"))
+    told("READY=1")
+    Process.kill("USR2", @pid)
+    assert_match(/^MONOTONIC_USEC=\d+$/, told("RELOADING=1"))
+    assert_match(/^MAINPID=#{@pid}$/, told("READY=1"))
+    assert_equal pids.first, eventually { get }
+    finish
+  end
+end
+# rubocop:enable Layout/LineLength
