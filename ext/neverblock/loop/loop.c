@@ -180,6 +180,13 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
         loop->suspect_since_ns = 0;
 }
 
+void nb_loop_settle(nb_loop_t *loop)
+{
+    call_hooks(loop);
+    if (loop->fds.backend.ops->edge)
+        nb_fdtable_verify(&loop->fds, true);
+}
+
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook)
 {
     if (nb_list_empty(&hook->link))
