@@ -1,5 +1,9 @@
 # frozen_string_literal: true
 
+module NB
+  autoload :Rails, "neverblock/rails/railtie" # drivers/rails.rb names it, when Rails is there
+end
+
 require_relative "neverblock/version"
 require_relative "neverblock/errors"
 require_relative "neverblock/native"

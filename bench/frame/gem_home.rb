@@ -14,7 +14,7 @@ module Bench
       @ruby = ruby
       @runtime = runtime
       @gems = runtime.gems_for(ruby.version)
-      @path = File.join(root, ruby.api, runtime.id)
+      @path = File.join(root, ruby.api, runtime.home)
     end
 
     # @return [Hash{String => String}] gem => version

@@ -22,6 +22,8 @@ module Bench
       @params = {}
       @enter = proc { |work| work.call }
       @spawn = proc { |job| Fiber.schedule(&job) }
+      @home = id
+      @needs = []
       instance_eval(&block)
     end
 
@@ -42,6 +44,45 @@ module Bench
     # @yieldparam version [Gem::Version] of the Ruby that will run it
     # @yieldreturn [Hash{String => String}] gem => version, in the order of installation
     def gems(&block) = @gems = block
+
+    # Where its gems are installed: runtimes with the same gems share a place.
+    #
+    # @param name [String, nil] sets it when given
+    # @return [String]
+    def home(name = nil)
+      @home = name if name
+      @home
+    end
+
+    # @param names [Array<String>] programs that must be in the PATH
+    def needs(*names) = @needs += names
+
+    # A web server: the command that serves bench/served/app.ru. Called in the cell only.
+    #
+    # @yieldparam port [Integer] where it must listen
+    # @yieldparam rackup [String] path of the application
+    # @yieldreturn [Array<String>] the command; a name without a slash is a gem's or the system's
+    def serve(&block) = @serve = block
+
+    # A C program of bench/rivals/ that {#serve} starts; compiled before the cells run.
+    #
+    # @param name [String, nil] sets it when given
+    # @return [String, nil]
+    def compiled(name = nil)
+      @compiled = name if name
+      @compiled
+    end
+
+    # @return [Array<String>] the Ruby that runs this, with YJIT if it has it on
+    def self.ruby
+      yjit = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?
+      [RbConfig.ruby, *("--yjit" if yjit)]
+    end
+
+    # @param port [Integer]
+    # @param rackup [String]
+    # @return [Array<String>]
+    def command(port, rackup) = instance_exec(port, rackup, &@serve)
 
     # Sets environment variables of the cell, or with no argument keeps them.
     #
@@ -70,9 +111,18 @@ module Bench
     # @param version [Gem::Version]
     # @return [String, nil] why this Ruby cannot run it; nil when it can
     def refusal(version)
-      return if version >= Gem::Version.new(@oldest_ruby)
+      return @oldest_reason || "needs Ruby #{@oldest_ruby} or newer" if
+        version < Gem::Version.new(@oldest_ruby)
 
-      @oldest_reason || "needs Ruby #{@oldest_ruby} or newer"
+      missing = @needs.reject { |name| Runtime.path(name) }
+      "#{missing.join(", ")} not found: run bin/setup" if missing.any?
+    end
+
+    # @param program [String]
+    # @return [String, nil] where it is, also where only root's PATH looks
+    def self.path(program)
+      places = [*ENV.fetch("PATH", "").split(File::PATH_SEPARATOR), "/usr/sbin"]
+      places.map { |place| File.join(place, program) }.find { |path| File.executable?(path) }
     end
 
     # @param version [Gem::Version]

@@ -12,11 +12,13 @@ module Bench
     # @return [Integer]
     attr_reader :port
 
-    # @param kind [Symbol] :delayd (answers after a while), :c_echo or :c_http
+    # @param kind [Symbol] :delayd (answers after a while), :c_echo, :c_http, or a database of
+    #   test/support/databases.rb: :postgresql, :mariadb, :redis
     # @param ruby [RubyTarget] what runs `nb delayd`: the extension is compiled for it
     # @param delayd [Array<String>, nil] another delay server; gets `--port N` added
     # @return [Server]
     def self.start(kind, ruby:, delayd: nil)
+      return Database.new(kind) if Database::KINDS.include?(kind)
       return new([Compiled.program(kind.to_s), "server"]) unless kind == :delayd
 
       free = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }

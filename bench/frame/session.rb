@@ -122,7 +122,9 @@ module Bench
         runtime.programs.each_value { |name| Compiled.program(name) }
         return
       end
-      return ruby.complaint('require "neverblock"') if runtime.ours?
+      Compiled.program(runtime.compiled) if runtime.compiled
+      complaint = ruby.complaint('require "neverblock"') if runtime.ours?
+      return complaint if complaint
 
       home = @homes[[runtime.id, ruby.key]] = GemHome.new(ruby, runtime)
       home.install { |text| @progress.show(text) }

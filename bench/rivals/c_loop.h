@@ -5,7 +5,7 @@
  *   NAME both CLIENTS MESSAGES SECONDS   clients and server in this process, on this thread
  *   NAME apart CLIENTS SECONDS           the server in a child process, its CPU time is told
  *   NAME load PORT CLIENTS SECONDS       clients of somebody else's server
- *   NAME server                          prints its port, serves until standard input ends
+ *   NAME server [PORT]                   prints its port, serves until standard input ends
  */
 #ifndef C_LOOP_H
 #define C_LOOP_H
@@ -102,11 +102,11 @@ static void loop_start(struct loop *loop, const struct protocol *protocol)
         die("epoll_create1");
 }
 
-static void loop_listen(struct loop *loop)
+static void loop_listen(struct loop *loop, unsigned port)
 {
     socklen_t size = sizeof(loop->address);
 
-    loop->address = (struct sockaddr_in){.sin_family = AF_INET};
+    loop->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     loop->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     loop->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (bind(loop->listener, (struct sockaddr *)&loop->address, size) < 0 ||
@@ -247,7 +247,7 @@ static int run_both(struct loop *loop, unsigned clients, unsigned messages, doub
 {
     double cpu, elapsed;
 
-    loop_listen(loop);
+    loop_listen(loop, 0);
     loop_watch(loop, loop->listener, LISTENER);
     loop->messages = messages;
     elapsed = loop_count(loop, clients, seconds, &cpu);
@@ -272,7 +272,7 @@ static int run_apart(struct loop *loop, unsigned clients, double seconds)
     pid_t child;
     int status;
 
-    loop_listen(loop);
+    loop_listen(loop, 0);
     child = fork();
     if (child == 0) {
         loop_watch(loop, loop->listener, LISTENER);
@@ -294,9 +294,9 @@ static int run_apart(struct loop *loop, unsigned clients, double seconds)
     return 0;
 }
 
-static int run_server(struct loop *loop)
+static int run_server(struct loop *loop, unsigned port)
 {
-    loop_listen(loop);
+    loop_listen(loop, port);
     loop_watch(loop, loop->listener, LISTENER);
     loop_watch(loop, STDIN_FILENO, INPUT);
     printf("%u\n", (unsigned)ntohs(loop->address.sin_port));
@@ -317,11 +317,11 @@ static int loop_main(int argc, char **argv, const struct protocol *protocol)
         return run_apart(&loop, (unsigned)atoi(argv[2]), atof(argv[3]));
     if (!strcmp(mode, "load") && argc == 5)
         return run_load(&loop, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), atof(argv[4]));
-    if (!strcmp(mode, "server") && argc == 2)
-        return run_server(&loop);
+    if (!strcmp(mode, "server") && (argc == 2 || argc == 3))
+        return run_server(&loop, argc == 3 ? (unsigned)atoi(argv[2]) : 0);
     fprintf(stderr,
             "usage: %s both CLIENTS MESSAGES SECONDS | apart CLIENTS SECONDS |"
-            " load PORT CLIENTS SECONDS | server\n",
+            " load PORT CLIENTS SECONDS | server [PORT]\n",
             argv[0]);
     return 2;
 }

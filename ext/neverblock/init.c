@@ -1,5 +1,6 @@
 /* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
 #include "delayd/delayd_ruby.h"
+#include "drivers/mysql_wait.h"
 #include "hooks/hooks.h"
 #include "loop/guest.h"
 #include "server/server.h"
@@ -20,4 +21,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_report(rb_cNBScheduler);
     Init_nb_delayd(mNB);
     Init_nb_server(mNB);
+    Init_nb_mysql_wait(mNB);
 }

@@ -23,8 +23,8 @@ class BenchSessionTest < Minitest::Test
 
   def measure(table, **options)
     Dir.mktmpdir do |directory|
-      session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1, seconds: 0.01,
-                                   out: directory, progress: quiet, **options)
+      session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1,
+                                   out: directory, progress: quiet, seconds: 0.01, **options)
       yield session.run.first, session
     end
   end
@@ -49,6 +49,20 @@ class BenchSessionTest < Minitest::Test
         assert_equal 0, result.figure({ runtime: "threads", jobs: 50 }).errors
         assert_empty result.failures
       end
+    end
+  end
+
+  def test_a_web_server_is_loaded_counted_and_ended
+    skip "needs wrk" unless Bench::Runtime.path("wrk")
+    before = children
+    one = table("served", runtimes: %w[c_server], kind: "hello", connections: 3)
+    measure(one, seconds: 1) do |result, _session|
+      figure = result.figure({ runtime: "c_server", jobs: 50 })
+
+      assert_equal [], result.failures + result.complaints
+      assert_operator figure.value, :>, 100
+      assert_in_delta figure.cpu, 0.5, 0.499
+      assert_equal before, children
     end
   end
 

@@ -16,8 +16,8 @@
 #include <ruby.h>
 #include <stdatomic.h>
 
-/* What deadlocked() waits before it believes that sleeping threads stay asleep. */
-#define NB_SUSPICION_NS 100000000
+/* How often the loop looks at other threads, where nothing tells it of them. */
+#define NB_LOOK_NS 100000000
 #define NB_EVENTS 256
 
 /* Counters that the loop keeps anyway; NB.stats shows them. */
@@ -52,15 +52,15 @@ typedef struct nb_loop {
     nb_fdtable_t fds;
     nb_timers_t timers;
     nb_ready_t ready;
-    nb_ptrmap_t parked;  /* fiber -> nb_park_t */
-    uint64_t now_ns;     /* the clock at the last turn */
-    size_t fibers;       /* scheduled, not ended, not idle: what keeps `run` going */
-    size_t idle_fibers;  /* inside Scheduler#idle */
-    size_t external;     /* something outside is certain to wake a fiber: offloaded work */
+    nb_ptrmap_t parked;        /* fiber -> nb_park_t */
+    uint64_t now_ns;           /* the clock at the last turn */
+    size_t fibers;             /* scheduled, not ended, not idle: what keeps `run` going */
+    size_t idle_fibers;        /* inside Scheduler#idle */
+    size_t external;           /* something outside is certain to wake a fiber: offloaded work */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
-    unsigned since_poll; /* switches since the backend was asked */
-    unsigned eager;      /* I/O calls that needed no wait since the last switch */
-    nb_list_t before_poll; /* nb_hook_t */
+    unsigned since_poll;       /* switches since the backend was asked */
+    unsigned eager;            /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;     /* nb_hook_t */
     nb_guest_t guest;
     struct nb_mailbox *mail;                /* finished work of the offload threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */

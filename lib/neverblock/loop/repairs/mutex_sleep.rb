@@ -3,8 +3,8 @@
 # Thread::Mutex#sleep, and so ConditionVariable#wait: whatever ends it, the mutex is locked again.
 # Ruby 3.1 does not lock it when an exception ends the wait (fixed in 3.2). All versions lose it
 # when an exception comes while the lock is taken again: that is meant to be uninterruptible, but a
-# scheduler's block hook can raise. The caller's unlock then hides it behind a ThreadError. And under
-# a scheduler no version tells a timeout (nil) from a wake-up (seconds), since hooks cannot tell it.
+# scheduler's block hook can raise. The caller's unlock then hides it behind a ThreadError. And no
+# version tells a timeout (nil) from a wake-up (seconds) under a scheduler.
 module NB
   module Repairs
     # Exceptions that come meanwhile wait until the lock is ours.

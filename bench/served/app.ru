@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+# What every server of the server tables serves: one path per kind of request. Plain Rack; the only
+# wait that is not Ruby's own is PostgreSQL's, over a pool that any scheduler and threads can use.
+
+require "json"
+
+HELLO = ["Hello, World!"].freeze
+PEOPLE = Array.new(20) { |i| { id: i, name: "Person #{i}", mail: "p#{i}@example.org" } }.freeze
+BIG = ("x" * 3_000_000).freeze
+LINE = "#{"y" * 31}\n".freeze
+FILE = ENV.fetch("BENCH_FILE", __FILE__)
+
+# All connections are made before the first request, so that no request is measured that waits for
+# one to be made.
+class Pool
+  def initialize(size)
+    @idle = Thread::Queue.new
+    size.times { @idle << PG.connect(ENV.fetch("BENCH_DATABASE")) }
+  end
+
+  def with
+    connection = @idle.pop
+    yield connection
+  ensure
+    @idle << connection if connection
+  end
+end
+
+if ENV["BENCH_DATABASE"]
+  require "pg"
+  POOL = Pool.new(Integer(ENV.fetch("BENCH_POOL", "50")))
+end
+
+# A thousand parts, each of its own; the server decides how they travel.
+class Parts
+  def each
+    1000.times { yield LINE }
+  end
+end
+
+# A file that the server may send itself.
+class Sent
+  def to_path = FILE
+
+  def each
+    File.open(FILE, "rb") { |file| yield file.read(65_536) until file.eof? }
+  end
+end
+
+# The hash is new each time: Rack lets servers change it.
+def hello
+  [200, { "content-type" => "text/plain", "content-length" => "13" }, HELLO]
+end
+
+def text(body)
+  [200, { "content-type" => "text/plain", "content-length" => body.bytesize.to_s }, [body]]
+end
+
+def json(object)
+  body = JSON.generate(object)
+  [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
+end
+
+def query
+  POOL.with do |connection|
+    3.times { connection.exec("select pg_sleep(0.002)").clear }
+  end
+  text("three")
+end
+
+def burn
+  sum = 0
+  20_000.times { |i| sum += i }
+  text(sum.to_s)
+end
+
+PAGES = {
+  "/hello" => ->(_env) { hello },
+  "/sleep" => ->(_env) { sleep(0.01) && hello },
+  "/sql" => ->(_env) { query },
+  "/json" => ->(_env) { json(people: PEOPLE) },
+  "/post" => ->(env) { text(env["rack.input"].read.bytesize.to_s) },
+  "/big" => ->(_env) { [200, { "content-length" => BIG.bytesize.to_s }, [BIG]] },
+  "/stream" => ->(_env) { [200, { "content-type" => "text/plain" }, Parts.new] },
+  "/file" => ->(_env) { [200, { "content-length" => File.size(FILE).to_s }, Sent.new] },
+  "/burn" => ->(_env) { burn },
+  "/objects" => ->(_env) { text(GC.stat(:total_allocated_objects).to_s) }
+}.freeze
+
+run ->(env) { PAGES.fetch(env["PATH_INFO"]).call(env) }

@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+require "etc"
+require "rbconfig"
+require "socket"
+require "tempfile"
+
+module Bench
+  module Workloads
+    # A web server in a session of its own, held to one core, and what the kernel says of it.
+    class ServerProcess
+      # Seconds to wait for its first answer.
+      PATIENCE = 15
+      APPLICATIONS = File.expand_path("../served", __dir__)
+      private_constant :APPLICATIONS
+
+      # @return [Integer]
+      attr_reader :port
+      # @return [Float] seconds from the start to the first answer
+      attr_reader :started_in
+
+      # Held to cores where the machine has them, ended when we end, and in a session of its own:
+      # where others compute too, Linux then gives as much time to a server of one thread as to one
+      # of fifty (sched_autogroup).
+      #
+      # @param cores [Array<Integer>] where processes may run
+      # @param command [Array<String>]
+      # @return [Array<String>] the command
+      def self.pin(cores, command)
+        apart = %w[setpriv --pdeathsig TERM setsid]
+        return apart + command if cores.max.to_i >= Etc.nprocessors
+
+        [*apart, "taskset", "-c", cores.join(","), *command]
+      end
+
+      # @param runtime [Runtime] one with a serve block
+      # @param application [String] file in bench/served/
+      # @param cores [Array<Integer>]
+      # @param environment [Hash]
+      def initialize(runtime, application: "app.ru", cores: [0], environment: {})
+        @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+        command = runtime.command(@port, File.join(APPLICATIONS, application))
+        input, @input = IO.pipe # the C server ends with its standard input
+        @log = Tempfile.new("bench-served")
+        began = now
+        @pid = Process.spawn(environment, *ServerProcess.pin(cores, found(command)), in: input,
+                             out: @log.path, err: @log.path, chdir: Dir.tmpdir)
+        input.close
+        wait_until_it_answers
+        @started_in = now - began
+      end
+
+      # @return [Float] CPU seconds of all its processes, user and system
+      def cpu
+        tasks = pids.flat_map { |pid| Dir["/proc/#{pid}/task/*/schedstat"] }
+        tasks.sum { |path| read(path).to_i } / 1e9
+      end
+
+      # @return [Integer] proportional set size of all its processes, in KiB
+      def memory_kb
+        pids.sum { |pid| read("/proc/#{pid}/smaps_rollup")[/^Pss:\s+(\d+)/, 1].to_i }
+      end
+
+      # @return [Array<Integer>] its processes
+      def pids
+        Dir["/proc/[0-9]*/stat"].filter_map do |path|
+          fields = read(path).rpartition(")").last.split
+          path[/\d+/].to_i if fields[2].to_i == @pid
+        end
+      end
+
+      # @return [String] the end of what it printed
+      def log = File.read(@log.path).scrub.lines.last(3).join(" ").strip
+
+      # @return [void]
+      def stop
+        @input.close
+        Process.kill(:KILL, -@pid)
+        Process.wait(@pid)
+      rescue Errno::ESRCH, Errno::ECHILD
+        nil
+      end
+
+      private
+
+      # A gem's program runs under the Ruby that runs this.
+      def found(command)
+        program, *rest = command
+        return command if program.include?("/")
+
+        gem = File.join(ENV.fetch("GEM_HOME", ""), "bin", program)
+        File.exist?(gem) ? [*Runtime.ruby, gem, *rest] : [Runtime.path(program), *rest]
+      end
+
+      def wait_until_it_answers
+        deadline = now + PATIENCE
+        until answers?
+          raise "the server ended: #{log}" if Process.wait(@pid, Process::WNOHANG)
+          raise "no answer within #{PATIENCE} s: #{log}" if now > deadline
+
+          sleep(0.002)
+        end
+      rescue RuntimeError
+        stop
+        raise
+      end
+
+      def answers?
+        TCPSocket.open("127.0.0.1", port) do |socket|
+          socket.write("GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+          socket.readpartial(12).start_with?("HTTP/1.1 200")
+        end
+      rescue SystemCallError, EOFError
+        false
+      end
+
+      # A process may end between listing and reading.
+      def read(path)
+        File.read(path)
+      rescue SystemCallError
+        ""
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end
