@@ -16,8 +16,8 @@
 #include <ruby.h>
 #include <stdatomic.h>
 
-/* What deadlocked() waits before it believes that sleeping threads stay asleep. */
-#define NB_SUSPICION_NS 100000000
+/* How often the loop looks at other threads, where nothing tells it of them. */
+#define NB_LOOK_NS 100000000
 #define NB_EVENTS 256
 
 /* Counters that the loop keeps anyway; NB.stats shows them. */
