@@ -35,7 +35,9 @@ class NetHTTPTest < Transparency
   def pieces(url)
     uri = URI(url)
     Net::HTTP.start(uri.host, uri.port) do |http|
-      http.request_get(uri.request_uri) { |response| return response.enum_for(:read_body).map(&:size) }
+      http.request_get(uri.request_uri) do |response|
+        return response.enum_for(:read_body).map(&:size)
+      end
     end
   end
 end

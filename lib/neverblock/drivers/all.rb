@@ -8,5 +8,6 @@ require_relative "ethon"
 require_relative "grpc"
 require_relative "hiredis_client"
 require_relative "patron"
+require_relative "sqlite3"
 
 NB::Drivers.complete

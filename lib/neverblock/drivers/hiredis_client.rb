@@ -14,8 +14,8 @@ NB::Drivers.register("hiredis-client", constant: "RedisClient::HiredisConnection
       chosen = super()
       next chosen unless driver.on? && chosen == RedisClient::HiredisConnection && NB.running?
 
-      driver.notice("waits in C, so connections made inside a loop use redis-client's own driver; " \
-                    "`driver: :ruby`, or leaving the gem out, says so without this notice")
+      driver.notice("waits in C, so connections made inside a loop use redis-client's own " \
+                    "driver; `driver: :ruby`, or leaving the gem out, says so without this notice")
       RedisClient.driver(:ruby)
     end
   end

@@ -25,7 +25,8 @@ module NB
         until job.done?
           begin
             job.wait
-          rescue Exception => interrupted # rubocop:disable Lint/RescueException -- raised below
+          rescue Exception => error # rubocop:disable Lint/RescueException -- raised below
+            interrupted = error
           end
         end
         raise interrupted if interrupted

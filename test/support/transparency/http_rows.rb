@@ -8,7 +8,8 @@ require_relative "../transparency"
 #   get(url, timeout: 5)       one request on a connection of its own; returns the body
 #   session(url, timeout: 5)   a Session that keeps its connection to the host of the url
 #
-# Over https they trust what OpenSSL trusts, or HTTPServers.authority. Both raise the library's own errors.
+# Over https they trust what OpenSSL trusts, or HTTPServers.authority. Both raise the library's own
+# errors.
 module HTTPRows
   # @!attribute get [Proc] takes a url, returns the body
   # @!attribute close [Proc]
