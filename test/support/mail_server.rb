@@ -9,7 +9,8 @@ require "socket"
 class MailServer
   SMTP = {
     "EHLO" => "250-localhost\r\n250-SIZE 10000000\r\n250 8BITMIME\r\n",
-    "MAIL" => "250 2.1.0 Ok\r\n", "RCPT" => "250 2.1.5 Ok\r\n", "DATA" => "354 End data with <CR><LF>.<CR><LF>\r\n",
+    "MAIL" => "250 2.1.0 Ok\r\n", "RCPT" => "250 2.1.5 Ok\r\n",
+    "DATA" => "354 End data with <CR><LF>.<CR><LF>\r\n",
     "RSET" => "250 2.0.0 Ok\r\n", "NOOP" => "250 2.0.0 Ok\r\n", "QUIT" => "221 2.0.0 Bye\r\n"
   }.freeze
   IMAP = {
