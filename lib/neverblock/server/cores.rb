@@ -20,8 +20,8 @@ module NB
 
         private
 
-        # In cores, of every group that the process is in. Version 2 has one line "0::/path", version
-        # 1 a line for each controller.
+        # In cores, of every group that the process is in. Version 2 has one line "0::/path",
+        # version 1 a line for each controller.
         def quotas(groups, root)
           File.readlines(groups, chomp: true).flat_map do |line|
             _, controllers, path = line.split(":", 3)
