@@ -3,8 +3,8 @@
 Bench.table "c6" do
   title "Queries while others compute"
   question "What is left of the gain when processes that only compute run beside?"
-  source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)", year: 2008,
-         setup: "an update of the article: RDoc running beside"
+  source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)",
+         year: 2008, setup: "an update of the article: RDoc running beside"
   claim "With RDoc beside, the gain was 51–76 %."
   differs <<~TEXT
     50 long queries that compute about 10 ms and ten short ones after each; beside them so many
