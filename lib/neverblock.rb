@@ -1,5 +1,9 @@
 # frozen_string_literal: true
 
+module NB
+  autoload :Rails, "neverblock/rails/railtie" # drivers/rails.rb names it, when Rails is there
+end
+
 require_relative "neverblock/version"
 require_relative "neverblock/errors"
 require_relative "neverblock/native"
@@ -25,6 +29,8 @@ require_relative "neverblock/drivers/all"
 #     20.times.map { NB.async { Net::HTTP.get(URI("http://127.0.0.1:8080/")) } }.map(&:value)
 #   end
 module NB
+  autoload :HTTP, "neverblock/sync/persistent_http"
+
   class << self
     # Runs the block inside a loop: every wait in it lets other fibers run. Returns when the block
     # and all fibers it started have ended. When the block raises, the others are cancelled first.

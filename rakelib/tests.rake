@@ -4,7 +4,8 @@ require "rake/testtask"
 require_relative "c_tests"
 
 unit = FileList["test/**/*_test.rb"]
-  .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/examples_test.rb")
+  .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
+           "test/examples_test.rb")
 
 namespace :test do
   Rake::TestTask.new(unit: :compile) do |test|
@@ -49,6 +50,9 @@ namespace :test do
 
   desc "Run the tests of drivers and client libraries, against real servers"
   task(drivers: :compile) { each_alone.call(FileList["test/drivers/**/*_test.rb"]) }
+
+  desc "Run the tests of Rails, against real servers"
+  task(rails: :compile) { each_alone.call(FileList["test/rails/*_test.rb"]) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

@@ -1,12 +1,15 @@
 /* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
 #include "delayd/delayd_ruby.h"
+#include "drivers/mysql_wait.h"
 #include "hooks/hooks.h"
+#include "loop/guest.h"
 #include "server/server.h"
 
 RUBY_FUNC_EXPORTED void Init_neverblock(void)
 {
     VALUE mNB = rb_define_module("NB");
     Init_nb_loop(mNB);
+    Init_nb_guest(rb_cNBScheduler);
     Init_nb_hooks_io(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);
     Init_nb_hooks_time(rb_cNBScheduler);
@@ -18,4 +21,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_report(rb_cNBScheduler);
     Init_nb_delayd(mNB);
     Init_nb_server(mNB);
+    Init_nb_mysql_wait(mNB);
 }

@@ -155,8 +155,9 @@ module NB
 
     def drain
       @ready = false
-      @core.drain
+      @core.leave
       close # the kernel refuses what comes now, instead of letting it wait
+      @core.drain # not before: clients whose connection ends come back at once
       impatient = Fiber.schedule { @commands.pop && @core.stop(NB::Cancelled.new("the server stops")) }
       @core.join(@drain_timeout)
     ensure

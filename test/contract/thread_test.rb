@@ -103,4 +103,24 @@ class ThreadTest < Contract
     end
     thread.join
   end
+
+  contract "a thread that is killed on its way into a read ends" do
+    300.times do
+      reader, writer = IO.pipe
+      thread = Thread.new { reader.read(2) }
+      Thread.pass until thread.stop?
+      thread.kill
+      assert thread.join(5), "still alive"
+      [reader, writer].each(&:close)
+    end
+  end
+
+  contract "the limit of join is converted as Ruby does" do
+    join = ->(*limit) { Thread.new { sleep(0.003) }.join(*limit) ? :ended : :limit }
+    limits = [nil, 1, 5r, Float::INFINITY, 2**70, Struct.new(:to_f).new(5.0)]
+    assert_equal([:ended] * limits.size, limits.map { |limit| join.call(limit) })
+    assert_equal(%i[limit limit], [-1, 0].map { |limit| join.call(limit) })
+    assert_raises(TypeError) { join.call("1") }
+    assert_raises(ArgumentError) { join.call(1, 2) }
+  end
 end

@@ -20,6 +20,17 @@ class DifferentialTest < Minitest::Test
     assert_operator run.taken, :>, 5000, "too few messages that we take"
   end
 
+  def test_what_fuzzing_has_kept
+    corpus = Differential::Requests.corpus
+    assert_operator corpus.size, :>, 400
+    comparison = Differential::Comparison.new
+    comparison.compare(corpus) do |found, pair|
+      assert_includes Differential::Page.classes.keys, found, pair.bytes.inspect
+    end
+  ensure
+    comparison&.close
+  end
+
   def test_every_explanation_has_an_example
     explained = Differential::Page.classes
     assert_operator explained.size, :>, 30

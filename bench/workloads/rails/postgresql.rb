@@ -21,7 +21,7 @@ module Bench
 
       def initialize
         @user = Process.uid.zero? ? "postgres" : Etc.getlogin || "postgres"
-        @folder = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}")
+        @folder = claim
         @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
       end
 
@@ -43,13 +43,23 @@ module Bench
       def stop
         Process.kill(:INT, @pid) # "fast"
         Process.wait(@pid)
+        @lock.close
       rescue Errno::ESRCH, Errno::ECHILD
         nil
       end
 
       private
 
-      def log = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}.log")
+      # The first folder that no other cell uses at this moment.
+      def claim
+        (0..).each do |number|
+          folder = File.join(Dir.tmpdir, "nb-bench-postgresql-#{Process.uid}-#{number}")
+          @lock = File.open("#{folder}.lock", "w")
+          return folder if @lock.flock(File::LOCK_EX | File::LOCK_NB)
+        end
+      end
+
+      def log = "#{@folder}.log"
 
       def wait
         deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE

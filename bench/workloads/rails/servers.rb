@@ -8,12 +8,11 @@ require "tmpdir"
 
 module Bench
   module Workloads
-    # One way to serve the Rails application of this folder: processes in one group, on one port.
+    # One way to serve a Rails application: processes in one group, on one port.
     class RailsServer
       # Seconds until it must answer, and until it must have ended.
       PATIENCE = 60
-      HOME = __dir__
-      private_constant :PATIENCE, :HOME
+      private_constant :PATIENCE
 
 
       # @return [Integer]
@@ -22,8 +21,12 @@ module Bench
       # @param kind [String] nb, falcon, puma5 (with 5 threads) or pumas4 (four, each with one
       #   thread, behind nginx)
       # @param environment [Hash] of the application
-      def initialize(kind, environment)
+      # @param home [String] its folder
+      # @param path [String] what answers with 200 once it serves
+      def initialize(kind, environment, home: __dir__, path: "/one")
         @kind = kind
+        @home = home
+        @path = path
         @environment = environment.merge(
           "RAILS_ENV" => "production", "RACK_ENV" => "production",
           "BENCH_ISOLATION" => %w[nb falcon].include?(kind) ? "fiber" : "thread"
@@ -141,14 +144,14 @@ module Bench
       def spawn_one(command)
         log = File.join(@folder, "#{@pids.size}.log")
         # In the group of the cell, so that they end with it, however that ends.
-        @pids << Process.spawn(@environment, *command, chdir: HOME, in: File::NULL, out: log,
+        @pids << Process.spawn(@environment, *command, chdir: @home, in: File::NULL, out: log,
                                                        err: %i[child out])
       end
 
       def wait_for(port)
         deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
         begin
-          answer = Net::HTTP.get_response("127.0.0.1", "/one", port)
+          answer = Net::HTTP.get_response("127.0.0.1", @path, port)
           raise "#{@kind} answers #{answer.code}: #{log}" unless answer.code == "200"
         rescue SystemCallError, EOFError
           raise "#{@kind} does not answer: #{log}" if

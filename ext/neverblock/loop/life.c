@@ -1,5 +1,6 @@
 /* life.c - how a loop is made, marked, forked and freed. Ruby. Read after: loop.h. */
 #include "base/clock.h"
+#include "loop/guest.h"
 #include "loop/wait.h"
 #include "offload/pool.h"
 #include <errno.h>
@@ -22,6 +23,7 @@ static void loop_mark(void *data)
     rb_gc_mark(loop->thread);
     rb_gc_mark(loop->current);
     rb_gc_mark(loop->deferred);
+    rb_gc_mark(loop->guest.host);
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
         if (!loop->parked.slots[i].key)
             continue;
@@ -37,6 +39,7 @@ static void loop_mark(void *data)
 
 static void close_kernel_side(nb_loop_t *loop)
 {
+    nb_guest_leave(loop);
     if (loop->forget_names)
         loop->forget_names(loop);
     nb_mailbox_close(loop->mail);

@@ -5,6 +5,7 @@
 #include "offload/pool.h"
 #include <errno.h>
 #include <ruby/thread.h>
+#include <ruby/version.h>
 #include <unistd.h>
 
 /* ---- one turn ---------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static bool deadlocked(nb_loop_t *loop)
     else if (!loop->suspect_since_ns)
         loop->suspect_since_ns = nb_clock_now();
     return asleep == INT2FIX(0) ||
-           (!NIL_P(asleep) && nb_clock_now() - loop->suspect_since_ns >= NB_SUSPICION_NS);
+           (!NIL_P(asleep) && nb_clock_now() - loop->suspect_since_ns >= NB_LOOK_NS);
 }
 
 static void raise_deadlock(nb_loop_t *loop)
@@ -135,6 +136,25 @@ static void give_interrupts(nb_loop_t *loop)
     }
 }
 
+/* Before 3.3 Ruby has no thread that repeats a kill or raise which another thread missed on its way
+ * into a blocking call: whoever sleeps does that, and for a loop nobody would. */
+static void repeat_missed_wakeups(nb_loop_t *loop)
+{
+#if RUBY_API_VERSION_CODE < 30300
+    if (!loop->event_count)
+        rb_thread_wait_for((struct timeval){.tv_usec = 1});
+#endif
+}
+
+static int64_t sleep_limit(void)
+{
+#if RUBY_API_VERSION_CODE < 30300
+    if (!rb_thread_alone())
+        return NB_LOOK_NS;
+#endif
+    return INT64_MAX;
+}
+
 static void sleep_in_kernel(nb_loop_t *loop)
 {
     if (loop->fds.backend.ops->edge)
@@ -148,15 +168,19 @@ static void sleep_in_kernel(nb_loop_t *loop)
         return;
     }
     uint64_t next = nb_timers_next(&loop->timers), now = nb_clock_now();
+    int64_t limit = doubtful ? NB_LOOK_NS : sleep_limit();
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;
-    if (doubtful)
-        loop->poll_timeout_ns = NB_SUSPICION_NS; /* to look at the threads again */
+    bool shortened = loop->poll_timeout_ns < 0 ? limit != INT64_MAX : loop->poll_timeout_ns > limit;
+    if (shortened)
+        loop->poll_timeout_ns = limit;
     loop->counters.sleeps++;
     loop->signalled = false;
     atomic_store(&loop->asleep, true);
     loop->event_count = 0; /* rb_nogvl may refuse to begin */
     rb_nogvl(ask_backend, loop, wake_fd_write, loop, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
     atomic_store(&loop->asleep, false);
+    if (shortened)
+        repeat_missed_wakeups(loop);
     dispatch(loop);
     expire(loop);
     if (rb_thread_interrupted(loop->thread))
@@ -182,6 +206,13 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
         sleep_in_kernel(loop);
     if (loop->ready.count)
         loop->suspect_since_ns = 0;
+}
+
+void nb_loop_settle(nb_loop_t *loop)
+{
+    call_hooks(loop);
+    if (loop->fds.backend.ops->edge)
+        nb_fdtable_verify(&loop->fds, true);
 }
 
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook)

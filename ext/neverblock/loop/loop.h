@@ -16,8 +16,8 @@
 #include <ruby.h>
 #include <stdatomic.h>
 
-/* What deadlocked() waits before it believes that sleeping threads stay asleep. */
-#define NB_SUSPICION_NS 100000000
+/* How often the loop looks at other threads, where nothing tells it of them. */
+#define NB_LOOK_NS 100000000
 #define NB_EVENTS 256
 
 /* Counters that the loop keeps anyway; NB.stats shows them. */
@@ -26,6 +26,14 @@ typedef struct {
         resolves, offloads, cancels;
     uint64_t lag_max_ns, lag_sum_ns, lag_count; /* how late timers fire */
 } nb_counters_t;
+
+/* What there is when another event loop runs this one; see guest.h. */
+typedef struct {
+    VALUE host;       /* the fiber that runs the other one; 0: there is none */
+    nb_watch_t timer; /* of a timerfd */
+    uint64_t set_ns;  /* when it is due, or NB_NEVER */
+    bool turning;     /* fibers of ours run, by the host's leave */
+} nb_guest_t;
 
 typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
@@ -53,8 +61,9 @@ typedef struct nb_loop {
     unsigned since_poll;       /* switches since the backend was asked */
     unsigned eager;            /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;     /* nb_hook_t */
-    struct nb_mailbox *mail;   /* finished work of the offload threads */
-    nb_list_t names;           /* host names looked up or cached; hooks/resolve.c */
+    nb_guest_t guest;
+    struct nb_mailbox *mail;                /* finished work of the offload threads */
+    nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
     void (*forget_names)(struct nb_loop *); /* frees them; NULL before the first */
     int old_timer_slack;
     nb_counters_t counters;
@@ -84,6 +93,9 @@ nb_loop_t *nb_loop_current(void);
 /* One turn: asks the backend, runs what is due. may_sleep: with nothing ready, sleeps in the kernel
  * without the GVL until there is. May raise (interrupts, deadlock). */
 void nb_loop_turn(nb_loop_t *loop, bool may_sleep);
+
+/* What has to be done before the loop may sleep. */
+void nb_loop_settle(nb_loop_t *loop);
 
 /* Makes a sleeping loop look at its ready ring. Any thread. */
 void nb_loop_wakeup(nb_loop_t *loop);

@@ -1,6 +1,7 @@
 /* wait.c - parking and waking fibers. Ruby. Read after: wait.h. */
 #include "loop/wait.h"
 #include "base/clock.h"
+#include "loop/guest.h"
 
 #define POLL_EVERY 64 /* switches between two looks at the backend while fibers are ready */
 
@@ -157,6 +158,8 @@ static VALUE park_leave(VALUE argument)
     for (int i = 0; i < self->watch_count; i++)
         nb_fdtable_remove(&loop->fds, &self->watches[i].watch);
     self->state = NB_RUNNING;
+    if (nb_guest_is_host(loop, self->fiber))
+        nb_guest_rest(loop);
     return Qnil;
 }
 
@@ -337,6 +340,10 @@ void nb_run(nb_loop_t *loop)
 {
     nb_run_t run = {loop, loop->runner, loop->run_floor};
     VALUE fiber = rb_fiber_current();
+    if (nb_guest_is_host(loop, fiber))
+        rb_raise(rb_path2class("FiberError"),
+                 "waiting here would stop the event loop whose guest ours is, and "
+                 "with it what is waited for: use NB.async, or a fiber pool");
     /* Ruby closes the scheduler of a forked child in whichever fiber forked. */
     bool counted = !RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0));
     loop->run_floor = counted ? 1 : 0;

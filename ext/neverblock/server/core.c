@@ -180,6 +180,25 @@ void nb_server_check_drained(nb_server_t *server)
         nb_wake(server->joiner, NB_WOKEN);
 }
 
+/* Nothing has come since its last answer: not even what the loop has not seen yet. */
+static bool is_idle(const nb_conn_t *conn)
+{
+    char byte;
+    return conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue) && !conn->in.size &&
+           conn->requests && recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+/* @!visibility private - takes in those whom the kernel has let in, and nobody after them: the
+ * listeners can be closed. */
+static VALUE rb_nb_core_leave(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    nb_listener_accept_rest(server);
+    server->accepting = false;
+    nb_listener_close_all(server);
+    return self;
+}
+
 /* @!visibility private - no more connections are accepted; idle ones end, others after their
  * answer. */
 static VALUE rb_nb_core_drain(VALUE self)
@@ -192,8 +211,7 @@ static VALUE rb_nb_core_drain(VALUE self)
     while (item != &server->connections) {
         nb_conn_t *conn = nb_container_of(item, nb_conn_t, link);
         item = item->next;
-        if (conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue) && !conn->in.size &&
-            conn->requests)
+        if (is_idle(conn))
             nb_conn_close(conn);
     }
     return self;
@@ -305,6 +323,7 @@ void Init_nb_server(VALUE mNB)
     rb_define_method(rb_cNBServerCore, "start", rb_nb_core_start, 0);
     rb_define_method(rb_cNBServerCore, "listen", rb_nb_core_listen, 4);
     rb_define_method(rb_cNBServerCore, "adopt", rb_nb_core_adopt, 3);
+    rb_define_method(rb_cNBServerCore, "leave", rb_nb_core_leave, 0);
     rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
     rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
     rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);

@@ -86,6 +86,14 @@ void nb_listener_resume(nb_server_t *server)
     }
 }
 
+/* Who was let in by the kernel is served: closing the listener would reset them. */
+void nb_listener_accept_rest(nb_server_t *server)
+{
+    for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next)
+        nb_container_of(item, nb_listener_t, link)->readable = true;
+    nb_listener_resume(server);
+}
+
 void nb_listener_close_all(nb_server_t *server)
 {
     while (!nb_list_empty(&server->listeners)) {

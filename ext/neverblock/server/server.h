@@ -287,6 +287,7 @@ VALUE nb_park_value(VALUE park);
 
 int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port);
 void nb_listener_resume(nb_server_t *server);
+void nb_listener_accept_rest(nb_server_t *server);
 void nb_listener_close_all(nb_server_t *server);
 
 /* Whether everything is over, for the joiner. */

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "optparse"
 
 module NB
   module CLI
@@ -10,12 +11,15 @@ module NB
       SUMMARY = "show what it does, in a minute: two tables and a page"
       # What `nb help demo` prints.
       USAGE = <<~TEXT
-        usage: nb demo [--out FOLDER]
+        usage: nb demo [rails [--pages N] [--shop]] [--out FOLDER]
 
         Twenty requests to a server that takes a second, then a thousand to one that takes 0 to
         500 ms: one after another, in threads, and in the loop. Needs no network and no other
         service. Takes about a minute and writes a page, index.html in tmp/report or FOLDER. Ctrl-C
         ends it and keeps what is done. The full tables: nb bench
+
+        nb demo rails: the Rails shop of examples/rails under Puma with threads and under NeverBlock
+        at the same time, asked for N pages (400) each; --shop serves it only, to look at.
       TEXT
       # What is measured, by whom: the bench knows more clients.
       CLIENTS = { "a3" => %w[blocking nb], "a5" => %w[blocking threads nb] }.freeze
@@ -27,20 +31,41 @@ module NB
         # @raise [UsageError]
         # @scheduling always waits
         def run(argv)
-          folder = folder(*argv)
+          rails = argv.first == "rails"
+          options = parse(rails ? argv.drop(1) : argv, rails)
           bench = CLI.command("bench")
           bench.load_tree
-          bench.report_errors("demo") { show(folder || File.join(::Bench::ROOT, "tmp", "report")) }
+          folder = options.delete(:folder) || report_folder(rails)
+          bench.report_errors("demo") { rails ? show_rails(folder, **options) : show(folder) }
         end
 
         private
 
-        def folder(option = nil, folder = nil, *rest)
-          return if option.nil?
-          return folder if option == "--out" && folder && rest.empty?
+        def parse(argv, rails)
+          options = {}
+          rest = OptionParser.new do |on|
+            on.on("--out FOLDER") { |folder| options[:folder] = folder }
+            next unless rails
 
-          raise UsageError, "takes --out FOLDER and nothing else, got: " \
-                            "#{[option, folder, *rest].compact.join(" ").inspect}"
+            on.on("--pages N", Integer) { |count| options[:pages] = count }
+            on.on("--shop") { options[:shop] = true }
+          end.parse(argv)
+          return options if rest.empty?
+
+          raise UsageError, "takes rails or nothing, and --out FOLDER; got: " \
+                            "#{rest.join(" ").inspect}"
+        rescue OptionParser::ParseError => error
+          raise UsageError, error.message
+        end
+
+        def report_folder(rails)
+          File.join(::Bench::ROOT, "tmp", "report", *("rails" if rails))
+        end
+
+        def show_rails(folder, shop: false, **options)
+          require_relative "demo_rails"
+          demo = DemoRails.new(folder: folder, **options)
+          shop ? demo.shop : demo.run
         end
 
         def show(folder)

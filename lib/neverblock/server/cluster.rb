@@ -138,6 +138,7 @@ module NB
       def stop(signal)
         @stopping = true
         @notify.stopping
+        @server.close # or the kernel would go on letting in whom no worker serves any more
         signal_all(signal)
       end
 

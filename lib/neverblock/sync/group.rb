@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "inheritance"
 require_relative "interruption"
 require_relative "task"
 
@@ -50,7 +51,7 @@ module NB
     def async(&block)
       raise ClosedError, "the group has ended; start tasks within its block" if @state == :closed
       check_thread
-      Task.new(self, &block)
+      Task.new(self, &Inheritance.wrap(block))
     end
 
     # Cancels every task and the block. The group then ends without an error, with nil for a value.

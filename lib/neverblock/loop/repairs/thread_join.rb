@@ -7,14 +7,25 @@ module NB
     class JoinExpired < ::Exception; end # rubocop:disable Lint/InheritException -- no rescue may see it
     private_constant :JoinExpired
 
+    # Seconds to wait: nil without end; what is no limit is left for Ruby to refuse.
+    #
+    # @api private
+    def self.join_limit(arguments)
+      limit = arguments.first
+      return if arguments.size != 1 || limit.nil? || limit.is_a?(String)
+
+      seconds = limit.respond_to?(:to_f) ? limit.to_f : Float::INFINITY
+      [seconds, 0.0].max if seconds.is_a?(Float) && seconds < 1_000_000_000 # some 30 years
+    end
+
     replace(Thread, :join) do |original|
-      proc do |limit = nil|
-        scheduler = Repairs.loop_here
-        next original.bind_call(self, *limit) unless scheduler && limit.is_a?(Numeric) && alive?
+      proc do |*arguments|
+        limit = Repairs.join_limit(arguments) if (scheduler = Repairs.loop_here) && alive?
+        next original.bind_call(self, *arguments) unless limit
 
         expired = JoinExpired.new
         begin
-          scheduler.timeout_after([limit, 0].max, expired) { original.bind_call(self) }
+          scheduler.timeout_after(limit, expired) { original.bind_call(self) }
         rescue JoinExpired => error
           raise unless error.equal?(expired)
         end

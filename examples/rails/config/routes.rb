@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+Rails.application.routes.draw do
+  root "products#index"
+  resources :products, only: :show
+end

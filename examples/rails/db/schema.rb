@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+ActiveRecord::Schema[7.2].define(version: 1) do
+  create_table :products do |table|
+    table.string :name, :picture, null: false
+    table.text :description, null: false
+    table.integer :cents, :hue, null: false
+  end
+
+  create_table :reviews do |table|
+    table.references :product, null: false, index: true
+    table.integer :stars, null: false
+    table.text :text, null: false
+  end
+end

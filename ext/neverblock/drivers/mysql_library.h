@@ -1,0 +1,70 @@
+/* mysql_library.h - the MySQL client library of this process, as mysql2 has loaded it. Pure C.
+ *
+ * We are not linked against it: its functions are looked up through mysql2's own shared object, and
+ * what of its structs we look at is repeated here. Both as MariaDB Connector/C 3.1 to 3.4 has them
+ * (include/mysql.h, include/ma_pvio.h; the order of these fields has not changed since 3.0).
+ *
+ * Used by: mysql_wait.c.
+ */
+#ifndef NB_MYSQL_LIBRARY_H
+#define NB_MYSQL_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct nb_mysql nb_mysql_t;
+
+typedef struct { /* struct st_ma_pvio_tls */
+    void *data, *socket;
+    void *ssl; /* SSL* */
+} nb_mysql_tls_t;
+
+typedef struct { /* struct st_ma_pvio: one connection's socket */
+    void *data;
+    unsigned char *cache, *cache_position;
+    size_t cache_size;
+    int type, timeouts[3], ssl_type;
+    nb_mysql_tls_t *tls; /* NULL: not encrypted */
+    nb_mysql_t *mysql;
+} nb_mysql_socket_t;
+
+struct nb_mysql {              /* struct st_mysql */
+    nb_mysql_socket_t *socket; /* its first member is NET, whose first member this is; NULL: not
+                                * connected */
+};
+
+/* Asked by the library instead of poll(2). Returns > 0: ready; 0 with ETIMEDOUT; -1 with errno. */
+typedef int (*nb_mysql_io_wait_t)(int fd, char is_read, int timeout);
+
+/* Told by the library after it has read (mode 0) or written (1). */
+typedef void (*nb_mysql_trace_t)(int mode, nb_mysql_t *mysql, const unsigned char *buffer,
+                                 size_t length);
+
+/* Finds the functions through the shared object at path, which is loaded already.
+ * Returns NULL, or why this library cannot do. */
+const char *nb_mysql_library_open(const char *path);
+
+/* "10.11.19"; NULL where not even that is known. */
+const char *nb_mysql_library_version(void);
+
+/* Has the library ask io_wait for this connection from now on. Returns 0 or not. */
+int nb_mysql_set_io_wait(nb_mysql_t *mysql, nb_mysql_io_wait_t io_wait);
+
+/* Has trace called for every read and write of the process; false if this library cannot, or not
+ * with TLS in a way that we know. */
+bool nb_mysql_set_trace(nb_mysql_trace_t trace);
+
+/* The fd, or -1. */
+int nb_mysql_fd(nb_mysql_t *mysql);
+
+/* Whether the connection is encrypted, or about to be. */
+static inline bool nb_mysql_is_tls(const nb_mysql_t *mysql)
+{
+    return mysql->socket && mysql->socket->mysql == mysql && mysql->socket->tls &&
+           mysql->socket->tls->ssl;
+}
+
+/* Of an encrypted connection: whether it is stuck in writing rather than reading. */
+bool nb_mysql_tls_wants_write(const nb_mysql_t *mysql);
+
+#endif

@@ -1,0 +1,336 @@
+/* mysql_wait.c - the MySQL client library waits in our loop. Ruby. Read after: mysql_library.h.
+ *
+ * MariaDB's library asks a function of ours wherever it would call poll(2) (MARIADB_OPT_IO_WAIT).
+ * It parks the fiber, whose C stack then holds the library's frames:
+ *
+ *   Ruby: client.ping -> NB::Drivers::MysqlWait.call(client) { ... }   one nb_mysql_call_t per call
+ *     mysql2: rb_thread_call_without_gvl                               so we are without the GVL
+ *       mysql_ping -> pvio_socket_read -> EAGAIN -> io_wait            takes the GVL, parks
+ *
+ * Nothing may jump through those frames. What is raised in a parked fiber (a timeout, a cancel) is
+ * caught, the library is told that its connection is gone and closes it, and the exception goes on
+ * from `call`, when the library has returned.
+ */
+#include "drivers/mysql_wait.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/ptrmap.h"
+#include "drivers/mysql_library.h"
+#include "hooks/hooks.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <ruby/thread.h>
+#include <stdatomic.h>
+
+/* One call into the library from a fiber of a loop. Lies on that fiber's C stack. */
+typedef struct nb_mysql_call {
+    nb_loop_t *loop;
+    VALUE fiber, client;
+    nb_mysql_t *mysql;
+    VALUE raised;                /* what struck in a wait; Qundef: nothing */
+    bool refused;                /* the library hears from now on that its connection is gone */
+    struct nb_mysql_call *outer; /* of the same fiber */
+    nb_list_t link;              /* in `connecting` */
+} nb_mysql_call_t;
+
+static nb_ptrmap_t calls;         /* fiber -> the innermost call; with the GVL */
+static nb_ptrmap_t inside;        /* client -> the call that is parked in the library; dito */
+static atomic_size_t calls_count; /* the first one's, for who has no GVL */
+static nb_list_t connecting = {&connecting, &connecting}; /* with the lock */
+static pthread_mutex_t connecting_lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t client_offset; /* of the MYSQL* in mysql2's struct */
+static bool tls_waits;       /* whether the library lets us do TLS without blocking */
+
+/* Others have their turn after so long, also where no wait comes because data is always there. */
+#define SLICE_NS 2000000
+static _Thread_local uint64_t slice_began_ns;
+
+int ruby_thread_has_gvl_p(void); /* exported, in no header */
+
+/* Calls function with the GVL, which the caller may have or not. */
+static void with_gvl(void *(*function)(void *), void *argument)
+{
+    if (ruby_thread_has_gvl_p())
+        function(argument);
+    else
+        rb_thread_call_with_gvl(function, argument);
+}
+
+/* The call that the current fiber is in. GC frees results and statements, and with them may talk to
+ * the server: it cannot park. */
+static nb_mysql_call_t *current_call(void)
+{
+    return rb_during_gc() ? NULL : nb_ptrmap_get(&calls, (uintptr_t)rb_fiber_current());
+}
+
+/* Keeps what body raises for later: the library hears at its next wait that its connection is gone,
+ * and closes it. Where no wait comes any more, the call ends as if nothing had been. */
+static void protect(nb_mysql_call_t *call, VALUE (*body)(VALUE), VALUE argument)
+{
+    int tag = 0;
+    rb_protect(body, argument, &tag);
+    slice_began_ns = nb_clock_now();
+    if (!tag)
+        return;
+    call->raised = rb_errinfo();
+    call->refused = true;
+    rb_set_errinfo(Qnil);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+typedef struct {
+    int fd, mask, timeout;
+    int result, error;
+    bool by_poll;
+    nb_loop_t *loop;
+} nb_mysql_wait_t;
+
+static void wait_by_poll(nb_mysql_wait_t *wait)
+{
+    struct pollfd pollfd = {.fd = wait->fd, .events = nb_poll_events(wait->mask)};
+    do {
+        wait->result = poll(&pollfd, 1, wait->timeout > 0 ? wait->timeout : -1);
+    } while (wait->result < 0 && errno == EINTR); /* as the library does */
+    if (wait->result <= 0)
+        wait->error = wait->result ? errno : ETIMEDOUT;
+}
+
+static VALUE park(VALUE argument)
+{
+    nb_mysql_wait_t *wait = (nb_mysql_wait_t *)argument;
+    uint64_t deadline =
+        wait->timeout > 0 ? nb_clock_now() + (uint64_t)wait->timeout * 1000000 : NB_NEVER;
+    wait->result = nb_wait_fd(wait->loop, wait->fd, wait->mask, deadline);
+    return Qnil;
+}
+
+/* Encrypted, the library says "to read" and means either, and gives seconds for milliseconds. */
+static void correct_for_tls(nb_mysql_wait_t *wait, const nb_mysql_t *mysql)
+{
+    if (nb_mysql_tls_wants_write(mysql))
+        wait->mask = NB_WRITABLE;
+    if (wait->timeout > 0)
+        wait->timeout *= 1000;
+}
+
+/* With the GVL. */
+static void *wait_in_loop(void *argument)
+{
+    nb_mysql_wait_t *wait = argument;
+    nb_mysql_call_t *call = current_call();
+    wait->by_poll = !call;
+    if (!call)
+        return NULL;
+    if (call->mysql && nb_mysql_is_tls(call->mysql))
+        correct_for_tls(wait, call->mysql);
+    if (!call->refused && nb_ptrmap_add(&inside, call->client, call) == 0) {
+        wait->loop = call->loop;
+        protect(call, park, (VALUE)wait);
+        nb_ptrmap_remove(&inside, call->client);
+    } else {
+        call->refused = true;
+    }
+    if (!wait->result)
+        wait->error = ETIMEDOUT;
+    if (call->refused) { /* not EINTR, upon which mysql2 connects anew */
+        wait->result = -1;
+        wait->error = ECONNABORTED;
+    }
+    return NULL;
+}
+
+/* Called by the library, with or without the GVL, in whatever thread and fiber. */
+static int io_wait(int fd, char is_read, int timeout)
+{
+    nb_mysql_wait_t wait = {.fd = fd,
+                            .mask = is_read ? NB_READABLE : NB_WRITABLE,
+                            .timeout = timeout,
+                            .error = errno,
+                            .by_poll = !atomic_load(&calls_count)};
+    if (!wait.by_poll)
+        with_gvl(wait_in_loop, &wait);
+    if (wait.by_poll)
+        wait_by_poll(&wait);
+    errno = wait.error;
+    return wait.result;
+}
+
+/* ---- TLS ----------------------------------------------------------------------------------- */
+
+/* The library reads and writes plain connections with MSG_DONTWAIT, but leaves it to OpenSSL to
+ * read and write encrypted ones, and keeps the socket blocking. During our calls it is not. */
+static void set_blocking(nb_mysql_t *mysql, bool blocking)
+{
+    fcntl(nb_mysql_fd(mysql), F_SETFL, blocking ? 0 : O_NONBLOCK);
+}
+
+static void unblock_connecting(nb_mysql_t *mysql)
+{
+    pthread_mutex_lock(&connecting_lock);
+    for (nb_list_t *item = connecting.next; item != &connecting; item = item->next)
+        if (nb_container_of(item, nb_mysql_call_t, link)->mysql == mysql)
+            set_blocking(mysql, false);
+    pthread_mutex_unlock(&connecting_lock);
+}
+
+static VALUE yield(VALUE loop)
+{
+    nb_yield((nb_loop_t *)loop);
+    return Qnil;
+}
+
+/* With the GVL. */
+static void *give_way(void *mysql)
+{
+    nb_mysql_call_t *call = current_call();
+    if (!call || call->mysql != mysql || call->refused ||
+        nb_ptrmap_add(&inside, call->client, call) < 0)
+        return NULL;
+    protect(call, yield, (VALUE)call->loop);
+    nb_ptrmap_remove(&inside, call->client);
+    return NULL;
+}
+
+/* Called after each read and write, with or without the GVL. The first is the server's greeting,
+ * before any TLS. */
+static void on_traffic(int mode, nb_mysql_t *mysql, const unsigned char *buffer, size_t length)
+{
+    if (!atomic_load(&calls_count))
+        return;
+    int error = errno; /* of the read or write */
+    if (mode == 0)
+        unblock_connecting(mysql);
+    if (nb_clock_now() - slice_began_ns > SLICE_NS)
+        with_gvl(give_way, mysql);
+    errno = error;
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static nb_mysql_t *mysql_of(VALUE client)
+{
+    if (!RB_TYPE_P(client, T_DATA) || !RTYPEDDATA_P(client) ||
+        strcmp(RTYPEDDATA_TYPE(client)->wrap_struct_name, "rb_mysql_client") != 0)
+        rb_raise(rb_eTypeError, "no Mysql2::Client: %" PRIsVALUE, rb_obj_class(client));
+    char *wrapper = rb_check_typeddata(client, RTYPEDDATA_TYPE(client));
+    return *(nb_mysql_t **)(wrapper + client_offset);
+}
+
+static void enter(nb_mysql_call_t *call, bool connects)
+{
+    call->outer = nb_ptrmap_get(&calls, call->fiber);
+    nb_ptrmap_remove(&calls, call->fiber);
+    if (nb_ptrmap_add(&calls, call->fiber, call) < 0)
+        rb_memerror();
+    atomic_store(&calls_count, calls.count);
+    pthread_mutex_lock(&connecting_lock);
+    nb_list_init(&call->link);
+    if (connects && tls_waits)
+        nb_list_append(&connecting, &call->link);
+    pthread_mutex_unlock(&connecting_lock);
+    if (connects || call->mysql->socket) /* on a closed one it would allocate and leak */
+        nb_mysql_set_io_wait(call->mysql, io_wait);
+    if (tls_waits && nb_mysql_is_tls(call->mysql))
+        set_blocking(call->mysql, false);
+}
+
+static void leave(nb_mysql_call_t *call)
+{
+    pthread_mutex_lock(&connecting_lock);
+    bool connected = !nb_list_empty(&call->link) && call->mysql->socket;
+    nb_list_remove(&call->link);
+    pthread_mutex_unlock(&connecting_lock);
+    nb_ptrmap_remove(&calls, call->fiber);
+    if (call->outer)
+        (void)nb_ptrmap_add(&calls, call->fiber, call->outer); /* there is room: one just left */
+    atomic_store(&calls_count, calls.count);
+    if (connected || (tls_waits && !call->outer && nb_mysql_is_tls(call->mysql)))
+        set_blocking(call->mysql, true);
+}
+
+static void raise_again(VALUE raised)
+{
+    if (!RTEST(rb_obj_is_kind_of(raised, rb_eException))) /* a Thread#kill */
+        rb_thread_kill(rb_thread_current());
+    rb_exc_raise(raised);
+}
+
+/* @overload call(client, connects)
+ *   Runs the block, a call of mysql2 on client. In a loop, the client library waits in the loop.
+ *   @yieldparam in_loop [Boolean]
+ *   @return the block's value
+ *   @raise what was raised in a wait; the library has closed the connection then
+ *   @raise what {.in_use} raises, when another fiber is waiting inside the library for this client
+ *   @scheduling may wait */
+static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE connects)
+{
+    nb_loop_t *loop = nb_loop_current();
+    nb_mysql_call_t *other = nb_ptrmap_get(&inside, client);
+    if (other)
+        return rb_funcall(self, rb_intern("in_use"), 1, other->fiber);
+    if (!loop)
+        return rb_yield(Qfalse);
+    nb_mysql_call_t call = {
+        .loop = loop,
+        .fiber = rb_fiber_current(),
+        .client = client,
+        .mysql = mysql_of(client),
+        .raised = Qundef,
+    };
+    int tag = 0;
+    enter(&call, RTEST(connects));
+    VALUE value = rb_protect(rb_yield, Qtrue, &tag);
+    leave(&call);
+    if (call.raised != Qundef)
+        raise_again(call.raised);
+    if (tag)
+        rb_jump_tag(tag);
+    RB_GC_GUARD(client);
+    return value;
+}
+
+/* @overload evict(client)
+ *   Ends the call of another fiber that is waiting inside the library for this client: there its
+ *   connection is lost. For who wants to close it.
+ *   @return [void]
+ *   @scheduling may wait, until that fiber has had its turn */
+static VALUE rb_nb_mysql_wait_evict(VALUE self, VALUE client)
+{
+    nb_loop_t *loop = nb_loop_current();
+    nb_mysql_call_t *other;
+    while ((other = nb_ptrmap_get(&inside, client)) && loop == other->loop) {
+        nb_park_t *park = nb_park_of(loop, other->fiber);
+        other->refused = true;
+        if (park)
+            nb_wake(park, NB_WOKEN);
+        nb_yield(loop);
+    }
+    return Qnil;
+}
+
+/* @overload attach(path, offset)
+ *   @param path [String] mysql2's shared object
+ *   @param offset [Integer] where in its struct the MYSQL* is
+ *   @return [Array(String, Boolean), String] the library's version and whether TLS waits too; or
+ * why it cannot be made to wait */
+static VALUE rb_nb_mysql_wait_attach(VALUE self, VALUE path, VALUE offset)
+{
+    const char *reason = nb_mysql_library_open(StringValueCStr(path));
+    if (reason)
+        return rb_str_new_cstr(reason);
+    client_offset = NUM2SIZET(offset);
+    tls_waits = nb_mysql_set_trace(on_traffic);
+    return rb_assoc_new(rb_str_new_cstr(nb_mysql_library_version()), tls_waits ? Qtrue : Qfalse);
+}
+
+void Init_nb_mysql_wait(VALUE mNB)
+{
+    VALUE mDrivers = rb_define_module_under(mNB, "Drivers");
+    VALUE mWait = rb_define_module_under(mDrivers, "MysqlWait");
+    rb_define_singleton_method(mWait, "attach", rb_nb_mysql_wait_attach, 2);
+    rb_define_singleton_method(mWait, "call", rb_nb_mysql_wait_call, 2);
+    rb_define_singleton_method(mWait, "evict", rb_nb_mysql_wait_evict, 1);
+}

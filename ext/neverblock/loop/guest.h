@@ -1,0 +1,27 @@
+/* guest.h - the loop as a guest of another event loop on its thread. Ruby. Read after: loop.h.
+ *
+ * The host (such as EventMachine's reactor) sleeps in the kernel and watches one fd, our epoll fd;
+ * when that is readable it gives our fibers a turn. Between the turns the loop counts as asleep:
+ * its next timer is set in a timerfd, and what makes a fiber ready writes the wake fd. So whatever
+ * the host's callbacks do, the one fd becomes readable.
+ */
+#ifndef NB_GUEST_H
+#define NB_GUEST_H
+
+#include "loop/loop.h"
+
+/* Whether fiber is the host's: it must not wait for the loop, which would wait for it. */
+static inline bool nb_guest_is_host(nb_loop_t *loop, VALUE fiber)
+{
+    return loop->guest.host == fiber;
+}
+
+/* Called whenever the host's fiber goes on: the others may have waited for something new. */
+void nb_guest_rest(nb_loop_t *loop);
+
+/* Not a guest any more. */
+void nb_guest_leave(nb_loop_t *loop);
+
+void Init_nb_guest(VALUE cScheduler);
+
+#endif

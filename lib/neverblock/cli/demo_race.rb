@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require "json"
+
+module NB
+  module CLI
+    # Servers that are asked for the same number of pages at the same time, by one C program each;
+    # shows how far they are.
+    class DemoRace
+      # Characters of a bar.
+      WIDTH = 32
+      # Seconds between two pictures.
+      STEP = 0.1
+      # Pages before the clock runs.
+      WARM_UP = 60
+      # One of them, as it runs.
+      Runner = Struct.new(:name, :server, :out, :err, :pid, :history, :result, keyword_init: true)
+      private_constant :Runner
+
+      # @param program [String] bench/rivals/c_mix.c
+      # @param clients [Integer]
+      # @param pages [Integer]
+      # @scheduling never waits
+      def initialize(program, clients:, pages:)
+        @program = program
+        @clients = clients
+        @pages = pages
+      end
+
+      # Asks for some pages before the clock runs: the first ones load and compile.
+      #
+      # @param servers [Array<#port>]
+      # @return [void]
+      # @scheduling always waits
+      def warm_up(servers)
+        pids = servers.map do |server|
+          Process.spawn(@program, server.port.to_s, "10", WARM_UP.to_s, "0", "/",
+                        out: File::NULL, err: File::NULL)
+        end
+        pids.each { |pid| Process.wait(pid) }
+      end
+
+      # @param servers [Hash{String => #port}] by name
+      # @return [Hash{String => Hash}] what c_mix says of each, and its "history", an Array of
+      #   [seconds, pages]
+      # @scheduling always waits
+      def run(servers)
+        runners = servers.map { |name, server| launch(name, server) }
+        start = now
+        drawn = false
+        until runners.all?(&:result)
+          IO.select(runners.reject(&:result).map(&:err), nil, nil, STEP)
+          runners.reject(&:result).each { |runner| advance(runner, now - start) }
+          drawn = draw(runners, now - start, again: drawn) if $stdout.tty?
+        end
+        draw(runners, now - start, again: drawn)
+        runners.to_h { |runner| [runner.name, runner.result] }
+      ensure
+        runners&.each { |runner| [runner.out, runner.err].each(&:close) }
+      end
+
+      private
+
+      def launch(name, server)
+        out, out_end = IO.pipe
+        err, err_end = IO.pipe
+        pid = Process.spawn(@program, server.port.to_s, @clients.to_s, @pages.to_s, "0", "/",
+                            out: out_end, err: err_end)
+        [out_end, err_end].each(&:close)
+        Runner.new(name: name, server: server, out: out, err: err, pid: pid, history: [[0, 0]])
+      end
+
+      # The program tells the number of answers ten times a second.
+      def advance(runner, seconds)
+        text = runner.err.read_nonblock(65_536)
+        runner.history << [seconds, text.lines.last.to_i]
+      rescue IO::WaitReadable
+        nil
+      rescue EOFError
+        finish(runner)
+      end
+
+      def finish(runner)
+        Process.wait(runner.pid)
+        text = runner.out.read
+        raise ::Bench::Error, "#{runner.name} could not be asked" if text.empty?
+
+        runner.result = JSON.parse(text)
+        runner.history << [runner.result["elapsed"], runner.result["answers"]]
+        runner.result.merge!("history" => runner.history,
+                             "memory_mb" => runner.server.memory_mb)
+      end
+
+      def draw(runners, seconds, again:)
+        print "\e[#{runners.size}A" if again
+        runners.each { |runner| puts "#{"\e[2K" if $stdout.tty?}#{line(runner, seconds)}" }
+        true
+      end
+
+      def line(runner, seconds)
+        done = runner.history.last.last
+        full = (done.to_f / @pages * WIDTH).round
+        seconds = runner.result["elapsed"] if runner.result
+        format("  %-16s %s%s %4d of %d  %5.1f s%s", runner.name, "█" * full, "░" * (WIDTH - full),
+               done, @pages, seconds, runner.result ? " ✓" : "")
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require_relative "pinned_connection"
+require_relative "pool_waits"
+
+module NB
+  module Rails
+    # In front of ActiveRecord's own queue of free connections, and the only place where we reach
+    # into its pool. A thousand fibers may wait there, so each waits in a line, and a connection
+    # that comes back is for the first of them:
+    #
+    # - Rails wakes any one, who may be the one who has just been cancelled or has timed out. Then
+    #   the connection stays in the queue, and nobody who waits is told. Here the next one is.
+    # - How long they wait is counted ({PoolWaits}).
+    # - Who waits for long looks for the one who holds a connection without using it
+    #   ({PinnedConnection}).
+    module ConnectionQueue
+      # Seconds after which the one who waits asks who holds the connections, and between two asks.
+      LOOK_AFTER = 1.0
+
+      # Gives a connection back. As in Rails, under the pool's lock.
+      # @api private
+      def add(connection) = put { @queue.push(connection) }
+
+      # From Rails 8.1 on: one that was only looked after.
+      # @api private
+      def add_back(connection) = put { @queue.unshift(connection) }
+
+      private
+
+      def put
+        synchronize do
+          yield
+          call_first
+        end
+      end
+
+      # The line: a condition for each who waits, in the order in which they came.
+      def line = @line ||= {}.compare_by_identity
+
+      # Held here: PoolWaits itself knows them only as long as somebody else does.
+      def waits = @waits ||= PoolWaits.of(@lock)
+
+      def wait_poll(timeout)
+        start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        condition = @lock.new_cond
+        line[condition] = true
+        @num_waiting += 1
+        wait_for_turn(condition, start, timeout)
+        remove
+      ensure
+        line.delete(condition)
+        @num_waiting -= 1
+        call_first
+        waits.count(Process.clock_gettime(Process::CLOCK_MONOTONIC) - start)
+      end
+
+      def wait_for_turn(condition, start, timeout)
+        until turn?(condition)
+          waited = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+          give_up(timeout, waited) if waited >= timeout
+          pause(condition, [timeout - waited, LOOK_AFTER].min)
+          PinnedConnection.look(@lock) if waited >= LOOK_AFTER
+        end
+      end
+
+      # As many may go on as there are connections.
+      def turn?(condition) = first.include?(condition)
+      def first = @queue.empty? ? [] : line.each_key.first(@queue.size)
+      def call_first = first.each(&:signal)
+
+      # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
+      def pause(condition, seconds)
+        return condition.wait(seconds) if ::ActiveRecord.version >= Gem::Version.new("8.1.a")
+
+        ActiveSupport::Dependencies.interlock.permit_concurrent_loads { condition.wait(seconds) }
+      end
+
+      def give_up(timeout, waited)
+        waits.count_timeout
+        raise ::ActiveRecord::ConnectionTimeoutError, format(
+          "could not obtain a connection from the pool within %0.3f seconds (waited %0.3f " \
+          "seconds); all pooled connections were in use. Raise connections: or checkout_timeout: " \
+          "in config/database.yml, or shorten what holds them:\n%s",
+          timeout, waited, PinnedConnection.holders(@lock)
+        )
+      end
+    end
+  end
+end

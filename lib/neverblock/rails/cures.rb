@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+require_relative "async_jobs"
+require_relative "async_queries"
+require_relative "inheritance"
+require_relative "live"
+require_relative "locale"
+require_relative "old_names"
+require_relative "share_lock"
+
+module NB
+  module Rails
+    # What of Rails still counts threads, or starts them: each mended in a file of its own, and left
+    # out by name: `config.neverblock.leave_out = [:share_lock]`. Outside of a loop each does what
+    # Rails does.
+    module Cures
+      # By name.
+      ALL = { share_lock: ShareLock, locale: Locale, inheritance: Inheritance,
+              async_queries: AsyncQueries, async_jobs: AsyncJobs, live: Live,
+              old_names: OldNames }.freeze
+
+      @installed = []
+
+      class << self
+        # @return [Array<Symbol>] those in force
+        attr_reader :installed
+
+        # @param leave_out [Array<Symbol>]
+        # @return [void]
+        # @raise [ConfigurationError] for a name that there is not
+        # @scheduling never waits
+        def install(leave_out)
+          wrong = leave_out - ALL.keys
+          raise ConfigurationError, "config.neverblock.leave_out: there is no " \
+                                    "#{wrong.join(", ")}; there are #{ALL.keys.join(", ")}" if
+            wrong.any?
+
+          ALL.except(*leave_out, *@installed).each do |name, cure|
+            cure.install
+            @installed << name
+          end
+        end
+      end
+    end
+  end
+end

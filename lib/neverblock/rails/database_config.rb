@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+module NB
+  module Rails
+    # Reads `adapter: neverblock_postgresql` and `connections:` in config/database.yml and in
+    # DATABASE_URL (neverblock-postgresql://…?connections=12), and gives Rails what it knows:
+    # the adapter's own name, a pool of that size, and a checkout that waits long enough for as many
+    # requests as a server admits. So `attribute :x, :jsonb`, `rails db:…`, dbconsole and whatever
+    # asks for the adapter find the one they expect.
+    #
+    # | config/database.yml | default | becomes |
+    # |---|---|---|
+    # | `adapter: neverblock_<name>` | | `adapter: <name>` |
+    # | `connections: 12` | 12 | `pool:`, or from Rails 8.1 on `max_connections:` |
+    # | `checkout_timeout:` | 60 s, for other adapters too | as it is |
+    module DatabaseConfig
+      # Our names, and what they are for Rails. `neverblock_mysql` is trilogy if it is there.
+      ADAPTERS = {
+        "neverblock_postgresql" => "postgresql", "neverblock_mysql2" => "mysql2",
+        "neverblock_trilogy" => "trilogy", "neverblock_mysql" => nil,
+        "neverblock_sqlite3" => "sqlite3"
+      }.freeze
+      # Rails' classes for them.
+      CLASSES = { "postgresql" => "PostgreSQLAdapter", "mysql2" => "Mysql2Adapter",
+                  "trilogy" => "TrilogyAdapter", "sqlite3" => "SQLite3Adapter" }.freeze
+      # What `connections:` is when it is not there; that of the first NeverBlock.
+      CONNECTIONS = 12
+      # Seconds. A thousand requests that all want one of 12 connections for 0.7 s wait so long.
+      CHECKOUT_TIMEOUT = 60
+
+      # DATABASE_URL does not pass by the handlers.
+      module Url
+        # As Rails, then translated.
+        # @api private
+        def initialize(*)
+          super
+          @configuration_hash = DatabaseConfig.translate(@configuration_hash).freeze
+        end
+      end
+
+      class << self
+        # @return [void]
+        # @scheduling never waits
+        def install
+          require "active_record/database_configurations"
+          configurations = ::ActiveRecord::DatabaseConfigurations
+          configurations.register_db_config_handler do |*place, url, config|
+            next if url # Url has it
+
+            configurations::HashConfig.new(*place, translate(config.symbolize_keys))
+          end
+          configurations::UrlConfig.prepend(Url)
+          register_names
+        end
+
+        # @param config [Hash{Symbol => Object}] as in config/database.yml
+        # @return [Hash{Symbol => Object}] as Rails knows it
+        # @raise [ConfigurationError] for an adapter or a number that cannot be
+        # @scheduling never waits
+        def translate(config)
+          config = { checkout_timeout: CHECKOUT_TIMEOUT }.merge(config)
+          adapter = config[:adapter].to_s
+          return config unless adapter.start_with?("neverblock_") || config[:connections]
+
+          config.except(:connections, :pool, :max_connections)
+            .merge(adapter: adapter_for(adapter), size_key => connections(config), neverblock: true)
+        end
+
+        private
+
+        # For those who ask Rails for an adapter's class by our name.
+        def register_names
+          ADAPTERS.each_key do |name|
+            base = adapter_for(name)
+            ::ActiveRecord::ConnectionAdapters.register(
+              name, "ActiveRecord::ConnectionAdapters::#{CLASSES.fetch(base)}",
+              "active_record/connection_adapters/#{base}_adapter"
+            )
+          end
+        end
+
+        def size_key
+          ::ActiveRecord.gem_version >= Gem::Version.new("8.1.a") ? :max_connections : :pool
+        end
+
+        def adapter_for(name)
+          return name unless name.start_with?("neverblock_")
+
+          ADAPTERS.fetch(name) { raise ConfigurationError, unknown(name) } || mysql
+        end
+
+        def mysql
+          gems = Gem.loaded_specs
+          gems.key?("mysql2") && !gems.key?("trilogy") ? "mysql2" : "trilogy"
+        end
+
+        def connections(config)
+          given = config[:connections] || config[:max_connections] || config[:pool] || CONNECTIONS
+          number = Integer(given, exception: false)
+          return number if number&.positive?
+
+          raise ConfigurationError, "connections: must be 1 or more, got: #{given.inspect}" \
+                                    "#{at(/connections:|pool:/)}"
+        end
+
+        def unknown(name)
+          "adapter: #{name} is unknown#{at(/adapter:\s*["']?#{Regexp.escape(name)}/)}; there are " \
+            "#{ADAPTERS.keys.join(", ")}. Without the prefix, as adapter: " \
+            "#{name.delete_prefix("neverblock_")}, Rails looks for it"
+        end
+
+        def at(pattern)
+          place = ::Rails.root && Source.line(::Rails.root, pattern, "config/database.yml")
+          ", in #{place}" if place
+        end
+      end
+    end
+  end
+end

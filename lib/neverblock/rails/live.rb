@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+require_relative "inheritance"
+
+module NB
+  module Rails
+    # ActionController::Live runs an action on a thread of its own, so that it can stream. In a loop
+    # a fiber does, which costs less, waits like the others, and sees what the request sees (Rails'
+    # thread does not, with isolation per fiber).
+    module Live
+      # Key of the fiber-local that names what to inherit.
+      INHERITED = :neverblock_live_state
+
+      # In front of ActionController::Live.
+      module InFibers
+        private
+
+        def new_controller_thread(&block)
+          return super unless NB.running?
+
+          state = Fiber.current.active_support_execution_state
+          Fiber.schedule do
+            Thread.current[INHERITED] = state
+            block.call
+          ensure
+            ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if
+              defined?(::ActiveRecord::Base)
+          end
+        end
+      end
+
+      # Live hands on the state of a thread, where Rails with isolation per fiber keeps none.
+      module Share
+        # Something with the state that the fiber of the request had.
+        Source = Struct.new(:active_support_execution_state)
+
+        # As Rails, from what the request's fiber had.
+        # @api private
+        def share_with(other, ...)
+          state = Thread.current[INHERITED]
+          super(state ? Source.new(state) : other, ...)
+        end
+      end
+
+      # @return [void]
+      # @scheduling never waits
+      def self.install
+        ActiveSupport.on_load(:action_controller) do
+          require "action_controller/metal/live"
+          ::ActionController::Live.prepend(InFibers)
+        end
+        ActiveSupport::IsolatedExecutionState.singleton_class.prepend(Share)
+      end
+    end
+  end
+end

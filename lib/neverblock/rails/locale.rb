@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+module NB
+  module Rails
+    # Ruby before 3.2 has no fiber storage, so I18n (1.15) keeps the locale in a thread variable,
+    # and one request would answer in the language of another. Here it belongs to the fiber.
+    module Locale
+      # In front of I18n's own.
+      module PerFiber
+        # @return [I18n::Config] of this fiber
+        # @api private
+        def config = Thread.current[:i18n_config] ||= ::I18n::Config.new
+
+        # Sets it for this fiber.
+        # @api private
+        def config=(value)
+          Thread.current[:i18n_config] = value
+        end
+
+        # @return [I18n::Config] of this fiber, not frozen
+        # @api private
+        def writable_config = config.frozen? ? self.config = config.dup : config
+      end
+
+      # @return [void]
+      # @scheduling never waits
+      def self.install
+        ::I18n.singleton_class.prepend(PerFiber) unless Fiber.respond_to?(:[])
+      end
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+module NB
+  module Rails
+    # Finds who holds a connection and waits for something else with it, such as an HTTP call: then
+    # others wait for the connection, and the database for nobody. It is looked for only while
+    # somebody waits, so it costs nothing otherwise; each place in the program is logged once.
+    module PinnedConnection
+      # Frames inside of which a fiber waits for the database itself.
+      DATABASE = /[`'#](?:with_raw_connection|verify!|connect!|reconnect!)'/
+      # Where frames of ours come from.
+      OURS = File.expand_path("..", __dir__)
+      # Places that are remembered as logged.
+      PLACES = 100
+      @logged = {}
+
+      class << self
+        # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
+        # @return [void]
+        # @scheduling never waits
+        def look(pool)
+          held(pool).each do |connection, backtrace|
+            next if backtrace.empty? || backtrace.any?(DATABASE)
+
+            place = places(backtrace).first || backtrace.first
+            next if @logged[place] || @logged.size >= PLACES
+
+            @logged[place] = true
+            log(connection, backtrace)
+          end
+        end
+
+        # @return [String] where each connection in use is, a line each
+        # @api private
+        def holders(pool)
+          held(pool).map { |_, backtrace| "    #{places(backtrace).first || backtrace.first}" }
+            .tally.map { |line, count| "#{line}#{" (#{count} times)" if count > 1}" }.join("\n")
+        end
+
+        private
+
+        def held(pool)
+          pool.connections.filter_map do |connection|
+            owner = connection.owner
+            [connection, owner.backtrace || []] if owner && owner != Fiber.current
+          end
+        end
+
+        # The application's own lines, or what is not Ruby's, Rails' or ours.
+        def places(backtrace)
+          ::Rails.backtrace_cleaner.clean(backtrace).presence ||
+            backtrace.grep_v(/#{Regexp.escape(OURS)}|<internal:/)
+        end
+
+        def log(connection, backtrace)
+          ::Rails.logger&.warn(
+            "NeverBlock: a fiber holds a database connection while it waits for something else, " \
+            "and others wait for the connection. #{cure(connection)}. It waits here (logged " \
+            "once):\n    #{places(backtrace).first(12).join("\n    ")}"
+          )
+        end
+
+        def cure(connection)
+          return "Move the slow call out of the transaction" if connection.transaction_open?
+
+          "Use `with_connection { |connection| … }` instead of `connection` or " \
+            "`lease_connection`, which keep it until the request ends"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require_relative "source"
+
+module NB
+  module Rails
+    # Told when a server starts: how many connections each database gets, and whether it has them.
+    class Sizing
+      # How each kind of database is asked for its limit.
+      LIMIT = {
+        "postgresql" => "SELECT setting::int FROM pg_settings WHERE name = 'max_connections'",
+        "mysql2" => "SELECT @@max_connections", "trilogy" => "SELECT @@max_connections"
+      }.freeze
+
+      # @param app [Rails::Application]
+      def initialize(app)
+        @root = app.root
+      end
+
+      # @return [void]
+      # @raise [ConfigurationError] when a pool is larger than what its database allows
+      # @scheduling may wait
+      def check
+        configs = ::ActiveRecord::Base.configurations.configs_for(env_name: ::Rails.env)
+        return if configs.empty?
+
+        configs.each { |config| check_limit(config) if config.configuration_hash[:neverblock] }
+        ::Rails.logger&.info(
+          "NeverBlock: Rails state per fiber. " \
+          "#{configs.map { |config| describe(config) }.join("; ")}. " \
+          "Further requests wait in line for a connection, and beyond the server's fibers (256, " \
+          "unless it is told otherwise) for a fiber"
+        )
+      end
+
+      private
+
+      def size(config)
+        config.respond_to?(:max_connections) ? config.max_connections : config.pool
+      end
+
+      def describe(config)
+        advice = " (a pool for threads: `adapter: neverblock_#{config.adapter}` and " \
+                 "`connections:` in config/database.yml make it one for fibers)"
+        "#{config.name}: #{size(config) || "unlimited"} connections, a request waits up to " \
+          "#{config.checkout_timeout.round} s for one" \
+          "#{advice unless config.configuration_hash[:neverblock]}"
+      end
+
+      def check_limit(config)
+        sql = LIMIT[config.adapter] or return
+        limit = ask(config, sql) or return
+        return if size(config) <= limit
+
+        place = Source.line(@root, /(?:connections|pool):/, "config/database.yml")
+        raise ConfigurationError,
+              "connections: #{size(config)} of #{config.name} is more than its database allows " \
+              "(max_connections is #{limit}, for all processes together): lower " \
+              "#{place || "it in config/database.yml"}, or raise max_connections of the database"
+      end
+
+      # Once, on a connection of its own. A database that is not there yet cannot be asked.
+      def ask(config, sql)
+        connection = config.new_connection
+        Integer(connection.select_value(sql))
+      rescue ::ActiveRecord::ActiveRecordError => error
+        ::Rails.logger&.warn("NeverBlock: #{config.name} could not be asked for max_connections: " \
+                             "#{error.message.lines.first&.strip}")
+        nil
+      ensure
+        connection&.disconnect!
+      end
+    end
+  end
+end

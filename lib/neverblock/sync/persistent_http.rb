@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+require "net/http"
+require_relative "connection_pool"
+
+module NB
+  # HTTP clients.
+  module HTTP
+    # A client for one host that keeps its connections, for any number of fibers and threads.
+    #
+    # @example
+    #   client = NB::HTTP.persistent("http://127.0.0.1:8080", size: 20)
+    #   NB.map(1..1_000, concurrency: 50) { |i| client.get("/posts/#{i}").body }
+    # @param (see Persistent#initialize)
+    # @return [Persistent]
+    # @scheduling never waits
+    def self.persistent(...) = Persistent.new(...)
+
+    # Net::HTTP with keep-alive, shared. Each request has a connection for itself; at most `size`
+    # are open, who finds none free waits its turn.
+    #
+    # A connection that the server has closed meanwhile, or that was idle for too long, is opened
+    # anew before the request. When it breaks during one, Net::HTTP repeats what is safe to repeat
+    # (GET, HEAD, PUT, DELETE and the like) once; POST and PATCH raise. One whose answer was not
+    # read to its end, whatever came in between, is closed.
+    class Persistent
+      # @return [URI::HTTP] whom it talks to
+      attr_reader :uri
+
+      # @param url [String, URI::HTTP] scheme, host and port; without a scheme http
+      # @param size [Integer] the most connections, 1 or more
+      # @param idle_timeout [Numeric] seconds after which an unused connection is not used again;
+      #   less than the server's own
+      # @param pool_timeout [Float, nil] seconds to wait for a free connection; nil: for ever
+      # @yieldparam http [Net::HTTP] each before it is opened: for timeouts, TLS, a proxy
+      # @raise [ArgumentError] if the url is not one of HTTP
+      # @scheduling never waits
+      def initialize(url, size: 10, idle_timeout: 5, pool_timeout: 5.0, &configure)
+        @uri = parse(url)
+        @idle_timeout = Float(idle_timeout)
+        @configure = configure
+        @pool = ConnectionPool.new(size: size, timeout: pool_timeout, close: :finish.to_proc,
+                                   alive: :started?.to_proc) { open }
+      end
+
+      # Sends a request and reads the answer.
+      #
+      # @param request [Net::HTTPRequest]
+      # @param body [String, nil]
+      # @yieldparam response [Net::HTTPResponse] before its body was read, for `read_body` in pieces
+      # @return [Net::HTTPResponse] with its body
+      # @raise [NB::PoolTimeoutError] if no connection came free in time
+      # @raise [NB::ClosedError] after {#close}
+      # @raise what Net::HTTP raises
+      # @scheduling may wait
+      # @thread any
+      def request(request, body = nil, &block)
+        @pool.with do |http|
+          response = http.request(request, body, &block)
+          whole = true
+          response
+        ensure
+          @pool.discard unless whole
+        end
+      end
+
+      # @!macro [new] sends
+      #   @param path [String] with the query, such as "/posts?page=2"
+      #   @param headers [Hash{String=>String}, nil]
+      #   @return [Net::HTTPResponse] (see #request)
+      #   @scheduling may wait
+      #   @thread any
+
+      # @macro sends
+      def get(path, headers = nil, &block) = request(::Net::HTTP::Get.new(path, headers), &block)
+
+      # @macro sends
+      def head(path, headers = nil) = request(::Net::HTTP::Head.new(path, headers))
+
+      # @macro sends
+      def delete(path, headers = nil) = request(::Net::HTTP::Delete.new(path, headers))
+
+      # @macro sends
+      def post(path, body, headers = nil) = request(::Net::HTTP::Post.new(path, headers), body)
+
+      # @macro sends
+      def put(path, body, headers = nil) = request(::Net::HTTP::Put.new(path, headers), body)
+
+      # @macro sends
+      def patch(path, body, headers = nil) = request(::Net::HTTP::Patch.new(path, headers), body)
+
+      # Closes all connections: the idle ones now, the others after their request.
+      #
+      # @return [self]
+      # @scheduling may wait
+      # @thread any
+      def close
+        @pool.close
+        self
+      end
+
+      # @return [Hash{Symbol=>Integer, Float}] see {ConnectionPool#stats}
+      # @scheduling never waits
+      # @thread any
+      def stats = @pool.stats
+
+      # @return [String] e.g. `#<NB::HTTP::Persistent http://127.0.0.1:8080 in_use=1 idle=2>`
+      def inspect
+        "#<#{self.class.name} #{@uri} in_use=#{stats[:in_use]} idle=#{stats[:idle]}>"
+      end
+
+      private
+
+      def parse(url)
+        uri = URI(url.to_s.include?("://") ? url.to_s : "http://#{url}")
+        return uri if uri.is_a?(URI::HTTP) && !uri.hostname.to_s.empty?
+
+        raise ArgumentError, "not a url of HTTP with a host: #{url.inspect}"
+      end
+
+      def open
+        http = ::Net::HTTP.new(@uri.hostname, @uri.port)
+        http.use_ssl = @uri.is_a?(URI::HTTPS)
+        http.keep_alive_timeout = @idle_timeout
+        @configure&.call(http)
+        http.start
+      end
+    end
+  end
+end

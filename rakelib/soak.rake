@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+namespace :soak do
+  desc "Put the server under full load and every fault of clients for so many seconds"
+  task :server, [:seconds, :seed] => :compile do |_, arguments|
+    ruby "-Ilib", "-Itest", "test/server/soak/run.rb", *arguments.to_a
+  end
+end

@@ -1,0 +1,338 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require "minitest/autorun"
+require "neverblock"
+require "mysql2"
+require_relative "../support/certificates"
+require_relative "../support/databases"
+require_relative "../support/leaks"
+require_relative "../support/proxies"
+require_relative "../support/subprocess"
+require_relative "../support/ticker"
+
+# What goes wrong while mysql2 waits in the loop: timeouts and cancels inside the client library,
+# one connection in two fibers, a killed server, garbage collection, and no loop at all.
+class Mysql2FaultsTest < Minitest::Test
+  # Each stops in another function of the library. The server does not answer in time.
+  STOPS = {
+    "connect" => ->(test) { Mysql2::Client.new(**test.options(port: test.silent)) },
+    "TLS handshake" => ->(test) { Mysql2::Client.new(**test.tls(port: test.late)) },
+    "query" => ->(test) { test.client.query("SELECT SLEEP(1)") },
+    "async_result" => lambda do |test|
+      test.client.query("SELECT SLEEP(1)", async: true)
+      test.client.async_result
+    end,
+    "ping" => ->(test) { test.client(port: test.late).ping },
+    "prepare" => ->(test) { test.client(port: test.late).prepare("SELECT 1") },
+    "execute" => ->(test) { test.client.prepare("SELECT SLEEP(1)").execute },
+    "stream" => lambda do |test|
+      test.client.query("SELECT SLEEP(1) FROM seq_1_to_2", stream: true, cache_rows: false).each { nil }
+    end,
+    "download" => lambda do |test|
+      test.client(port: test.late)
+        .query("SELECT REPEAT('x', 200), SLEEP(IF(seq > 9999, 1, 0)) FROM seq_1_to_10000")
+    end,
+    "next_result" => lambda do |test|
+      test.client(flags: Mysql2::Client::MULTI_STATEMENTS).query("SELECT 1; SELECT SLEEP(1)")
+      test.client.next_result
+    end,
+    "upload" => lambda do |test|
+      test.client
+      test.pause
+      test.client.query("SELECT '#{"x" * 40_000_000}'")
+    end,
+    "upload with TLS" => lambda do |test|
+      test.client(**test.tls)
+      test.pause
+      test.client.query("SELECT '#{"x" * 40_000_000}'")
+    end
+  }.freeze
+  # How it is stopped after a moment.
+  WAYS = {
+    "timeout" => ->(work) { Timeout.timeout(0.3) { work.call } },
+    "NB.timeout" => ->(work) { NB.timeout(0.3, ArgumentError, "enough") { work.call } },
+    "cancel" => lambda do |work|
+      task = NB.async { work.call }
+      sleep 0.3
+      task.cancel
+      task.value
+    end
+  }.freeze
+  RAISED = { "timeout" => Timeout::Error, "NB.timeout" => ArgumentError,
+             "cancel" => NB::TaskCancelledError }.freeze
+
+  STOPS.each do |place, work|
+    WAYS.each do |way, stop|
+      next unless way == "timeout" || %w[connect execute stream query].include?(place)
+
+      define_method("test_#{way} in #{place}") do
+        run_in_loop do
+          start = clock
+          assert_raises(RAISED[way]) { stop.call(-> { work.call(self) }) }
+          assert_operator clock - start, :<, 1.5
+          assert_predicate @client, :closed? if @client
+        end
+        assert_nothing_left
+      end
+    end
+  end
+
+  def setup
+    @fds = Leaks.fds
+    database
+    @fds = Leaks.fds
+  end
+
+  def teardown
+    @client&.close
+    assert_empty Leaks.between({ fds: @fds, threads: 99, children: [] },
+                               { fds: Leaks.fds, threads: 0, children: [] })
+  end
+
+  def test_a_rescue_in_the_block_does_not_swallow_the_timeout
+    run_in_loop do
+      assert_raises(Timeout::Error) do
+        Timeout.timeout(0.1) { client.ping && client.prepare("SELECT SLEEP(1)").execute rescue nil } # rubocop:disable Style/RescueModifier
+      end
+    end
+  end
+
+  def test_a_connection_in_two_fibers
+    run_in_loop do
+      execute = client.prepare("SELECT SLEEP(0.2) AS s")
+      first = NB.async { execute.execute.to_a }
+      { ping: [], query: ["SELECT 1"], prepare: ["SELECT 1"], select_db: ["mysql"] }.each do |name, arguments|
+        error = assert_raises(Mysql2::Error) { client.public_send(name, *arguments) }
+        assert_match(/\AThis connection is in use by: #<Fiber:/, error.message)
+      end
+      assert_equal [{ "s" => 0 }], first.value
+      assert client.ping
+    end
+  end
+
+  def test_a_query_in_two_fibers_raises_what_mysql2_raises
+    run_in_loop do
+      client
+      first = NB.async { client.query("SELECT SLEEP(0.1) AS s").to_a }
+      error = assert_raises(Mysql2::Error) { client.query("SELECT 1") }
+      assert_match(/\AThis connection is in use by: #<Fiber:/, error.message)
+      assert_equal [{ "s" => 0 }], first.value
+    end
+  end
+
+  def test_closed_by_another_fiber
+    run_in_loop do
+      statement = client.prepare("SELECT SLEEP(1)")
+      { "execute" => -> { statement.execute }, "query" => -> { client.query("SELECT SLEEP(1)") } }
+        .each_value do |work|
+        waiting = NB.async { assert_raises(Mysql2::Error) { work.call } }
+        client.close
+        error = waiting.value
+        assert_match(/lost connection|gone away/i, error.message)
+        assert_predicate client, :closed?
+        @client = nil
+        client
+      end
+    end
+  end
+
+  def test_killed_and_restarted_in_mid_query
+    run_in_loop do
+      running = Array.new(20) do |i|
+        NB.async do
+          mine = connect
+          i.even? ? mine.query("SELECT SLEEP(20)") : mine.prepare("SELECT SLEEP(20)").execute
+        rescue Mysql2::Error => error
+          error
+        ensure
+          mine&.close
+        end
+      end
+      sleep 0.2
+      database.restart(signal: :KILL)
+      assert_equal [Mysql2::Error::ConnectionError], running.map { |task| task.value.class }.uniq
+      assert connect.tap(&:ping).close.nil?
+    end
+  end
+
+  def test_a_packet_that_is_too_large
+    run_in_loop do
+      client.query("SET GLOBAL max_allowed_packet = 1048576")
+      strict = connect
+      error = assert_raises(Mysql2::Error) { strict.query("SELECT '#{"x" * 2_000_000}'") }
+      # The server answers and closes; which of both is seen first is not certain without a loop either.
+      assert_match(/packet bigger than 'max_allowed_packet'|gone away|Lost connection/, error.message)
+      strict.close
+    ensure
+      client.query("SET GLOBAL max_allowed_packet = 67108864")
+    end
+  end
+
+  def test_long_results_and_statements_let_others_run
+    [{}, tls].each do |options|
+      mine = NB.run { connect(**options) }
+      late = lateness { assert_equal 50, mine.query("SELECT REPEAT('x', 1000000) FROM seq_1_to_50").count }
+      assert_operator late, :<, 0.05
+      sql = "SELECT LENGTH('#{"x" * 50_000_000}') AS l"
+      lateness { assert_equal [{ "l" => 50_000_000 }], mine.query(sql).to_a }
+      mine.close
+    end
+  end
+
+  def test_garbage_collection_beside_waits
+    run_in_loop do
+      done = false
+      collecting = NB.async do
+        until done
+          GC.start
+          GC.compact if GC.respond_to?(:compact)
+          sleep 0.001
+        end
+      end
+      20.times.map { NB.async { work_hard } }.each(&:value)
+      done = true
+      collecting.wait
+    end
+  end
+
+  def test_without_a_loop_it_is_as_before
+    [{}, tls].each do |options|
+      mine = connect(**options)
+      assert_equal [{ "a" => 1 }], mine.query("SELECT 1 AS a").to_a
+      assert_equal [{ "a" => 2 }], mine.prepare("SELECT ? AS a").execute(2).to_a
+      assert mine.ping
+      NB.run { assert_equal [{ "a" => 3 }], mine.prepare("SELECT ? AS a").execute(3).to_a }
+      assert mine.ping
+      thread = Thread.new { mine.query("SELECT SLEEP(1)") }
+      sleep 0.2
+      thread.report_on_exception = false
+      thread.raise(ArgumentError, "enough")
+      assert_raises(ArgumentError) { thread.value }
+      assert_predicate mine, :closed?
+    ensure
+      mine&.close
+    end
+  end
+
+  def test_tls_without_a_ca_file_is_opened_on_a_thread
+    late = lateness do
+      together(10) { connect(ssl_mode: :required).tap { |mine| refute_nil mine.ssl_cipher }.close }
+    end
+    assert_operator late, :<, 0.05
+  end
+
+  def test_the_name_in_the_certificate_is_checked
+    run_in_loop do
+      good = connect(**tls(ssl_mode: :verify_identity, host: "127.0.0.1"))
+      refute_nil good.ssl_cipher
+      good.close
+    end
+  end
+
+  # What a client library without the hook gets.
+  def test_on_threads
+    script = <<~RUBY
+      require "mysql2"
+      options = #{options.inspect}
+      driver = Struct.new(:on) { def on? = true; def notice(text) = puts(text) }.new
+      NB::Drivers::Mysql2.instance_variable_set(:@driver, driver)
+      NB::Drivers::Mysql2.on_threads("it is Oracle's")
+      NB.run do
+        start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        10.times.map { NB.async {
+          client = Mysql2::Client.new(**options)
+          client.ping or abort "no ping"
+          client.prepare("SELECT SLEEP(0.2)").execute
+          client.close
+        } }.each(&:value)
+        puts Process.clock_gettime(Process::CLOCK_MONOTONIC) - start < 1.5
+      end
+    RUBY
+    result = Subprocess.ruby(script, env: { "NB_DRIVERS" => "-mysql2" })
+    assert_match(/\Aconnecting, ping .* on native threads.*it is Oracle's.*\ntrue\n\z/, result.out, result.err)
+  end
+
+  # --- what the table at the top uses ----------------------------------------------------------
+
+  def client(**more) = @client ||= connect(**more)
+  def connect(**more) = Mysql2::Client.new(**options(**more))
+  def options(**more) = { **database.options, **more }
+
+  def tls(**more)
+    path = File.join(database.folder, "ca.pem")
+    File.write(path, Certificates.certificate.to_pem) unless File.exist?(path)
+    options(ssl_mode: :required, sslca: path, **more)
+  end
+
+  def late = Proxies.late(database.port, 0.4)
+
+  # Somebody who listens and says nothing.
+  def silent
+    @silent ||= TCPServer.new("127.0.0.1", 0)
+    @silent.local_address.ip_port
+  end
+
+  # The server reads no more.
+  def pause
+    Process.kill(:STOP, database.server.pid)
+    @paused = true
+  end
+
+  private
+
+  def database = Databases.mariadb
+
+  def run_in_loop(&block)
+    NB.run { NB.timeout(20) { instance_exec(&block) } }
+  ensure
+    Process.kill(:CONT, database.server.pid) if @paused
+    @silent&.close
+  end
+
+  def together(count, &block) = NB.map(0...count, concurrency: count, &block)
+  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # Seconds that a ticker beside the block was late at most, the best of three.
+  def lateness(&block)
+    Array.new(3) do
+      ticker = Ticker.new
+      NB.run do
+        ticking = NB.async { ticker.run }
+        block.call
+        ticker.stop
+        ticking.wait
+      end
+      ticker.largest - Ticker::INTERVAL
+    end.min
+  end
+
+  def work_hard
+    mine = connect
+    statement = mine.prepare("SELECT ? AS a, SLEEP(0.002)")
+    5.times do |i|
+      assert_equal i, statement.execute(i).first["a"]
+      assert_equal 20, mine.query("SELECT SLEEP(0.0005) FROM seq_1_to_20").count
+      mine.prepare("SELECT 1").execute
+    end
+  ensure
+    mine&.close
+  end
+
+  # No connection is left on the server.
+  def assert_nothing_left
+    @client&.close
+    watch = connect
+    deadline = clock + 8
+    sleep 0.05 until (left = connections(watch)).empty? || clock > deadline
+    assert_empty left
+  ensure
+    watch&.close
+  end
+
+  def connections(watch)
+    watch.query("SHOW PROCESSLIST").reject { |row| row["Id"] == watch.thread_id }
+  end
+end
+# rubocop:enable Layout/LineLength

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "open3"
+require "socket"
+require_relative "../support/databases"
+require_relative "../support/program"
+
+# The programs of the articles run, and take as long as they say.
+class LegacyExamplesTest < Minitest::Test
+  TOOK = /(?<=took )\d+\.\d+(?= s)/
+
+  def test_the_client_of_2008_makes_twenty_requests_of_a_second_in_one
+    with_server do |port|
+      line = run_example("client", "PORT" => port.to_s)
+      assert_equal "20 answers (done), took N s\n", line.gsub(TOOK, "N")
+      assert_in_delta 1.0, Float(line[TOOK]), 0.6
+    end
+  end
+
+  def test_the_postgres_program_of_2008_runs_without_a_loop
+    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
+    place = Databases.postgresql
+    env = { "PGHOST" => place.host, "PGPORT" => place.port.to_s, "PGUSER" => place.user,
+            "PGPASSWORD" => place.password, "PGDATABASE" => place.database }
+    assert_equal "500 rows, and a blocking one: blocking\n", run_example("postgres", env)
+  end
+
+  def test_the_four_forms_of_2014_give_the_same
+    said = File.read(path("four_forms"))[/^# Prints:\n((?:#   .*\n)+)/, 1].gsub(/^#   /, "")
+    lines = run_example("four_forms")
+    assert_equal said.gsub(TOOK, "N"), lines.gsub(TOOK, "N")
+    said.scan(TOOK).zip(lines.scan(TOOK)) do |expected, took|
+      assert_in_delta expected.to_f, took.to_f, 1.0
+    end
+  end
+
+  private
+
+  def path(name) = File.join(Program::ROOT, "examples/legacy/#{name}.rb")
+
+  def run_example(name, env = {})
+    out, errors, status = Open3.capture3(env, *Program::RUBY, "-W0", "-Ilib", path(name),
+                                         chdir: Program::ROOT)
+    assert_predicate status, :success?, errors
+    out
+  end
+
+  # The article's own server, on a free port instead of 8080.
+  def with_server
+    port = TCPServer.open("127.0.0.1", 0) { |socket| socket.local_address.ip_port }
+    code = File.read(path("server")).sub("8080", port.to_s)
+    pid = spawn(*Program::RUBY, "-W0", "-e", code)
+    500.times do
+      break TCPSocket.open("127.0.0.1", port).close
+    rescue Errno::ECONNREFUSED
+      sleep 0.02
+    end
+    yield port
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+end

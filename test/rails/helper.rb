@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "json"
+require "minitest/autorun"
+require "net/http"
+require "open3"
+require "socket"
+require "tmpdir"
+require "support/databases"
+require "support/ticker"
+
+# The application of test/rails/app, in this process or in one of its own, and its databases.
+module RailsApp
+  ROOT = File.expand_path("app", __dir__)
+  LIB = File.expand_path("../../lib", __dir__)
+  FOLDER = Dir.mktmpdir("nb-rails")
+  Minitest.after_run { FileUtils.rm_rf(FOLDER) }
+
+  # Which database each adapter speaks to.
+  PLACES = { "postgresql" => :postgresql, "mysql2" => :mariadb, "trilogy" => :mariadb,
+             "mysql" => :mariadb }.freeze
+
+  module_function
+
+  # @return [Hash{String => String}] for {ROOT} to find its database
+  def environment(adapter, **more)
+    kind = PLACES[adapter.delete_prefix("neverblock_")]
+    place = kind && Databases.public_send(kind)
+    { "APP_ADAPTER" => adapter, "APP_FOLDER" => FOLDER, "APP_DATABASE_PORT" => place&.port&.to_s,
+      "RAILS_ENV" => "test", **more.transform_keys(&:to_s) }.compact
+  end
+
+  # Loads the application into this process.
+  def load(adapter, **more)
+    ENV.update(environment(adapter, **more))
+    require_relative "app/config/environment"
+    create_accounts
+  end
+
+  def create_accounts
+    ActiveRecord::Migration.suppress_messages do
+      ActiveRecord::Schema.define do
+        drop_table(:accounts, if_exists: true)
+        create_table(:accounts) { |t| t.integer(:balance, null: false) and t.text(:note) }
+      end
+    end
+    Account.reset_column_information
+    ActiveRecord::Base.connection_handler.clear_active_connections!(:all)
+  end
+
+  # Runs a command in the application's folder.
+  # @return [Array(String, Process::Status)] what it printed on both channels
+  def run(*command, adapter: "neverblock_sqlite3", env: {}, input: "")
+    Open3.capture2e(environment(adapter, **env), *command, chdir: ROOT, stdin_data: input)
+  end
+
+  def rails(*words, **options) = run(RbConfig.ruby, "bin/rails", *words, **options)
+end

@@ -1,0 +1,195 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
+
+require "rails/helper"
+
+# A thousand fibers on 12 connections, and what must hold when they are interrupted.
+class RailsPoolTest < Minitest::Test
+  RailsApp.load("neverblock_postgresql")
+
+  def setup
+    Account.delete_all
+    Account.create!(id: 1, balance: 100)
+  end
+
+  def teardown
+    stat = pool.stat
+    assert_equal [0, 0, 0], stat.values_at(:busy, :dead, :waiting), stat
+    assert_operator stat[:connections], :<=, 12
+  end
+
+  def pool = Account.connection_pool
+  def select(sql) = Account.with_connection { |connection| connection.select_value(sql) }
+
+  def test_a_thousand_fibers_on_twelve_connections
+    before = waits
+    ticker = Ticker.new
+    NB.run do
+      ticking = NB.async { ticker.run }
+      answers = NB.map(1..1000, concurrency: 1000) { |i| select("SELECT #{i} FROM pg_sleep(0.005)") }
+      assert_equal (1..1000).to_a, answers
+      ticker.stop
+      ticking.wait
+    end
+    after = waits
+    assert_operator after[:waits] - before[:waits], :>=, 900
+    assert_operator after[:longest_wait_seconds], :>, 0.1
+    assert_equal before[:timeouts], after[:timeouts]
+    assert_operator ticker.worst.gap - ticker.worst.cpu, :<, 0.05, ticker.worst.to_s
+  end
+
+  def test_connections_are_handed_over_in_order
+    order = []
+    NB.run do
+      NB.map(1..100, concurrency: 100) do |i|
+        Account.with_connection do |connection|
+          order << i
+          connection.select_value("SELECT 1 FROM pg_sleep(#{rand * 0.005})")
+        end
+      end
+    end
+    assert_equal (1..100).to_a, order
+  end
+
+  # Rails' own queue wakes one waiter, and forgets the others when just that one has gone.
+  def test_a_waiter_who_is_cancelled_passes_the_connection_on
+    NB.run do
+      held = Array.new(12) { NB.async { Account.with_connection { |c| c.select_value("SELECT 1") && sleep } } }
+      first = NB.async { select("SELECT 1") }
+      second = NB.async { select("SELECT 2") }
+      sleep(0.05)
+      assert_equal 2, pool.stat[:waiting]
+      held.first.cancel # its connection is for the first …
+      first.cancel # … who does not want it any more
+      assert_equal 2, NB.timeout(2) { second.value }
+      held.each(&:cancel).each(&:wait)
+    end
+  end
+
+  def test_a_timeout_while_waiting_leaves_the_line
+    NB.run do
+      held = Array.new(12) { NB.async { Account.with_connection { sleep } } }
+      sleep(0.01)
+      50.times.map { NB.async { assert_raises(Timeout::Error) { NB.timeout(0.02) { select("SELECT 1") } } } }
+        .each(&:wait)
+      assert_equal 0, pool.stat[:waiting]
+      held.each(&:cancel).each(&:wait)
+    end
+  end
+
+  def test_the_checkout_timeout_says_who_holds_the_connections
+    before = pool.checkout_timeout
+    pool.checkout_timeout = 0.05
+    error = NB.run do
+      held = Array.new(12) { NB.async { Account.with_connection { sleep } } }
+      raised = assert_raises(ActiveRecord::ConnectionTimeoutError) { select("SELECT 1") }
+      held.each(&:cancel).each(&:wait)
+      raised
+    end
+    assert_match(/within 0.050 seconds \(waited 0.0.+connections:/m, error.message)
+    assert_match(/pool_test\.rb:\d+.+\(12 times\)/, error.message)
+  ensure
+    pool.checkout_timeout = before
+  end
+
+  def test_who_pins_a_connection_is_logged_once_with_the_cure
+    log = StringIO.new
+    logger, Rails.logger = Rails.logger, ActiveSupport::Logger.new(log)
+    NB.run do
+      held = Array.new(11) { NB.async { Account.lease_connection && pin } }
+      held << NB.async { Account.transaction { Account.count && pin_in_transaction } }
+      waiting = Array.new(3) { NB.async { select("SELECT 1") } }
+      sleep(2.5)
+      held.each(&:cancel).each(&:wait)
+      waiting.each(&:wait)
+    end
+    warnings = log.string.scan(/^.*NeverBlock: a fiber holds.+$/)
+    assert_equal 2, warnings.size, log.string
+    assert warnings.one?(/Use `with_connection/)
+    assert warnings.one?(/out of the transaction/)
+    assert_match(/pool_test\.rb:\d+:in .*pin/, log.string)
+  ensure
+    Rails.logger = logger
+  end
+
+  def pin
+    sleep
+  ensure
+    pool.release_connection
+  end
+
+  def pin_in_transaction = sleep
+
+  def test_a_timeout_in_a_transaction_rolls_back
+    NB.run do
+      assert_raises(Timeout::Error) do
+        NB.timeout(0.05) do
+          Account.transaction do
+            Account.where(id: 1).update_all(balance: 1)
+            select("SELECT 1 FROM pg_sleep(5)")
+          end
+        end
+      end
+      assert_equal 100, NB.timeout(1) { Account.find(1).balance }
+    end
+  end
+
+  def test_a_cancel_in_a_transaction_rolls_back
+    NB.run do
+      [-> { sleep }, -> { select("SELECT 1 FROM pg_sleep(5)") }].each do |wait|
+        task = NB.async do
+          Account.transaction do
+            Account.where(id: 1).update_all(balance: 1)
+            wait.call
+          end
+        end
+        sleep(0.05)
+        task.cancel.wait
+        assert_equal 100, NB.timeout(1) { Account.find(1).balance }
+      end
+    end
+  end
+
+  # Outside of a transaction nobody rolls back, and the query would go on.
+  def test_the_query_of_who_was_interrupted_is_cancelled_for_the_next
+    NB.run do
+      tasks = Array.new(12) { NB.async { select("SELECT 1 FROM pg_sleep(30)") } }
+      sleep(0.1)
+      tasks.each(&:cancel).each(&:wait)
+      assert_equal((1..24).to_a, NB.timeout(2) { NB.map(1..24, concurrency: 24) { |i| select("SELECT #{i}") } })
+    end
+  end
+
+  def test_the_query_cache_belongs_to_the_fiber
+    NB.run do
+      sizes = NB.map(1..20, concurrency: 20) do |i|
+        Account.cache do
+          3.times { Account.where(balance: i).count }
+          sleep(0.01)
+          pool.query_cache.size
+        end
+      end
+      assert_equal [1] * 20, sizes
+    end
+  end
+
+  # Far more statements than fibers and connections, so that they are made and dropped all the time.
+  def test_prepared_statements_do_not_mix
+    limit = 1000
+    NB.run do
+      answers = NB.map(1..limit, concurrency: 200) do |i|
+        columns = (1..(i % 7) + 1).map { |n| "$1::int + #{n}" }.join(", ")
+        bind = ActiveRecord::Relation::QueryAttribute.new("x", i, ActiveRecord::Type::Integer.new)
+        Account.with_connection { |c| c.exec_query("SELECT #{columns}", "SQL", [bind], prepare: true).rows[0] }
+      end
+      expected = (1..limit).map { |i| (1..(i % 7) + 1).map { |n| i + n } }
+      assert_equal expected, answers
+    end
+  end
+
+  private
+
+  def waits = NB::Rails::PoolWaits.all.find { |one| one[:name] == "primary" }
+end
+# rubocop:enable Layout/LineLength
