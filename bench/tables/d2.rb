@@ -2,14 +2,15 @@
 
 Bench.table "d2" do
   title "MySQL's drivers"
-  question "How long do 120 queries of 100 ms take over twelve connections, and may anything else " \
-           "run meanwhile?"
+  question "How long do 120 queries of 100 ms take over twelve connections, and may anything " \
+           "else run meanwhile?"
   source article: "Fiber and EventMachine", author: "Ruby China", year: 2014,
          setup: "mysql2 0.3.11 in a pool of threads, because the driver blocks"
   claim "The query is written, its socket watched by EventMachine, and the result read in a thread."
   differs <<~TEXT
     mysql2 0.5.7 and trilogy 2.13 on MariaDB 10.11, twelve connections made in the measured time.
-    12 connections need ten turns of 100 ms. async has mysql2 as it is: its calls block the thread.
+    Twelve connections need ten turns of 100 ms. Under async mysql2 is as it comes: its queries
+    wait, while making a connection and fetching what is large block the thread.
   TEXT
   axis :runtime, %w[threads async nb], title: "client"
   axis :driver, %w[mysql2 trilogy], title: "driver"
