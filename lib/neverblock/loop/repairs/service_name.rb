@@ -53,7 +53,8 @@ module NB
         next
       end
       type = protocols.first == "udp" ? :DGRAM : :STREAM
-      Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port } # or raises
+      # Not in the list: let getaddrinfo find it, or say why not.
+      Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
     end
 
     SERVICES.each do |owner, name, places, protocols|
