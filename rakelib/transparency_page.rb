@@ -17,8 +17,8 @@ class TransparencyPage
     reason, and what to use instead.
 
     Names are answered 300 ms late in the rows that say so. Errors are compared with what the same
-    code raises without a loop: class, message, cause. Time for which the machine took the CPU away,
-    or Ruby collected garbage, is taken off the ticker's lateness. A cure is applied by itself when
+    code raises without a loop: class and message. Time for which the machine took the CPU away is
+    taken off, from the ticker's lateness also that of collecting garbage. A cure is applied by itself when
     NeverBlock and the library are both loaded; `NB_DRIVERS` switches it off
     (`puts NB::Drivers.status` lists them).
 

@@ -5,7 +5,7 @@ Bench.table "g1" do
   question "How much CPU time does a download take with each way of reading, from fast sites and " \
            "slow ones?"
   source article: "Ruby Net::HTTP performance study", author: "apocryph", year: 2008,
-         setup: "10 MB from five cities, Ruby 1.8.6 and 1.8.7 on Linux and Windows; charts as images"
+         setup: "10 MB from five cities, Ruby 1.8.6 and 1.8.7, Linux and Windows; charts as images"
   claim "1 KB with Timeout is worst; 16 KB without it is the best of Net::HTTP; select costs " \
         "more than no timeout, 64 KB more than 16 KB; % CPU is highest where the line is " \
         "fastest."

@@ -169,8 +169,13 @@ module NB
 
       request = env && "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]} "
       trace = Array(error.backtrace).first(30).map { |line| "\n    #{line}" }.join
-      @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{request}#{error.class}: #{error.message}" \
-                 "#{trace}\n")
+      @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{request}#{words(error)}#{trace}\n")
+    end
+
+    def words(error)
+      "#{error.class}: #{error.message}"
+    rescue StandardError => raised # Ruby 3.1's error_highlight does, for calls out of C
+      "#{error.class} (its message raises #{raised.class})"
     end
   end
 end

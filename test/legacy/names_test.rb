@@ -36,7 +36,8 @@ class LegacyNamesTest < Minitest::Test
   end
 
   %w[never_block neverblock_io neverblock-io neverblock-pg neverblock-mysql never_block/fiber_pool
-     never_block/fibered_connection_pool never_block/system].each do |door|
+     never_block/fibered_connection_pool never_block/system never_block/server/thin
+     never_block/servers/thin].each do |door|
     define_method("test_the_door_#{door}_opens") do
       assert_equal "[true, true]\n", run_plain("p #{PATCHED}", door)
     end

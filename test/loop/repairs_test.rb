@@ -4,6 +4,7 @@
 
 require "minitest/autorun"
 require "open3"
+require "tmpdir"
 
 # Repairs replace methods in place, only where asked, and can be left out.
 class RepairsTest < Minitest::Test
@@ -39,6 +40,15 @@ class RepairsTest < Minitest::Test
              "p IO.instance_method(:close).owner, Fiber.instance_method(:raise).owner"
 
     assert_equal ruby(script), ruby("NB.run { }; #{script}")
+  end
+
+  def test_fibers_that_meet_in_an_autoload_all_get_the_constant
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/slow.rb", "sleep 0.01; module Slow; end")
+      script = "autoload :Slow, '#{folder}/slow.rb'; " \
+               "p NB.run { NB.gather(*Array.new(3) { -> { Slow } }) + [NB.running?] }"
+      assert_equal "[Slow, Slow, Slow, true]\n", ruby(script)
+    end
   end
 
   def test_outside_of_a_loop_they_are_the_originals

@@ -12,6 +12,7 @@ module NameServer
   SERVER = <<~RUBY
     require "socket"
     socket = UDPSocket.new
+    socket.do_not_reverse_lookup = true
     socket.bind("127.0.0.1", 53)
     puts "ready"
     $stdout.close
@@ -41,7 +42,7 @@ module NameServer
     mount --bind "$directory/nsswitch.conf" /etc/nsswitch.conf
     : > "$directory/ready"
     "$ruby" --disable-gems -e "$NB_SERVER" > "$directory/ready" &
-    trap "kill $!; rm -rf $directory" EXIT
+    trap "kill $! 2>/dev/null; rm -rf $directory" EXIT
     until grep -q ready "$directory/ready"; do sleep 0.02; done
     "$@"
   SH

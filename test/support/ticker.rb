@@ -48,6 +48,12 @@ class Ticker
   def stop = @stopped = true
   def ended? = @ended
 
+  # @return [Look] the clocks now; only between {#run} and {#stop}
+  def look
+    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read),
+             GC.total_time / 1e9)
+  end
+
   private
 
   # The file is read in a blocking fiber: no scheduler sees it.
@@ -62,10 +68,5 @@ class Ticker
   end
 
   def close_meter = @meter&.resume(:close)
-
-  def look
-    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read),
-GC.total_time / 1e9)
-  end
 end
 # rubocop:enable Layout/LineLength

@@ -98,7 +98,8 @@ static void collect_head(nb_response_head_t *head)
 static bool send_file(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
-    VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
+    /* Rails' send_file hands on what it was given, which may be a Pathname. */
+    VALUE path = rb_get_path(rb_funcallv(body, id_to_path, 0, NULL));
     struct stat status;
     int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -202,6 +203,12 @@ static void send_enumerable(nb_response_head_t *head, VALUE body)
     nb_response_end(request);
 }
 
+static VALUE call_with(VALUE argument)
+{
+    VALUE *values = (VALUE *)argument;
+    return rb_funcallv(values[0], id_call, 1, values + 1);
+}
+
 /* The head is out and the socket is the application's, bytes and all. */
 static void hand_socket_over(nb_response_head_t *head, VALUE callable)
 {
@@ -211,14 +218,24 @@ static void hand_socket_over(nb_response_head_t *head, VALUE callable)
     head->has_connection = true;
     send_head(head);
     nb_output_drain(request->conn);
-    VALUE io = rb_funcall(request->exchange, rb_intern("detach"), 0);
-    rb_funcallv(callable, id_call, 1, &io);
+    VALUE values[] = {callable, rb_funcall(request->exchange, rb_intern("detach"), 0)};
+    int failed = 0;
+    rb_protect(call_with, (VALUE)values, &failed);
+    if (!failed)
+        return;
+    rb_io_close(values[1]); /* nobody else would, and the client would wait */
+    rb_jump_tag(failed);
 }
 
 /* Rack 3: the body is called with a stream. An upgrade gets the socket's bytes unframed. */
 static void send_stream(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
+    if (!rb_respond_to(body, id_call))
+        rb_raise(rb_eTypeError,
+                 "status 101 goes with a body that is called with the socket: "
+                 "%" PRIsVALUE,
+                 rb_inspect(body));
     if (request->status == 101 || head->upgrade) {
         hand_socket_over(head, body);
         return;
@@ -292,8 +309,8 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     VALUE status = RARRAY_AREF(triple, 0);
     request->status = RB_INTEGER_TYPE_P(status) ? NUM2INT(status)
                                                 : NUM2INT(rb_funcallv(status, id_to_i, 0, NULL));
-    if (request->status < 100 || request->status > 999)
-        rb_raise(rb_eArgError, "no HTTP status: %d", request->status);
+    if ((request->status < 200 && request->status != 101) || request->status > 999)
+        rb_raise(rb_eArgError, "no status of a final response: %d", request->status);
     request->headers = RARRAY_AREF(triple, 1);
     request->body = RARRAY_AREF(triple, 2);
     send_t send = {

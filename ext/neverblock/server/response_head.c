@@ -101,8 +101,12 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
         read_length(head, value);
         return false; /* written by us, or left out where it is forbidden */
     case 17:
-        if (same_name(name, "transfer-encoding"))
-            request->raw = true; /* the application frames the body itself, as Rack::Chunked does */
+        if (!same_name(name, "transfer-encoding"))
+            return true;
+        /* The application frames the body itself, as Rack::Chunked does. Nobody checks how: were it
+         * wrong, the next response would be read as part of this one. */
+        request->raw = head->has_coding = true;
+        request->conn->keep = false;
         return true;
     default:
         return true;
@@ -188,14 +192,18 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
     }
     if (RB_TYPE_P(headers, T_HASH))
         rb_hash_foreach(headers, put_field, (VALUE)head);
-    else
+    else if (rb_respond_to(headers, id_each))
         rb_block_call(headers, id_each, 0, NULL, put_pair, (VALUE)head);
+    else
+        rb_raise(rb_eTypeError, "no response headers (each): %" PRIsVALUE, rb_inspect(headers));
 }
 
 static void put_framing(nb_response_head_t *head)
 {
     nb_request_t *request = head->request;
     bool forbidden = nb_status_forbids_body(request->status);
+    if (head->has_coding) /* never both, RFC 9112 6.2 */
+        head->has_length = false;
     if (head->has_length && request->status >= 200 && request->status != 204) {
         PUT(head->out, "content-length: ");
         put_number(head->out, head->length);

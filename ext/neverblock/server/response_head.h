@@ -12,7 +12,7 @@ typedef struct {
     nb_buffer_t *out;
     VALUE hijack; /* partial hijack: the value of "rack.hijack" */
     uint64_t length;
-    bool has_length, has_date, has_connection, upgrade;
+    bool has_length, has_date, has_connection, has_coding, upgrade;
 } nb_response_head_t;
 
 /* Status line and the application's fields, into request->head. */

@@ -4,5 +4,10 @@ require_relative "registry"
 # One line per library.
 require_relative "mysql2"
 require_relative "rails"
+require_relative "ethon"
+require_relative "grpc"
+require_relative "hiredis_client"
+require_relative "patron"
+require_relative "sqlite3"
 
 NB::Drivers.complete

@@ -24,7 +24,7 @@ module NB
         @constant = constant
         @features = features
         @version = version
-        @versions = Gem::Requirement.new(versions)
+        @versions = versions
         @cure = cure
         @state = :"not loaded"
         @lock = Thread::Mutex.new
@@ -93,7 +93,7 @@ module NB
       private
 
       def apply
-        return unsupported unless version.nil? || @versions.satisfied_by?(version)
+        return unsupported unless version.nil? || requirement.satisfied_by?(version)
 
         @cure.call(self)
       rescue StandardError => error # the library is as good as without us: it only blocks
@@ -101,7 +101,7 @@ module NB
       end
 
       def unsupported
-        refuse("version #{version} is not one of #{@versions}, which the cure was tested with")
+        refuse("version #{version} is not one of #{requirement}, which the cure was tested with")
       end
 
       def refuse(reason)
@@ -109,6 +109,9 @@ module NB
         @state = :unsupported
         notice("left as it is, so it blocks the loop: #{reason}")
       end
+
+      # Only when it is needed: Ruby may run without RubyGems.
+      def requirement = Gem::Requirement.new(@versions)
 
       def version
         found = @version && Driver.find(@version)

@@ -112,9 +112,11 @@ module NB
 
     private
 
+    # An idle thread must not keep what its last block used from being collected.
     def work
       while (job = next_job)
         job.run
+        job = nil # rubocop:disable Lint/UselessAssignment
       end
     end
 

@@ -11,6 +11,7 @@ module NB
     # File name and the first Ruby version that needs it, and the first that does not any more.
     ALL = [
       ["io_select", "3.1", "3.2"],
+      ["autoload", "3.1", "3.2"],
       ["mutex_sleep", "3.1", nil],
       ["thread_join", "3.1", "3.3"],
       ["flock", "3.1", nil],

@@ -121,9 +121,21 @@ module NB
         @forced = true
         @forcible.each_key { |fiber| @scheduler.fiber_interrupt(fiber, ForceShutdown.new) }
         @thread.join(GRACE_SECONDS) || @thread.kill
+      ensure
+        let_main_leave_its_write
       end
 
       private
+
+      # Puma's server thread closes its pipe after this, while the main thread may still be inside
+      # the write to it by which TERM stopped the server. In Ruby 3.4 IO#close tells that thread by
+      # an IOError and waits for it; when the IOError comes out of the very lock by which the writer
+      # wants to say that it has left, the closer waits for ever.
+      def let_main_leave_its_write
+        return unless RUBY_VERSION.start_with?("3.4")
+
+        sleep 0.005 while Thread.main.backtrace&.first.to_s.match?(/[#'](<<|write)'\z/)
+      end
 
       def run
         ::Puma.set_thread_name("#{@name} fibers")

@@ -6,7 +6,7 @@ class Measure
   # turn of the loop.
   APART = 0.0005
 
-  attr_reader :count, :delay, :took
+  attr_reader :count, :delay
 
   def initialize(count, delay)
     @count = count
@@ -18,20 +18,29 @@ class Measure
     GC.start
     ticker = Ticker.new
     ticking = NB.async { ticker.run }
-    sleep 0.01 until ticking.alive? # it has begun
-    values = timed { start(&block).map(&:value) }
+    before = ticker.look
+    values = start(&block).map(&:value)
+    @all = ticker.look - before
     ticker.stop
     ticking.wait
     @worst = ticker.worst
     values
+  ensure
+    ticker.stop
   end
+
+  # Seconds that all took, without those in which this thread waited for a CPU.
+  def took = @all.wall - @all.queued
+
+  # Milliseconds that one computes.
+  def computed_ms = (@all.cpu * 1000 / @count).round(1)
 
   # Milliseconds that the ticker was late at most, without what the machine took.
   def late_ms = ((@worst.gap - Ticker::INTERVAL) * 1000).clamp(0, nil).round(1)
 
   # @return [String, nil] what shows that the loop stood still
   def blocking(slack, late)
-    return "#{@count} took #{@took.round(3)} s, one #{@delay} s" if @took > @delay + slack
+    return "#{@count} took #{@all}, one #{@delay} s" if took > @delay + slack
 
     "the loop stood still: #{@worst}" if late_ms > late * 1000
   end
@@ -43,12 +52,5 @@ class Measure
       sleep APART
       NB.async { yield index }
     end
-  end
-
-  def timed
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    yield
-  ensure
-    @took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
   end
 end

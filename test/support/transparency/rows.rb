@@ -10,13 +10,14 @@ class Rows
   RUBY = RUBY_VERSION[/\d+\.\d+/]
 
   # One operation: what is declared, and what has been measured.
-  Row = Struct.new(:operation, :kind, :how, :count, :delay_ms, :took_ms, :late_ms,
+  Row = Struct.new(:operation, :kind, :how, :count, :delay_ms, :took_ms, :late_ms, :computed_ms,
                    keyword_init: true) do
     def done(measure)
       self.count = measure.count
       self.delay_ms = (measure.delay * 1000).round
       self.took_ms = (measure.took * 1000).round
       self.late_ms = measure.late_ms
+      self.computed_ms = measure.computed_ms
     end
   end
 

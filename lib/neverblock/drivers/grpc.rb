@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "offload"
+
+# grpc waits for its completion queue in C: each batch of a call (what is sent and received with it)
+# goes to a native thread. The servers of grpc have threads of their own and need nothing.
+NB::Drivers.register("grpc", constant: "GRPC::Core::Call",
+                             version: "GRPC::VERSION", versions: "~> 1.60") do |driver|
+  offloaded = Module.new do
+    define_method(:run_batch) do |operations|
+      driver.on? ? NB::Drivers.offload { super(operations) } : super(operations)
+    end
+  end
+  GRPC::Core::Call.prepend(offloaded)
+end

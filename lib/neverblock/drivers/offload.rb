@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require_relative "../loop/scheduler"
+require_relative "../loop/offload"
+
+module NB
+  module Drivers
+    # Native threads for C calls of libraries that wait by themselves: more than {NB.offload} has,
+    # since they sleep. They end after some seconds without work.
+    OFFLOAD_THREADS = 256
+
+    class << self
+      # Runs a C call on a native thread if a loop runs the caller, else right here. A cancel or a
+      # timeout waits for its end: the call uses what the caller would free.
+      #
+      # @return the block's value
+      # @raise whatever the block raised
+      # @scheduling always waits, inside a loop
+      # @api private
+      def offload(&block)
+        return yield unless Fiber.current_scheduler.is_a?(Scheduler)
+
+        job = pool.start(&block)
+        interrupted = nil
+        until job.done?
+          begin
+            job.wait
+          rescue Exception => error # rubocop:disable Lint/RescueException -- raised below
+            interrupted = error
+          end
+        end
+        raise interrupted if interrupted
+
+        job.value
+      end
+
+      private
+
+      # One per process: threads do not live on in a forked child.
+      def pool
+        @pool = nil unless @pool_pid == Process.pid
+        @pool_pid = Process.pid
+        @pool ||= Offload.new(size: OFFLOAD_THREADS)
+      end
+    end
+  end
+end

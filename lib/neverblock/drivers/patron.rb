@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "offload"
+
+# patron before 1.0 waits inside curl_easy_perform: a request goes to a native thread, with its
+# progress block. 1.0 (Ruby 3.3 and later) waits by Ruby's scheduler and needs nothing.
+NB::Drivers.register("patron", constant: "Patron::Session",
+                               version: "Patron::VERSION", versions: [">= 0.13", "< 2"]) do |driver|
+  next if Gem::Version.new(Patron::VERSION) >= Gem::Version.new("1.0")
+
+  offloaded = Module.new do
+    define_method(:handle_request) do |request|
+      driver.on? ? NB::Drivers.offload { super(request) } : super(request)
+    end
+  end
+  Patron::Session.prepend(offloaded)
+end

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require_relative "../support/transparency/http_rows"
+require "curb"
+
+# curb: libcurl, which waits by Ruby's scheduler since curb 1.3. It keeps connections for all fibers
+# of a thread together.
+class CurbTest < Transparency
+  extend HTTPRows
+
+  library "curb", group: "HTTP", gems: %w[curb]
+  http_rows
+
+  def closes? = false
+
+  private
+
+  def get(url, timeout: 5)
+    easy = easy(url, timeout)
+    easy.setopt(Curl::CURLOPT_FORBID_REUSE, 1)
+    easy.perform
+    easy.body_str
+  ensure
+    easy&.close
+  end
+
+  def session(url, timeout: 5)
+    easy = easy(url, timeout)
+    HTTPRows::Session.new(->(wanted) { perform(easy, wanted) }, -> { easy.close })
+  end
+
+  def perform(easy, url)
+    easy.url = url
+    easy.perform
+    easy.body_str
+  end
+
+  def easy(url, timeout)
+    Curl::Easy.new(url) do |easy|
+      easy.timeout_ms = (timeout * 1000).round
+      easy.cacert = HTTPServers.authority if url.start_with?("https")
+    end
+  end
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require_relative "../support/transparency/http_rows"
+require "excon"
+
+# Excon. It keeps one socket per thread and connection object, not per fiber: two fibers must not
+# share a persistent Excon::Connection, as two threads may.
+class ExconTest < Transparency
+  extend HTTPRows
+
+  library "excon", group: "HTTP", gems: %w[excon]
+  http_rows
+
+  private
+
+  def get(url, timeout: 5) = Excon.get(url, **options(timeout)).body
+
+  def session(url, timeout: 5)
+    http = Excon.new(URI(url).origin, persistent: true, **options(timeout))
+    HTTPRows::Session.new(->(wanted) { request(http, URI(wanted)) }, -> { http.reset })
+  end
+
+  def request(http, uri) = http.get(path: uri.path, query: uri.query).body
+  def options(timeout) = { read_timeout: timeout }
+end

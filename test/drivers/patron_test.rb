@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+require_relative "../support/transparency/http_rows"
+require "patron"
+
+# patron: libcurl. Version 1.0 waits by Ruby's scheduler; before, a request is offloaded.
+class PatronTest < Transparency
+  extend HTTPRows
+
+  library "patron", group: "HTTP", gems: %w[patron],
+          cure: ("by itself on a native thread; 1.0 as it is" if Patron::VERSION < "1")
+  http_rows
+
+  def closes? = false
+
+  private
+
+  def get(url, timeout: 5)
+    session(url, timeout: timeout).get.call(url)
+  end
+
+  def session(url, timeout: 5)
+    http = Patron::Session.new(timeout: timeout)
+    http.cacert = HTTPServers.authority if url.start_with?("https")
+    HTTPRows::Session.new(->(wanted) { http.get(wanted).body }, -> {})
+  end
+end

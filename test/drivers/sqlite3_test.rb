@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require_relative "../support/transparency"
+require "sqlite3"
+
+# sqlite3 holds Ruby's lock for as long as a statement runs: what it computes stops the whole
+# process, loop or threads. Waiting for another's lock is another thing: `busy_handler_timeout=`
+# waits in Ruby (sqlite3 2.0), `busy_timeout=` in C.
+class SQLite3Test < Transparency
+  library "sqlite3", group: "Databases", gems: %w[sqlite3],
+          against: -> { "SQLite #{SQLite3::SQLITE_VERSION}" },
+          cure: "by itself busy_timeout= waits in the loop"
+
+  waits "a write while another connection holds the lock, busy_timeout=" do
+    in_files do |files|
+      measure(count: 20) do |i|
+        locked_for(0.1, files[i]) { |db| db.execute("INSERT INTO t VALUES (1)") }
+      end
+    end
+  end
+
+  blocks "a long statement", why: "it holds Ruby's lock",
+         instead: "short statements, NB.in_process { }, or a database server" do
+    in_files(3) do |files|
+      measure(count: 3, delay: 0) { |i| open(files[i]) { |db| db.execute(<<~SQL) } }
+        WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1000000)
+        SELECT count(*) FROM c
+      SQL
+    end
+  end
+
+  fails "the lock is held for longer than busy_timeout" do
+    in_files(1) do |files|
+      open(files.first) do |holder|
+        holder.execute("BEGIN EXCLUSIVE")
+        open(files.first, 50) { |db| db.execute("INSERT INTO t VALUES (1)") }
+      end
+    end
+  end
+
+  private
+
+  # In memory as far as can be: a disk's own waits are not measured here.
+  def in_files(count = 20)
+    Dir.mktmpdir("nb", ("/dev/shm" if File.directory?("/dev/shm"))) do |folder|
+      files = Array.new(count) { |i| "#{folder}/#{i}.db" }
+      files.each { |file| open(file) { |db| db.execute("CREATE TABLE t (n)") } }
+      yield files
+    end
+  end
+
+  # Another connection holds the lock for so long, from now on.
+  def locked_for(seconds, file)
+    holder = SQLite3::Database.new(file)
+    holder.execute("BEGIN EXCLUSIVE")
+    releasing = NB.async { sleep(seconds) && holder.execute("COMMIT") }
+    open(file) { |db| yield db }
+    releasing.wait
+  ensure
+    holder&.close
+  end
+
+  def open(file, timeout = 5000)
+    db = SQLite3::Database.new(file)
+    db.busy_timeout = timeout
+    yield db
+  ensure
+    db&.close
+  end
+end

@@ -1,0 +1,235 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "helper"
+require "tempfile"
+
+# More of what applications do wrong: each answer is defined, bodies are closed once, and the server
+# goes on.
+class ServerAppFaultsTest < Minitest::Test
+  include ServerTest
+
+  class Body
+    attr_reader :closed
+
+    def initialize(&each)
+      @each = each
+      @closed = 0
+    end
+
+    def each(&out) = @each.call(out)
+    def close = @closed += 1
+  end
+
+  # Serves one response at /, asks for it and then, on the same connection, for another.
+  # @return [Array(String, Boolean)] all that came, and whether the second was answered
+  def after(response, request = "GET / HTTP/1.1\r\n")
+    serve do |env|
+      next [200, {}, ["second"]] if env["PATH_INFO"] == "/second"
+
+      response.respond_to?(:call) ? response.call(env) : response
+    end
+    answer = exchange("#{request}#{HOST}\r\nGET /second HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
+    assert_match(/second\z/, get("/second"), "the server goes on")
+    [answer, answer.end_with?("second")]
+  end
+
+  NO_RESPONSE = {
+    "a String as body" => [200, {}, "text"], "nil as headers" => [200, nil, []], "a Symbol as headers" => [200, :none, []],
+    "a body without each" => [200, {}, Object.new], "a name with a colon" => [200, {"a:b" => "c"}, []],
+    "a name with a blank" => [200, {"a b" => "c"}, []], "an empty name" => [200, {"" => "c"}, []], "a NUL in a value" => [200, {"a" => "b\0c"}, []],
+    "a status of four digits" => [2000, {}, []], "an interim status" => [103, {}, []],
+    "a switch without a callable" => [101, {}, ["abc"]], "a negative status" => [-200, {}, []], "two Content-Lengths" => [200, {"content-length" => "3\n3"}, ["abc"]],
+    "a length with a sign" => [200, {"content-length" => "+3"}, ["abc"]], "no length at all" => [200, {"content-length" => ""}, ["abc"]],
+    "an Array with an Integer" => [200, {}, ["a", 1]]
+  }.freeze
+
+  NO_RESPONSE.each do |name, response|
+    define_method("test_500_#{name.downcase.tr(" ", "_")}") do
+      answer, second = after(response)
+      assert_match(/\AHTTP\/1.1 500 /, answer)
+      assert second, answer
+      refute_empty @log.string
+      assert_equal 1, response[2].closed if response[2].is_a?(Body)
+    end
+  end
+
+  def test_headers_that_are_no_strings
+    answer, second = after([200, {"x-number" => 5, "x-symbol" => :a, "x-nil" => nil, "x-many" => %w[a b]}, ["ok"]])
+    assert second, answer
+    assert_match(/\AHTTP\/1.1 (200|500) /, answer)
+  end
+
+  # The head may be with the client already, so the end of the chunks is what is missing.
+  def test_a_body_that_fails_before_its_first_part
+    [->(_out) { raise "oops" }, ->(out) { out.call(1) }, ->(out) { out.call(nil) }].each do |each|
+      body = Body.new(&each)
+      answer, second = after([200, {}, body])
+      assert_match(/\AHTTP\/1.1 200 .*\r\n\r\n\z/m, answer)
+      refute second
+      refute_empty @log.string
+      assert_equal 1, body.closed
+    end
+  end
+
+  # A body that has a path need not be a file there: its each tells.
+  def test_a_path_without_a_file
+    ["/nonexistent/file", "/tmp"].each do |path|
+      body = Struct.new(:to_path) { def each = yield "its own" }.new(path)
+      answer, second = after([200, {}, body])
+      assert_match(/\AHTTP\/1.1 200 .*7\r\nits own\r\n0\r\n\r\n/m, answer)
+      assert second
+    end
+  end
+
+  def test_headers_that_are_pairs
+    answer, second = after([200, [%w[a b]], ["ok"]])
+    assert_match(/^a: b\r\n/, answer)
+    assert second
+  end
+
+  def test_an_error_whose_message_raises
+    broken = Class.new(StandardError) { def message = raise("no message") }
+    answer, second = after(->(_env) { raise broken })
+    assert_match(/\AHTTP\/1.1 500 /, answer)
+    assert second
+    assert_match(/its message raises RuntimeError/, @log.string)
+  end
+
+  def test_what_is_frozen
+    answer, second = after([200, {"a" => "b"}.freeze, ["ok"].freeze].freeze)
+    assert_match(/\AHTTP\/1.1 200 .*ok/m, answer)
+    assert second
+  end
+
+  def test_no_body_where_none_may_be
+    [[204, {"content-length" => "3"}, Body.new { |out| out.call("abc") }], [304, {}, Body.new { |out| out.call("abc") }]].each do |response|
+      answer, second = after(response)
+      refute_includes answer, "abc"
+      assert second, answer
+      assert_equal 1, response[2].closed
+    end
+    body = Body.new { |out| out.call("abc") }
+    answer, second = after([200, {}, body], "HEAD / HTTP/1.1\r\n")
+    refute_includes answer, "abc"
+    assert second
+    assert_equal 1, body.closed
+  end
+
+  # Nobody checks it, so nothing comes after it.
+  def test_its_own_framing
+    ["3\r\nabc\r\n0\r\n\r\n", "wrong"].each do |body|
+      answer, second = after([200, {"transfer-encoding" => "chunked", "content-length" => "5"}, [body]])
+      assert_equal ["transfer-encoding"], answer.scan(/^transfer-encoding|^content-length/i)
+      assert_match(/^connection: close\r\n\r\n#{body}\z/, answer)
+      refute second
+    end
+  end
+
+  def test_a_hijack_that_raises_closes_its_socket
+    [[200, {"rack.hijack" => ->(_io) { raise "oops" }}, []], [101, {"upgrade" => "x", "connection" => "upgrade"}, ->(_io) { raise "oops" }]].each do |response|
+      answer, second = after(response)
+      assert_match(/\AHTTP\/1.1 #{response[0]} .*\r\n\r\n\z/m, answer)
+      refute second
+      assert_match(/oops/, @log.string)
+    end
+  end
+
+  def test_it_asks_to_close
+    answer, second = after([200, {"connection" => "close"}, ["ok"]])
+    assert_match(/connection: close\r\n/i, answer)
+    refute second
+  end
+
+  def test_closed_once_when_it_raises_in_the_middle
+    body = Body.new { |out| [out.call("a"), raise("oops")] }
+    answer, second = after([200, {}, body])
+    assert_match(/1\r\na\r\n\z/, answer)
+    refute second
+    assert_equal 1, body.closed
+  end
+
+  def test_closed_once_when_the_client_goes
+    body = Body.new { |out| 10_000.times { out.call("x" * 10_000) && sleep(0.001) } }
+    serve { |_env| [200, {}, body] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    socket.readpartial(1000)
+    socket.setsockopt(Socket::Option.linger(true, 0))
+    socket.close
+    eventually { body.closed == 1 }
+    eventually { @server.stats[:connections].zero? }
+    assert_equal "", @log.string
+  end
+
+  def test_a_file_that_shrinks
+    Tempfile.create("shrinks") do |file|
+      file.write("x" * 30_000_000)
+      file.flush
+      serve { |env| env["PATH_INFO"] == "/" ? [200, {}, File.open(file.path)] : [200, {}, ["ok"]] }
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      socket.readpartial(1000)
+      file.truncate(10)
+      assert_operator Timeout.timeout(10) { socket.read.bytesize }, :<, 30_000_000
+      assert_match(/ok\z/, get("/2"))
+    end
+  end
+
+  def test_an_endless_recursion
+    deep = lambda { |n| deep.call(n + 1) + 1 }
+    answer, second = after(->(_env) { deep.call(0) })
+    assert_match(/\AHTTP\/1.1 500 /, answer)
+    assert second
+    assert_match(/SystemStackError/, @log.string)
+  end
+
+  STREAMS = {
+    "raises" => ->(stream) { stream.write("part") && raise("oops") },
+    "writes no String" => ->(stream) { stream.write("part") && stream.write(Object.new.tap { |o| o.singleton_class.undef_method(:to_s) }) },
+    "writes after close" => ->(stream) { stream.write("part") && stream.close && stream.write("more") }
+  }.freeze
+
+  STREAMS.each do |name, stream|
+    define_method("test_a_stream_that_#{name.tr(" ", "_")}") do
+      answer, = after([200, {}, stream])
+      assert_match(/\AHTTP\/1.1 200 .*4\r\npart\r\n/m, answer)
+      refute_includes answer, "more"
+      refute_empty @log.string unless name == "writes after close"
+    end
+  end
+
+  # Rack lets a stream live on in another fiber, so nobody can tell: it ends with the server.
+  def test_a_stream_that_nobody_closes
+    serve(drain_timeout: 0.1) { |env| env["PATH_INFO"] == "/" ? [200, {}, ->(stream) { stream.write("part") }] : [200, {}, ["ok"]] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    read_head(socket)
+    assert_equal "4\r\npart\r\n", Timeout.timeout(3) { socket.readpartial(9) }
+    assert_match(/ok\z/, get("/2"))
+    @server.stop
+    assert_equal "", Timeout.timeout(3) { socket.read }
+  end
+
+  def read_head(socket)
+    Timeout.timeout(3) { socket.gets("\r\n\r\n") }
+  end
+
+  def test_env_torn_apart
+    answer, second = after(->(env) { env.clear && [200, {}, ["ok"]] })
+    assert_match(/\AHTTP\/1.1 200 .*ok/m, answer)
+    assert second
+  end
+
+  def test_a_response_finished_that_raises
+    answer, second = after(lambda do |env|
+      env["rack.response_finished"] << ->(*) { raise "late" }
+      [200, {}, ["ok"]]
+    end)
+    assert_match(/\AHTTP\/1.1 200 /, answer)
+    assert second
+    assert_match(/late/, @log.string)
+  end
+end
+# rubocop:enable Layout/LineLength
