@@ -9,11 +9,12 @@ module Bench
   class GemHome
     # @param ruby [RubyTarget]
     # @param runtime [Runtime]
+    # @param also [Hash{String => String}] gems that the table needs beside the runtime's
     # @param root [String] directory of all homes
-    def initialize(ruby, runtime, root: File.join(ROOT, "tmp", "rivals"))
+    def initialize(ruby, runtime, also: {}, root: File.join(ROOT, "tmp", "rivals"))
       @ruby = ruby
       @runtime = runtime
-      @gems = runtime.gems_for(ruby.version)
+      @gems = also.merge(runtime.gems_for(ruby.version))
       @path = File.join(root, ruby.api, runtime.home)
     end
 

@@ -63,7 +63,7 @@ module Bench
   end
 
   # The order of pages: the articles' own, then what they only claim, then the field of today.
-  ORDER = %w[a3 a5 a8 b1 b2 b3 c3 c4 c5 e2 e3 e3_pool e4 e5 rails f1 f2 f3 g1 h3
-             i2 i3 i5 i6 i8 schedulers timers idle s1 s2 s3 s4 s5 s6 s7 s8 s9].freeze
+  ORDER = %w[a3 a5 a8 b1 b2 b3 c3 c3_sleep c4 c5 c6 d1 d2 e2 e3 e3_pool e4 e5 rails f1 f2 f3 g1 h3
+             i2 i3 i5 i6 i8 schedulers timers idle s1 s2 s3 s4 s10 s5 s6 s7 s8 s9].freeze
   private_constant :ORDER
 end

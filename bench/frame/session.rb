@@ -106,18 +106,18 @@ module Bench
     def missing_runtimes(table, ruby)
       wanted = table.groups(quick: @quick, only: @only).flatten
       wanted = wanted.map { |cell| cell.fetch(:runtime, "blocking") }.uniq
-      wanted.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby)] }.compact
+      wanted.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby, table.gems)] }.compact
     end
 
     # Why this Ruby cannot run the runtime; installs and compiles what can be.
-    def obstacle(runtime, ruby)
+    def obstacle(runtime, ruby, gems)
       @obstacles ||= {}
-      @obstacles.fetch([runtime.id, ruby.key]) do |key|
-        @obstacles[key] = runtime.refusal(ruby.version) || make_ready(runtime, ruby)
+      @obstacles.fetch([runtime.id, ruby.key, gems]) do |key|
+        @obstacles[key] = runtime.refusal(ruby.version) || make_ready(runtime, ruby, gems)
       end
     end
 
-    def make_ready(runtime, ruby)
+    def make_ready(runtime, ruby, gems)
       if runtime.programs
         runtime.programs.each_value { |name| Compiled.program(name) }
         return
@@ -126,7 +126,7 @@ module Bench
       complaint = ruby.complaint('require "neverblock"') if runtime.ours?
       return complaint if complaint
 
-      home = @homes[[runtime.id, ruby.key]] = GemHome.new(ruby, runtime)
+      home = @homes[[runtime.id, ruby.key, gems]] = GemHome.new(ruby, runtime, also: gems)
       home.install { |text| @progress.show(text) }
     rescue Error => error
       error.message
@@ -140,7 +140,7 @@ module Bench
       journal.open_session(part[:ruby], machine, options)
       part[:missing].each { |runtime, reason| journal.missing(runtime, reason) }
       with_servers(table, part[:ruby]) do |ports|
-        @launcher = Launcher.new(part[:ruby], ports: ports, homes: homes(part[:ruby]))
+        @launcher = Launcher.new(part[:ruby], ports: ports, homes: homes(part[:ruby], table.gems))
         part[:steps].each { |step| take(part, step, journal) }
       end
     end
@@ -165,8 +165,9 @@ module Bench
       servers&.each_value(&:stop)
     end
 
-    def homes(ruby)
-      @homes.filter_map { |(id, key), home| [id, home] if key == ruby.key }.to_h
+    def homes(ruby, gems)
+      wanted = [ruby.key, gems]
+      @homes.filter_map { |(id, *key), home| [id, home] if key == wanted }.to_h
     end
 
     def options

@@ -15,6 +15,8 @@ module Bench
     attr_reader :workload
     # @return [Hash] parameters that all cells share
     attr_reader :base
+    # @return [Hash{String => String}] gem => version that every cell needs
+    attr_reader :gems
     # @return [Array<Symbol>] servers that must run beside the cells
     attr_reader :servers
     # @return [Array<View>]

@@ -23,7 +23,7 @@ module Bench
     def initialize(id)
       @id = id
       @fields = { title: id, question: nil, differs: nil, sources: [], axes: [], workload: nil,
-                  base: {}, servers: [], patience: 120, claims: [], lasts: nil }
+                  base: {}, servers: [], gems: {}, patience: 120, claims: [], lasts: nil }
       @rules = { skip: [], at_most: [], again: [] }
       @views = []
     end
@@ -70,6 +70,9 @@ module Bench
 
     # @param names [Array<Symbol>] see {Server}
     def server(*names) = @fields[:servers] += names
+
+    # @param versions [Hash{String => String}] gem => version that every cell needs
+    def gems(versions) = @fields[:gems] = versions
 
     # Leaves out the combinations for which the block is true.
     #

@@ -13,7 +13,8 @@ module NB
     # Every command and the constant it is.
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
-      "serve" => :Serve, "stats" => :Stats, "doctor" => :Doctor
+      "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
+      "doctor" => :Doctor
     }.freeze
 
     # The command line was wrong. The message says what, with the value.

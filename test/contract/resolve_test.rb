@@ -22,6 +22,15 @@ class ResolveTest < Contract
   end
 
   # The hook sees the host only: Ruby asks it, and takes but numbers for the service afterwards.
+  same_as_threads "ports by name wherever a port may stand" do
+    [outcome { Socket.sockaddr_in("smtp", "::1") }, outcome { Socket.pack_sockaddr_in("x", "::1") },
+     outcome { Addrinfo.tcp("127.0.0.1", "smtp").ip_port }, outcome { Addrinfo.udp("::1", "smtp") },
+     UDPSocket.open { |socket| outcome { socket.connect("127.0.0.1", "domain") } },
+     UDPSocket.open { |socket| outcome { socket.send("x", 0, "127.0.0.1", "domain") } },
+     outcome { TCPSocket.new("127.0.0.1", 9, "127.0.0.1", "no-such-service") }.first,
+     outcome { TCPServer.new("127.0.0.1", "no-such-service") }]
+  end
+
   same_as_threads "services by name" do
     [outcome { Addrinfo.getaddrinfo("127.0.0.1", "http", nil, :STREAM).map(&:inspect_sockaddr) },
      outcome { Addrinfo.getaddrinfo("localhost", "https", nil, :STREAM).map(&:inspect_sockaddr) },

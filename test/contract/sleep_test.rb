@@ -21,6 +21,10 @@ class SleepTest < Contract
     assert_includes [0, 1], sleep(0.0)
   end
 
+  contract "sleep takes whatever has divmod" do
+    assert_takes(0.01) { sleep(Class.new { def divmod(_) = [0, 0.01] }.new) }
+  end
+
   same_as_threads "what sleep refuses" do
     [outcome { sleep(-1) }, outcome { sleep("1") }, outcome { sleep(Object) }, outcome {
  sleep(1, 2) },

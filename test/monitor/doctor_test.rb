@@ -41,7 +41,8 @@ class DoctorTest < Minitest::Test
   def test_a_wrong_project_without_rails
     examine("wrong_rack")
 
-    assert_finding "gems", :problem, "hiredis-client 0.31.0", "Gemfile"
+    assert_finding "gems", :warning, "hiredis-client 0.31.0", "take it out"
+    assert_finding "gems", :note, "typhoeus 1.7.1", "Net::HTTP"
     assert_finding "rails", :problem, "Rails 6.1.7", "7.2"
     assert_finding "thread variables", :problem, "app/current.rb:5", "Thread.current[:name]"
     assert_finding "stacks", :warning, "100000 fibers", "vm.max_map_count"
@@ -67,7 +68,7 @@ class DoctorTest < Minitest::Test
   def test_in_words
     out, = Program.nb("doctor", File.join(APPS, "wrong_rack"))
 
-    assert_match(/^✗ gems: hiredis-client 0\.31\.0: .+\n  → take it out/, out)
+    assert_match(/^! gems: hiredis-client 0\.31\.0: .+\n  → take it out/, out)
     assert_match(/^\d+ problems, \d+ warnings?/, out.lines.last)
   end
 

@@ -4,6 +4,7 @@
 
 require_relative "helper"
 require "openssl"
+require "pathname"
 require "tmpdir"
 
 class ServerBasicsTest < Minitest::Test
@@ -155,6 +156,14 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
       socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
       assert_equal File.binread(path), read_response(socket).body
     end
+  end
+
+  def test_files_may_be_named_by_a_pathname
+    path = Pathname(__FILE__).expand_path
+    serve { |_env| [200, {}, Struct.new(:to_path) { def each = raise("not this way") }.new(path)] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal path.binread, read_response(socket).body
   end
 
   def test_large_bodies_to_a_slow_reader

@@ -9,6 +9,7 @@ require "rails"
 require "action_controller/railtie"
 require "active_record/railtie"
 require "net/http"
+require "neverblock" if ENV["BENCH_ADAPTER"] # as the line in a Gemfile would
 
 # Its routes and settings.
 class BenchApplication < Rails::Application

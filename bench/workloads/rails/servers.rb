@@ -12,7 +12,13 @@ module Bench
     class RailsServer
       # Seconds until it must answer, and until it must have ended.
       PATIENCE = 60
-      private_constant :PATIENCE
+      # What a server asks of the application: the lines that its users add.
+      SETTINGS = {
+        "nb" => { "BENCH_ADAPTER" => "neverblock_postgresql", "BENCH_POOL_KEY" => "connections",
+                  "BENCH_ISOLATION" => "fiber" },
+        "falcon" => { "BENCH_ISOLATION" => "fiber" }
+      }.freeze
+      private_constant :PATIENCE, :SETTINGS
 
 
       # @return [Integer]
@@ -27,10 +33,8 @@ module Bench
         @kind = kind
         @home = home
         @path = path
-        @environment = environment.merge(
-          "RAILS_ENV" => "production", "RACK_ENV" => "production",
-          "BENCH_ISOLATION" => %w[nb falcon].include?(kind) ? "fiber" : "thread"
-        )
+        @environment = environment.merge(SETTINGS.fetch(kind, {}), "RAILS_ENV" => "production",
+                                         "RACK_ENV" => "production")
         @pids = []
         @folder = Dir.mktmpdir("nb-bench-rails")
         @environment["BUNDLE_GEMFILE"] = gemfile if kind == "falcon"

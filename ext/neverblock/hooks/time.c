@@ -11,8 +11,10 @@ uint64_t nb_deadline(VALUE timeout)
 {
     if (NIL_P(timeout))
         return NB_NEVER;
-    double seconds = NUM2DBL(timeout);
-    return nb_clock_now() + nb_clock_ns(seconds);
+    if (RTEST(rb_obj_is_kind_of(timeout, rb_cNumeric)))
+        return nb_clock_now() + nb_clock_ns(NUM2DBL(timeout));
+    struct timespec interval = rb_time_timespec_interval(timeout); /* whatever has divmod */
+    return nb_clock_now() + nb_clock_ns((double)interval.tv_sec + interval.tv_nsec / 1e9);
 }
 
 /* Kernel#sleep leaves the checks to the scheduler: the same errors as without one. */

@@ -22,6 +22,8 @@
 void nb_conn_deadline(nb_conn_t *conn, uint64_t after_ns)
 {
     nb_loop_t *loop = conn->server->loop;
+    if (conn->state == NB_CONN_CLOSED) /* its worker still runs; the timer would outlive both */
+        return;
     conn->deadline_ns = after_ns == NB_NEVER ? NB_NEVER : loop->now_ns + after_ns;
     if (conn->deadline_ns == NB_NEVER || conn->state == NB_CONN_CLOSED)
         return;

@@ -98,7 +98,8 @@ static void collect_head(nb_response_head_t *head)
 static bool send_file(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
-    VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
+    /* Rails' send_file hands on what it was given, which may be a Pathname. */
+    VALUE path = rb_get_path(rb_funcallv(body, id_to_path, 0, NULL));
     struct stat status;
     int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC);
     if (file < 0)

@@ -94,6 +94,7 @@ module NB
                "Ruby #{RUBY_VERSION}, NeverBlock #{VERSION}", ""
           findings.each { |finding| print_finding(finding) }
           well = doctor.checks - findings.map(&:check)
+          well -= NB::Doctor.rails if project.boot_error # they saw half of it
           puts "#{color("✓", 32)} #{well.join(", ")}" if well.any?
           puts "", summary(findings)
         end

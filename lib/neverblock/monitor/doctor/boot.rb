@@ -47,7 +47,9 @@ module NB
           drivers: defined?(NB::Drivers) ? NB::Drivers.status.map(&:to_h) : []
         )
       RUBY
-      private_constant :SCRIPT
+      # This NeverBlock, for applications that require it without Bundler.
+      LIB = File.expand_path("../../..", __dir__)
+      private_constant :SCRIPT, :LIB
 
       # @param folder [String]
       # @param patience [Numeric] seconds
@@ -70,7 +72,7 @@ module NB
       private
 
       def run
-        command = [RbConfig.ruby, "-e", SCRIPT]
+        command = [RbConfig.ruby, "-I#{LIB}", "-e", SCRIPT]
         Open3.popen3(*command, chdir: @folder, pgroup: true) do |input, *pipes, child|
           input.close
           readers = pipes.map { |pipe| Thread.new { pipe.read } }

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../../../neverblock"
 require_relative "boot"
 
 module NB
@@ -46,15 +45,6 @@ module NB
       #   of Gemfile.lock
       # @scheduling may wait
       def gems = @gems ||= facts.fetch("gems", locked)
-
-      # The cures that there are: those of the booted application, else those of this NeverBlock.
-      #
-      # @return [Array<Hash{String => Object}>] "name", "state", "version", "reason"
-      # @scheduling may wait
-      def drivers
-        found = facts.fetch("drivers", [])
-        found.any? ? found : JSON.parse(JSON.generate(NB::Drivers.status.map(&:to_h)))
-      end
 
       # What the booted application says of itself; empty where it is none, or does not boot.
       #

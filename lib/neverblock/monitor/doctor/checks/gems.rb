@@ -3,33 +3,28 @@
 module NB
   # Gems that stop the loop, or keep what belongs to a request in the thread.
   class Doctor
-    OFFLOAD = "NB.offload { … } around its calls"
-    # Gem => [level, what it does, cure]. What is cured by itself is not here: NB::Drivers.status;
-    # what was measured with each: docs/TRANSPARENCY.md.
+    OFFLOADED = "its calls wait in native threads, of which there are some, not in the loop"
+    # Gem => [level, what it does, cure], with the cures of NB::Drivers on; what was measured with
+    # each is in docs/TRANSPARENCY.md.
     GEMS = {
-      "hiredis-client" => [:problem, "everything stands still while Redis thinks: it reads and " \
-        "writes in C", "take it out of the Gemfile: redis-client's own driver waits"],
       "hiredis" => [:problem, "everything stands still while Redis thinks: it waits in C",
         "take it out: redis 5 and redis-client bring a driver that waits"],
-      "typhoeus" => [:warning, "libcurl's own wait stops the loop",
-        "httpx, http or Net::HTTP, which wait; or #{OFFLOAD}"],
-      "patron" => [:warning, "libcurl's own wait stops the loop",
-        "httpx, http or Net::HTTP, which wait; or #{OFFLOAD}"],
-      "grpc" => [:warning, "a call waits in C without asking the loop", OFFLOAD],
+      "hiredis-client" => [:warning, "waits in C on connections that are made before the loop runs",
+        "take it out: redis-client's own driver waits"],
       "rdkafka" => [:warning, "`poll` waits in C without asking the loop",
         "poll in a thread and hand messages over by a Thread::Queue"],
+      "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
+      "patron" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
+      "grpc" => [:note, OFFLOADED, "well, unless hundreds of calls run at a time"],
       "sqlite3" => [:note, "a query holds the process until it is done",
-        "short queries are well; for slow ones take a database behind a socket"],
-      "excon" => [:note, "the socket of a persistent connection belongs to the thread, so that " \
-        "fibers would share it", "no `persistent: true` where several requests use it"]
+        "short queries are well; for slow ones take a database behind a socket"]
     }.freeze
     # These keep in the thread what belongs there, or are cured.
     THREAD_WISE = %w[activerecord concurrent-ruby curb httpx puma timeout typhoeus].freeze
-    private_constant :OFFLOAD, :GEMS, :THREAD_WISE
+    private_constant :OFFLOADED, :GEMS, :THREAD_WISE
 
     check "gems" do |project|
-      cured = project.drivers.select { |driver| ["on", "not loaded"].include?(driver["state"]) }
-      (GEMS.keys & project.gems.keys - cured.map { |driver| driver["name"] }).each do |name|
+      project.gems.slice(*GEMS.keys).each_key do |name|
         level, what, cure = GEMS.fetch(name)
         __send__(level, "#{name} #{project.gems[name]}: #{what}", cure: cure)
       end
@@ -43,12 +38,12 @@ module NB
     end
 
     check "drivers" do |project|
-      project.drivers.each do |driver|
+      project.facts.fetch("drivers", []).each do |driver|
         next unless %w[off unsupported].include?(driver["state"])
 
         warning "#{driver["name"]} #{driver["version"]} blocks: its cure is #{driver["state"]}" \
                 "#{" (#{driver["reason"]})" if driver["reason"]}",
-                cure: "a version that docs/TRANSPARENCY.md lists, without NB_DRIVERS against it"
+                cure: "a version that docs/TRANSPARENCY.md lists, and no NB_DRIVERS against it"
       end
     end
 

@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+Bench.table "g1" do
+  title "Ways to fill Net::HTTP's buffer"
+  question "How much CPU time does a download take with each way of reading, from fast sites and " \
+           "slow ones?"
+  source article: "Ruby Net::HTTP performance study", author: "apocryph", year: 2008,
+         setup: "10 MB from five cities, Ruby 1.8.6 and 1.8.7, Linux and Windows; charts as images"
+  claim "1 KB with Timeout is worst; 16 KB without it is the best of Net::HTTP; select costs " \
+        "more than no timeout, 64 KB more than 16 KB; % CPU is highest where the line is " \
+        "fastest."
+  differs <<~TEXT
+    `nb rubyhttp`: the sites are a process on this machine that keeps to a pace; 5 MB again and
+    again until the sample is long enough. The ways are subclasses of Net::BufferedIO. The article divided
+    CPU time by the clock; CPU time per gigabyte does not depend on the line.
+  TEXT
+  impls = { "stock" => "stock", "custom-1kbuffer-timeout" => "1 KB, timeout",
+            "custom-16kbuffer" => "16 KB, timeout", "custom-16kbuffer-notimeout" => "16 KB",
+            "custom-16kbuffer-select" => "16 KB, select",
+            "custom-16kbuffer-selectwithsysread" => "16 KB, select, sysread",
+            "custom-64kbuffer-notimeout" => "64 KB", "custom-64kbuffer-select" => "64 KB, select",
+            "custom-1mbuffer-notimeout" => "1 MB" }
+  axis :impl, impls.keys, title: "way", labels: impls
+  axis :site, %w[dallas seattle london], title: "site", quick: %w[dallas seattle]
+  workload "buffers"
+  patience 60
+  again { |cell| cell[:impl] == "stock" }
+
+  view "G1", title: "CPU time per gigabyte", unit: "s/GB", better: :lower, rows: :impl,
+             columns: :site, compare: "stock", amount: true
+  view "G1 %", title: "CPU time by clock, as the article has it", unit: "%", better: :lower,
+               rows: :impl, columns: :site, metric: "cpu_percent"
+end

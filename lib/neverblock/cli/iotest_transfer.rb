@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require "securerandom"
+require "socket"
+require "tempfile"
+
+module NB
+  module CLI
+    # Moves bytes for `nb iotest` and counts: a fiber reads ahead of the one that writes, so many
+    # chunks as -o says.
+    #
+    # @example Eight megabytes of random bytes into nothing
+    #   options = NB::CLI::IotestOptions.parse(%w[-c localhost -n -l 8M])
+    #   NB.run { NB::CLI::IotestTransfer.new(options).send_to(File.open(File::NULL, "w")) }
+    class IotestTransfer
+      # Random bytes are made once: else the generator would be measured.
+      BLOCK_BYTES = 1_048_576
+
+      # @return [Integer] bytes moved
+      attr_reader :bytes
+
+      # @param options [IotestOptions]
+      def initialize(options)
+        @options = options
+        @bytes = 0
+      end
+
+      # The client's half: the file, or random bytes.
+      #
+      # @param sink [IO]
+      # @return [self]
+      # @scheduling may wait
+      def send_to(sink)
+        if @options.transmit
+          transmit(sink)
+        elsif @options.mode == :network
+          pump(sink) { |ahead| random(ahead) }
+        else
+          File.open(@options.file, "rb") { |file| pump(sink) { |ahead| read(file, ahead) } }
+        end
+        self
+      end
+
+      # The server's half.
+      #
+      # @param source [IO, nil] nil: random bytes
+      # @param sink [IO, nil] nil: they are dropped
+      # @return [self]
+      # @scheduling may wait
+      def receive(source, sink)
+        pump(sink) { |ahead| source ? read(source, ahead) : random(ahead) }
+        self
+      end
+
+      # @param socket [Socket]
+      # @return [Socket] the same with -b set
+      # @scheduling never waits
+      def prepare(socket)
+        if @options.buffer
+          socket.setsockopt(:SOCKET, :SNDBUF, @options.buffer)
+          socket.setsockopt(:SOCKET, :RCVBUF, @options.buffer)
+        end
+        socket
+      end
+
+      private
+
+      def pump(sink)
+        ahead = Thread::SizedQueue.new(@options.operations)
+        reader = NB.async do
+          yield ahead
+        ensure
+          ahead.close
+        end
+        while (chunk = ahead.pop)
+          sink&.write(chunk)
+          @bytes += chunk.bytesize
+        end
+        reader.wait
+      end
+
+      def read(source, ahead)
+        loop { ahead << source.readpartial(@options.chunk) }
+      rescue EOFError
+        nil
+      end
+
+      def random(ahead)
+        block = SecureRandom.random_bytes([BLOCK_BYTES, @options.chunk].max)
+        left = @options.length
+        until left.zero?
+          size = [@options.chunk, left].min
+          ahead << block.byteslice(0, size)
+          left -= size
+        end
+      end
+
+      # sendfile(2): the kernel copies from the page cache to the socket; Ruby never sees a byte.
+      def transmit(sink)
+        return File.open(@options.file, "rb") { |file| @bytes = IO.copy_stream(file, sink) } if
+          @options.file
+
+        Tempfile.create("nb-iotest") do |file|
+          file.write(SecureRandom.random_bytes([BLOCK_BYTES, @options.length].min))
+          file.flush
+          until @bytes == @options.length
+            @bytes += IO.copy_stream(file.path, sink, @options.length - @bytes)
+          end
+        end
+      end
+    end
+  end
+end

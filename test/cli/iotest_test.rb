@@ -1,0 +1,132 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "json"
+require "open3"
+require "socket"
+require "tmpdir"
+require_relative "../support/program"
+require_relative "../../lib/neverblock/cli"
+require_relative "../../lib/neverblock/cli/iotest_options"
+
+# `nb iotest` as a program, each end against the other and against plain sockets, as nc is one.
+class IotestTest < Minitest::Test
+  def setup
+    @folder = Dir.mktmpdir
+    @file = File.join(@folder, "source")
+    @bytes = Random.new(2008).bytes(3_000_001)
+    File.binwrite(@file, @bytes)
+    @target = File.join(@folder, "target")
+  end
+
+  def teardown = FileUtils.rm_rf(@folder)
+
+  # @yieldparam port [Integer] of a server that ends after one connection
+  # @return [Hash] what the server tells
+  def server(*arguments)
+    command = [*Program::NB, "iotest", "-s", "-1", "-p", "0", "-J", "--out", @target, *arguments]
+    Open3.popen3(*command) do |*pipes, process|
+      _, output, errors = pipes
+      yield Integer(errors.gets[/\d+/])
+      report = JSON.parse(output.read)
+      assert_predicate process.value, :success?
+      report
+    end
+  end
+
+  def client(port, *arguments)
+    out, errors, status = Program.nb("iotest", "-c", "127.0.0.1", "-p", port.to_s, "-J", *arguments)
+    assert_equal ["", 0], [errors, status.exitstatus]
+    JSON.parse(out)
+  end
+
+  [[], %w[-t], %w[-k 1000 -o 1], %w[-k 256k -b 64k -o 8], %w[-k 256k -t]].each do |options|
+    define_method("test_a_file_arrives_whole_with_#{options.join("_")}") do
+      sent = nil
+      received = server { |port| sent = client(port, "-f", @file, *options) }
+
+      assert_equal [@bytes.bytesize] * 2, [sent["bytes"], received["bytes"]]
+      assert_equal @bytes, File.binread(@target)
+    end
+  end
+
+  [[], %w[-t], %w[-k 7]].each do |options|
+    define_method("test_network_only_with_#{options.join("_")}") do
+      sent = nil
+      received = server("-n") { |port| sent = client(port, "-n", "-l", "100k", *options) }
+
+      assert_equal [100_000] * 2, [sent["bytes"], received["bytes"]]
+      refute_path_exists @target
+    end
+  end
+
+  def test_whatever_a_plain_socket_sends_is_written
+    server do |port|
+      TCPSocket.open("127.0.0.1", port) { |socket| socket.write(@bytes) }
+    end
+
+    assert_equal @bytes, File.binread(@target)
+  end
+
+  def test_a_plain_socket_receives_the_file
+    TCPServer.open("127.0.0.1", 0) do |server|
+      received = Thread.new do
+        connection = server.accept
+        connection.read.tap { connection.close }
+      end
+      client(server.local_address.ip_port, "-f", @file)
+
+      assert_equal @bytes, received.value
+    end
+  end
+
+  def test_disk_only
+    read = client(1, "-d", "-f", @file)
+    out, = Program.nb("iotest", "-s", "-d", "-l", "64K", "--out", @target, "-J")
+
+    assert_equal @bytes.bytesize, read["bytes"]
+    assert_equal [65_536] * 2, [JSON.parse(out)["bytes"], File.size(@target)]
+  end
+
+  def test_suffixes
+    { "500" => 500, "64k" => 64_000, "64K" => 65_536, "2m" => 2_000_000, "1M" => 1_048_576,
+      "1g" => 10**9, "1G" => 2**30 }.each do |text, bytes|
+      assert_equal bytes, NB::CLI::IotestOptions.bytes(text)
+    end
+  end
+
+  {
+    "-s -t" => "-t is for the client", "-c x -d -t -f F" => "-t sends over the network",
+    "-c x -n" => "needs -l", "-s -d" => "needs -l", "-c x -n -l 5 -f F" => "no use for -f",
+    "-c x" => "needs -f", "-c x -n -d -f F" => "exclude each other", "-n" => "either -s",
+    "-c x -n -l 5q" => "not a length", "-c x -n -l 0" => "not a length",
+    "-c x -f /nowhere" => "no such file: /nowhere", "-s -o 0" => "-o: 1 to 1024",
+    "-s -p 99999" => "-p: 0 to 65535", "-s x" => "takes no argument", "-s -z" => "invalid option"
+  }.each do |line, message|
+    define_method("test_says_what_is_wrong_with_#{line.tr(" ", "_")}") do
+      error = assert_raises(NB::CLI::UsageError) do
+        NB::CLI::IotestOptions.parse(line.sub("F", @file).split)
+      end
+      assert_includes error.message, message
+    end
+  end
+
+  def test_a_wrong_command_line_ends_with_2
+    assert_equal 2, Program.nb("iotest", "-s", "-t").last.exitstatus
+  end
+
+  def test_nobody_listens
+    port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+    _, errors, status = Program.nb("iotest", "-c", "127.0.0.1", "-p", port.to_s, "-n", "-l", "1k")
+
+    assert_equal 1, status.exitstatus
+    assert_match(/nb iotest: Connection refused/, errors)
+  end
+
+  def test_the_suite_runs_all_seven
+    out, errors, status = Program.nb("iotest", "suite", "200k")
+
+    assert_equal ["", 0], [errors, status.exitstatus]
+    assert_equal 7, out.lines.grep(/sent 0\.2 MB in/).size
+  end
+end

@@ -1,0 +1,3 @@
+# frozen_string_literal: true
+
+# No Bundler here: GEM_HOME says where the gems are.
