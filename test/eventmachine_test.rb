@@ -230,6 +230,16 @@ class EventMachineTest < Minitest::Test
     3.times { EM.run { NB.async { sleep(0.001) && EM.stop } } }
   end
 
+  def test_nothing_is_left_behind
+    open_fds = -> { GC.start || Dir.children("/proc/self/fd").size } # pipes of tests before
+    run = -> { run_reactor { NB.gather(-> { sleep 0.001 }, -> { Thread.new { nil }.join }) } }
+    2.times { run.call }
+    before = open_fds.call
+    30.times { run.call }
+    NB.run { 30.times { EM.run { NB.async { sleep(0.001) && EM.stop } } } }
+    assert_equal before, open_fds.call
+  end
+
   def test_run_within_run_calls_the_block
     order = []
     run_reactor(stop: false) do

@@ -27,6 +27,17 @@ class LegacyDatabasesTest < Minitest::Test
     end
   end
 
+  def test_seventeen_fibers_on_eight_connections_take_three_turns
+    db = pooled(8)
+    fibers = NB::Pool::FiberPool.new(17)
+    NB.run { 8.times { fibers.spawn { db.exec("SELECT 1") && sleep(0.01) } } }
+    took = seconds { NB.run { 17.times { fibers.spawn { db.exec("SELECT pg_sleep(0.2)") } } } }
+    assert_in_delta 0.6, took, 0.2
+    assert_equal 8, count(db)
+  ensure
+    close(db)
+  end
+
   def test_others_go_on_meanwhile
     NB.run do
       ticker = Ticker.new

@@ -82,6 +82,21 @@ class LoopEndTest < Minitest::Test
     assert_equal [:ended], log
   end
 
+  def test_the_last_block_given_to_an_idle_fiber_of_a_pool_runs_to_its_end
+    log = []
+    pool = NB::FiberPool.new(2)
+    NB.run do
+      pool.spawn { log << :first }
+      pool.spawn { sleep(0.01) && log << :second }
+    end
+    NB.run do
+      pool.spawn { log << :third }
+      sleep 0.001
+      pool.spawn { sleep(0.01) && log << :fourth }
+    end
+    assert_equal %i[first second third fourth], log
+  end
+
   def test_idle_fibers_do_not_keep_the_loop
     log = []
     NB.run do

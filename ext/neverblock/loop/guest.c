@@ -135,8 +135,11 @@ static VALUE rb_nb_scheduler_turn_as_guest(VALUE self)
 static VALUE rb_nb_scheduler_end_as_guest(VALUE self)
 {
     nb_loop_t *loop = nb_loop_any(self);
-    if (!loop->closed)
-        nb_guest_leave(loop);
+    if (loop->closed || !loop->guest.host)
+        return Qnil;
+    nb_fdtable_remove(&loop->fds, &loop->guest.timer);
+    nb_fdtable_closing(&loop->fds, loop->guest.timer.fd); /* its number will be another file's */
+    nb_guest_leave(loop);
     return Qnil;
 }
 

@@ -19,7 +19,7 @@ static inline bool nb_guest_is_host(nb_loop_t *loop, VALUE fiber)
 /* Called whenever the host's fiber goes on: the others may have waited for something new. */
 void nb_guest_rest(nb_loop_t *loop);
 
-/* Not a guest any more. */
+/* Not a guest any more. Touches nothing that a forked child shares with its parent. */
 void nb_guest_leave(nb_loop_t *loop);
 
 void Init_nb_guest(VALUE cScheduler);

@@ -316,6 +316,8 @@ typedef struct {
 static VALUE run_wait(VALUE argument)
 {
     nb_loop_t *loop = ((nb_run_t *)argument)->loop;
+    if (loop->fibers <= loop->run_floor && loop->ready.count)
+        nb_yield(loop); /* a fiber in Scheduler#idle may just have been given work */
     while (loop->fibers > loop->run_floor) {
         nb_park_t park;
         nb_park_init(loop, &park, NB_PARK_ROOT);
