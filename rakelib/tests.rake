@@ -52,7 +52,7 @@ namespace :test do
   task(drivers: :compile) { each_alone.call(FileList["test/drivers/**/*_test.rb"]) }
 
   desc "Run the tests of Rails, against real servers"
-  task(rails: :compile) { each_alone.call(FileList["test/rails/*_test.rb"]) }
+  task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|
