@@ -90,8 +90,8 @@ class MongoTest < Transparency
   end
 
   def connect(port, host: "127.0.0.1", **options)
-    client = Mongo::Client.new(["#{host}:#{port}"], connect: :direct, database: "nb",
-                               max_pool_size: 50, max_connecting: 50, server_selection_timeout: 3, **options)
+    client = Mongo::Client.new(["#{host}:#{port}"], connect: :direct, max_pool_size: 50,
+                               max_connecting: 50, server_selection_timeout: 3, **options)
     client.tap { client.database.command(ping: 1) }
   end
 end
