@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
 require "minitest/autorun"
 require "neverblock"
 require "connection_pool"
@@ -170,3 +172,4 @@ class ConnectionPoolTest < Minitest::Test
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
+# rubocop:enable Layout/LineLength

@@ -7,9 +7,9 @@ require_relative "connection_pool/line"
 module NB
   module Drivers
     # The connection_pool gem wakes everyone who waits at each check-in: with 1,000 waiters, 50,000
-    # times and more for 1,000 check-ins. And whoever gives a connection back and asks for the next is
-    # first again, for it still runs; others wait until it has ended. Cured, fibers of a loop stand
-    # in a line, and a check-in hands the connection to the first.
+    # times and more for 1,000 check-ins. And whoever gives a connection back and asks for the next
+    # is first again, for it still runs; others wait until it has ended. Cured, fibers of a loop
+    # stand in a line, and a check-in hands the connection to the first.
     #
     # Only the gem's own stack. Subclasses, as net-http-persistent's, may have waiters for different
     # things and go on waking all. Threads outside of a loop wait as before, behind the line.

@@ -6,8 +6,8 @@ require_relative "../loop/repairs"
 module NB
   module Drivers
     # Sequel lends connections to threads. In a loop that would mean: all fibers on one connection,
-    # one in the other's transaction. Its own extension `fiber_concurrency` lends them to fibers; here
-    # it is so within a loop, and elsewhere as it was.
+    # one in the other's transaction. Its own extension `fiber_concurrency` lends them to fibers;
+    # here it is so within a loop, and elsewhere as it was.
     module Sequel
       # What Sequel keeps connections by.
       #
