@@ -49,10 +49,10 @@ namespace :test do
   task(run_contract: :compile) { each_alone.call(FileList["test/contract/**/*_test.rb"]) }
 
   desc "Run the tests of drivers and client libraries, against real servers"
-  task(drivers: :compile) { each_alone.call(FileList["test/drivers/**/*_test.rb"]) }
+  task(drivers: :compile) { each_alone.call(FileList["test/drivers/*_test.rb"]) }
 
   desc "Run the tests of Rails, against real servers"
-  task(rails: :compile) { each_alone.call(FileList["test/rails/*_test.rb"]) }
+  task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

@@ -155,6 +155,7 @@ module NB
 
     def drain
       @ready = false
+      @bindings.each(&:refuse)
       @core.leave
       close # the kernel refuses what comes now, instead of letting it wait
       @core.drain # not before: clients whose connection ends come back at once

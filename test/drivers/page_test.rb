@@ -17,7 +17,7 @@ class PageTest < Minitest::Test
   end
 
   def test_every_result_has_a_test_and_every_library_results
-    tested = Dir["#{__dir__}/*_test.rb"].flat_map do |file|
+    tested = Dir["#{__dir__}/**/*_test.rb"].flat_map do |file|
       File.read(file).scan(/^  library "(.+?)"/)
     end
     written = Dir["#{__dir__}/results/*.json"].map { |file| File.basename(file, ".json") }

@@ -82,6 +82,16 @@ class LoopEndTest < Minitest::Test
     assert_equal [:ended], log
   end
 
+  def test_a_run_inside_a_blocking_block_inside_a_loop_has_waits_again
+    log = []
+    value = NB.run do
+      NB.async { sleep(0.01) && log << :other }
+      NB.blocking { NB.run { sleep(0.03) && log << :inner && :value } }
+    end
+    assert_equal [:value, %i[other inner]], [value, log]
+    assert_raises(KeyError) { NB.run { NB.blocking { NB.run { sleep 0.001 and raise KeyError } } } }
+  end
+
   def test_the_last_block_given_to_an_idle_fiber_of_a_pool_runs_to_its_end
     log = []
     pool = NB::FiberPool.new(2)

@@ -342,4 +342,53 @@ class ConnectionPoolTest < Minitest::Test
   def start(&block)
     Fiber.current_scheduler ? NB::Task.new(&block) : Thread.new(&block)
   end
+
+  # How a block may be left in the middle.
+  MIDDLES = {
+    exception: lambda do |pool|
+      pool.with { raise IOError, "in the middle" }
+    rescue IOError
+      nil
+    end,
+    throw: ->(pool) { catch(:out) { pool.with { throw :out } } },
+    timeout: lambda do |pool|
+      NB.timeout(0.01) { pool.with { sleep } }
+    rescue Timeout::Error
+      nil
+    end
+  }.freeze
+
+  MIDDLES.each do |name, leave|
+    define_method("test_tidies_what_was_left_by_#{name}") do
+      tidied = []
+      pool, made = pool_and_made(size: 1, tidy: ->(connection) { tidied << connection.id })
+      NB.run { leave.call(pool) }
+      pool.with { |connection| assert_equal 0, connection.id }
+      assert_equal [[0], 1], [tidied, made.size]
+      assert_at_rest(pool, made)
+    end
+  end
+
+  def test_replaces_what_cannot_be_tidied
+    [->(_) { false }, ->(_) { raise "lost" }].each do |tidy|
+      pool, made = pool_and_made(size: 1, tidy: tidy)
+      MIDDLES[:exception].call(pool)
+      assert_predicate made[0], :closed?
+      pool.with { |connection| assert_equal 1, connection.id }
+      assert_at_rest(pool, made)
+    end
+  end
+
+  def test_replaces_what_is_interrupted_while_it_is_tidied
+    pool, made = pool_and_made(size: 1, tidy: ->(_) { sleep })
+    NB.run do
+      task = NB.async { MIDDLES[:exception].call(pool) }
+      sleep 0.01
+      task.cancel
+      task.wait
+      assert_predicate made[0], :closed?
+      pool.with { |connection| assert_equal 1, connection.id }
+    end
+    assert_at_rest(pool, made)
+  end
 end

@@ -143,8 +143,15 @@ static VALUE rb_nb_scheduler_end_as_guest(VALUE self)
     return Qnil;
 }
 
+/* @!visibility private - whether the current fiber is the host's, which must not wait. */
+static VALUE rb_nb_scheduler_host_p(VALUE self)
+{
+    return nb_guest_is_host(nb_loop_any(self), rb_fiber_current()) ? Qtrue : Qfalse;
+}
+
 void Init_nb_guest(VALUE cScheduler)
 {
+    rb_define_method(cScheduler, "host?", rb_nb_scheduler_host_p, 0);
     rb_define_method(cScheduler, "begin_as_guest", rb_nb_scheduler_begin_as_guest, 0);
     rb_define_method(cScheduler, "turn_as_guest", rb_nb_scheduler_turn_as_guest, 0);
     rb_define_method(cScheduler, "end_as_guest", rb_nb_scheduler_end_as_guest, 0);

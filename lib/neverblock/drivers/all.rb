@@ -2,12 +2,14 @@
 
 require_relative "registry"
 # One line per library.
-require_relative "mysql2"
-require_relative "rails"
+require_relative "connection_pool"
 require_relative "ethon"
 require_relative "grpc"
 require_relative "hiredis_client"
+require_relative "mysql2"
 require_relative "patron"
+require_relative "rails"
+require_relative "sequel"
 require_relative "sqlite3"
 
 NB::Drivers.complete

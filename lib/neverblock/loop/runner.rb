@@ -17,7 +17,7 @@ module NB
         return yield if Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler
 
         scheduler = Fiber.scheduler
-        return new(scheduler).call(&block) if scheduler.is_a?(Scheduler)
+        return new(scheduler).join(&block) if scheduler.is_a?(Scheduler)
         refuse(scheduler) if scheduler
 
         with_scheduler(backend, repairs) { |own| new(own, own: true).call(&block) }
@@ -48,6 +48,17 @@ module NB
     def initialize(scheduler, own: false)
       @scheduler = scheduler
       @own = own
+    end
+
+    # With other fibers there, this one is blocking ({NB.blocking}), or the thread's first one: the
+    # loop goes on for the block alone, since all would be waiting for this very fiber.
+    #
+    # @api private
+    def join(&block)
+      return call(&block) if @scheduler.stats[:fibers].zero? || @scheduler.host?
+
+      ::Fiber.new(blocking: false) { @outcome = outcome(&block) }.resume
+      leave
     end
 
     # Runs the block in a fiber, and the loop until it has ended.

@@ -17,6 +17,8 @@ module NB
     module ConnectionQueue
       # Seconds after which the one who waits asks who holds the connections, and between two asks.
       LOOK_AFTER = 1.0
+      # Asked once: at each wait it would cost more than the wait.
+      EIGHT_ONE = ::ActiveRecord.version >= Gem::Version.new("8.1.a")
 
       # Gives a connection back. As in Rails, under the pool's lock.
       # @api private
@@ -60,8 +62,17 @@ module NB
           waited = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
           give_up(timeout, waited) if waited >= timeout
           pause(condition, [timeout - waited, LOOK_AFTER].min)
-          PinnedConnection.look(@lock) if waited >= LOOK_AFTER
+          look(start + waited) if waited >= LOOK_AFTER
         end
+      end
+
+      # One of them for all: a look costs a backtrace per connection, and when each of 200 looked
+      # once a second, that was all that the process did.
+      def look(now)
+        return if @looked && now - @looked < LOOK_AFTER
+
+        @looked = now
+        PinnedConnection.look(@lock)
       end
 
       # As many may go on as there are connections.
@@ -71,7 +82,7 @@ module NB
 
       # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
       def pause(condition, seconds)
-        return condition.wait(seconds) if ::ActiveRecord.version >= Gem::Version.new("8.1.a")
+        return condition.wait(seconds) if EIGHT_ONE
 
         ActiveSupport::Dependencies.interlock.permit_concurrent_loads { condition.wait(seconds) }
       end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "socket"
-require "uri"
 
 module NB
   class Server
@@ -64,9 +63,18 @@ module NB
       def close
         return unless @io
 
+        refuse
         @io.close unless @io.closed?
         File.unlink(@path) if @kind == :unix && @owner == Process.pid && File.socket?(@path)
         @io = nil
+      end
+
+      # From now on the kernel lets in one more at most, so that all who wait can be accepted before
+      # {#close} would reset them. Only the process that opened the listener may say so: one that
+      # was handed it shares it with others, who go on.
+      # @return [void]
+      def refuse
+        @io.listen(0) if @opener == Process.pid && !@io.closed?
       end
 
       # @return [Integer, nil] the TCP port in use
@@ -118,6 +126,7 @@ module NB
       def listen(socket, address)
         socket.bind(address)
         socket.listen(BACKLOG)
+        @opener = Process.pid
         socket
       rescue SystemCallError
         socket.close

@@ -56,6 +56,8 @@ module NB
 
       # @return [void]
       def close = @binding.close
+      # @return [void]
+      def refuse = @binding.refuse
       # @return [IO] the listening socket
       def io = @binding.io
 

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require "timeout"
 require_relative "../errors"
 require_relative "slots"
+require_relative "tidy"
 
 module NB
   # At most `size` connections for any number of fibers and threads.
@@ -17,9 +19,9 @@ module NB
   #
   # It works under any fiber scheduler and without one.
   #
-  # A connection whose block was left by an exception goes back into the pool like any other. Most
-  # drivers close themselves when they are interrupted in the middle of an answer, and are then
-  # replaced. For one that does not, call {#discard}.
+  # A connection whose block was left in the middle (an exception, a timeout, a cancel, a `throw`)
+  # is made usable at once, or replaced: with pg, mysql2 and trilogy what still runs is cancelled,
+  # and an open transaction rolled back. For other libraries give `tidy:`, or call {#discard}.
   #
   # @example
   #   pool = NB::ConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
@@ -30,8 +32,10 @@ module NB
     ALIVE = lambda do |connection|
       DEAD.none? { |name| connection.respond_to?(name) && connection.public_send(name) }
     end
+    # A server that does not answer for so long loses the connection.
+    TIDY_SECONDS = 5
     CLOSE = ->(connection) { connection.close if connection.respond_to?(:close) }
-    private_constant :DEAD, :ALIVE, :CLOSE
+    private_constant :DEAD, :ALIVE, :TIDY_SECONDS, :CLOSE
 
     # @return [Integer] the most connections there will be
     attr_reader :size
@@ -43,13 +47,16 @@ module NB
     #   Making a connection is not included: that is for the driver's own timeout
     # @param alive [#call] takes an idle connection and says whether it can be used; it may wait.
     #   By default no if `connection.closed?` or `connection.finished?`
+    # @param tidy [#call] takes a connection whose block was left in the middle, and says whether it
+    #   can be used; it may wait, and raising means no. By default as said above
     # @param close [#call] takes a connection that is no longer wanted. By default
     #   `connection.close`, or nothing if there is no such method
     # @param abandon [#call, nil] takes, in a forked child, each connection of the parent; for
     #   those that say goodbye to the server when they are collected, as PG::Connection does
     # @yieldreturn [Object] a new connection
     # @raise [ArgumentError] if one of them is something else
-    def initialize(size:, timeout: 5.0, alive: ALIVE, close: CLOSE, abandon: nil, &connect)
+    def initialize(size:, timeout: 5.0, alive: ALIVE, tidy: Tidy, close: CLOSE, abandon: nil,
+                   &connect)
       raise ArgumentError, "a connection pool needs a block that connects" unless connect
 
       @size = Integer(size)
@@ -57,6 +64,7 @@ module NB
 
       @timeout = check_timeout(timeout)
       @alive = check_callable(:alive, alive)
+      @tidy = check_callable(:tidy, tidy)
       @close = check_callable(:close, close)
       @abandon = abandon && check_callable(:abandon, abandon)
       @connect = connect
@@ -86,10 +94,12 @@ module NB
       begin
         checkout(slots, place, timeout)
         leases[fiber] = place
-        yield place.thing
+        value = yield place.thing
+        whole = true
+        value
       ensure
         leases.delete(fiber)
-        checkin(slots, place)
+        give_back(slots, place, whole)
       end
     end
 
@@ -173,6 +183,22 @@ module NB
       retire(place) if place.thing && !alive?(place)
       place.thing ||= @connect.call
       raise TypeError, "the block that connects returned nil" unless place.thing
+    end
+
+    # At once and not when it is next lent: an open transaction holds locks that others wait for.
+    def give_back(slots, place, whole)
+      return if whole || place.thing.nil? || place.spoiled
+
+      place.spoiled = true # whatever interrupts the next line
+      place.spoiled = !tidy?(place.thing)
+    ensure
+      checkin(slots, place)
+    end
+
+    def tidy?(connection)
+      Timeout.timeout(TIDY_SECONDS) { @tidy.call(connection) }
+    rescue StandardError
+      false # it is replaced
     end
 
     # The connection is closed before its slot is free, so that there are never more than `size`.

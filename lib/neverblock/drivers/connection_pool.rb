@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+require_relative "connection_pool/line"
+
+module NB
+  module Drivers
+    # The connection_pool gem wakes everyone who waits at each check-in: with 1,000 waiters, 50,000
+    # times and more for 1,000 check-ins. And whoever gives a connection back and asks for the next
+    # is first again, for it still runs; others wait until it has ended. Cured, fibers of a loop
+    # stand in a line, and a check-in hands the connection to the first.
+    #
+    # Only the gem's own stack. Subclasses, as net-http-persistent's, may have waiters for different
+    # things and go on waking all. Threads outside of a loop wait as before, behind the line.
+    module ConnectionPool
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          @stack = ::ConnectionPool::TimedStack
+          replace_pop
+          replace_push
+          tell_when_changed(:shutdown, :decrement_created)
+        end
+
+        # @return [Boolean] whether a fiber that finds nothing in this stack stands in line
+        # @api private
+        def lines?(stack) = stack.instance_of?(@stack) && @driver.on? && Repairs.loop_here
+
+        private
+
+        def replace_pop
+          mine = self
+          Repairs.replace(@stack, :pop) do |original|
+            proc do |*arguments, **options|
+              next original.bind_call(self, *arguments, **options) unless mine.lines?(self)
+
+              given = arguments.last.is_a?(Hash) ? arguments.pop.merge(options) : options
+              @mutex.synchronize { (@neverblock_line ||= Line.new(self, @mutex)) }
+                .pop(given.fetch(:timeout) { arguments.first || 0.5 }, given)
+            end
+          end
+        end
+
+        def replace_push
+          Repairs.replace(@stack, :push) do |original|
+            proc do |connection, *arguments, **options|
+              next if @neverblock_line&.give(connection)
+
+              original.bind_call(self, connection, *arguments, **options)
+            end
+          end
+        end
+
+        # Who waits may make a new connection now, or the pool is at its end.
+        def tell_when_changed(*names)
+          names.each do |name|
+            Repairs.replace(@stack, name) do |original|
+              proc do |*arguments, **options, &block|
+                original.bind_call(self, *arguments, **options, &block)
+                  .tap { @neverblock_line&.wake_all }
+              end
+            end
+          end
+        end
+      end
+    end
+
+    register("connection_pool", constant: "ConnectionPool::TimedStack",
+                                version: "ConnectionPool::VERSION",
+                                versions: [">= 2.4", "< 4"]) do |driver|
+      ConnectionPool.install(driver)
+    end
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+module NB
+  module Drivers
+    module ConnectionPool
+      # The fibers that wait for a connection of one ConnectionPool::TimedStack, in order. All with
+      # the stack's own mutex.
+      #
+      # @api private
+      class Line
+        # One that waits: what wakes it, and what it was handed.
+        Turn = Struct.new(:wakeup, :connection)
+        private_constant :Turn
+
+        # @param stack [ConnectionPool::TimedStack]
+        # @param mutex [Thread::Mutex] its own
+        def initialize(stack, mutex)
+          @stack = stack
+          @mutex = mutex
+          @turns = {}.compare_by_identity # a Hash for its O(1) shift and delete
+        end
+
+        # As TimedStack#pop, but nobody is overtaken.
+        #
+        # @param timeout [Numeric] seconds
+        # @param options [Hash] of TimedStack#pop
+        # @return [Object, nil] nil after the timeout with `exception: false`
+        # @scheduling may wait
+        def pop(timeout, options)
+          @mutex.synchronize do
+            refuse_at_the_end
+            connection = take if @turns.empty?
+            connection || wait(timeout) || refuse(timeout, options)
+          end
+        end
+
+        # Hands the connection to the first in line.
+        #
+        # @return [Boolean] false: nobody waits, or the pool is at its end
+        # @scheduling waits only for the lock
+        # @thread any
+        def give(connection) = @mutex.synchronize { !ending? && hand_over(connection) }
+
+        # All look again whether there is room, or the pool is at its end.
+        #
+        # @scheduling waits only for the lock
+        # @thread any
+        def wake_all = @mutex.synchronize { @turns.each_key { |turn| turn.wakeup.signal } }
+
+        private
+
+        def ending? = @stack.instance_variable_get(:@shutdown_block)
+        def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
+
+        # 2.x would take a Hash, 3.x keywords, and neither looks at them here.
+        def take = @stack.send(:try_fetch_connection) || @stack.send(:try_create)
+
+        def wait(timeout)
+          turn = Turn.new(Thread::ConditionVariable.new)
+          @turns[turn] = true
+          deadline = now + timeout
+          connection = nil
+          until connection || (rest = deadline - now) <= 0
+            turn.wakeup.wait(@mutex, rest)
+            refuse_at_the_end unless turn.connection
+            connection = turn.connection || (take if first?(turn))
+          end
+          turn.connection = nil
+          connection
+        ensure
+          @turns.delete(turn)
+          leave(turn.connection) if turn.connection # and then an exception came first
+        end
+
+        def first?(turn) = @turns.first&.first.equal?(turn)
+
+        def leave(connection)
+          hand_over(connection) || @stack.send(:store_connection, connection)
+        end
+
+        def hand_over(connection)
+          turn, = @turns.shift
+          return false unless turn
+
+          turn.connection = connection
+          turn.wakeup.signal
+          true
+        end
+
+        def refuse(timeout, options)
+          kind = options.fetch(:exception, ::ConnectionPool::TimeoutError) or return
+          raise kind, "Waited #{timeout} sec, #{@stack.length}/#{@stack.max} available"
+        end
+
+        def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+  end
+end

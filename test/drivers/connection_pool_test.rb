@@ -1,0 +1,175 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require "minitest/autorun"
+require "neverblock"
+require "connection_pool"
+require "net/http/persistent"
+
+# The connection_pool gem in a loop: its waiters stand in line. Nothing is lost, whatever interrupts
+# them, and elsewhere it is as before.
+class ConnectionPoolTest < Minitest::Test
+  # What a pool of ours lends: an object that notices two holders.
+  class Thing
+    def use
+      raise "in two hands" if @used
+
+      @used = true
+      yield
+    ensure
+      @used = false
+    end
+  end
+
+  def pool(size = 12, timeout: 20, **more)
+    @made = 0
+    ConnectionPool.new(size: size, timeout: timeout, **more) { (@made += 1) && Thing.new }
+  end
+
+  def test_the_cure_is_on
+    assert_includes NB::Drivers.status.map(&:to_s), "connection_pool #{ConnectionPool::VERSION} on"
+  end
+
+  def test_nobody_is_overtaken
+    order = []
+    NB.run do
+      mine = pool(2)
+      8.times.map { |i| NB.async { 3.times { mine.with { |t| t.use { order << i && sleep(0.002) } } } } }
+        .each(&:wait)
+    end
+    assert_equal [*0..7] * 3, order
+    assert_equal 2, @made
+  end
+
+  def test_waits_are_even_and_wakeups_as_many_as_check_ins
+    waits = []
+    switches = nil
+    NB.run do
+      mine = pool
+      before = NB.stats[:block_waits] + NB.stats[:sleep_waits]
+      300.times.map { NB.async { 2.times { lend(mine, waits) } } }.each(&:wait)
+      switches = NB.stats[:block_waits] + NB.stats[:sleep_waits] - before
+    end
+    late = waits.sort.last(300) # all but the first round
+    assert_operator late.last, :<=, 2 * late[150] + 0.02
+    assert_operator switches, :<, 3 * 600 # one sleep each, one wait, the locks
+  end
+
+  def test_timeouts_and_cancels_lose_nothing
+    NB.run do
+      mine = pool(3, timeout: 0.05)
+      random = Random.new(1)
+      tasks = 300.times.map do |i|
+        NB.async do
+          Timeout.timeout(0.02 + random.rand * 0.05) { mine.with { |t| t.use { sleep 0.003 } } }
+        rescue Timeout::Error, ConnectionPool::TimeoutError
+          i
+        end
+      end
+      tasks.sample(100, random: random).each { |task| sleep 0.001 and task.cancel }
+      tasks.each(&:wait)
+      assert_equal 3, mine.available
+      # All three can still be had at once.
+      assert_equal 3, 3.times.map { NB.async { mine.with { |t| t.use { sleep(0.01) && t } } } }.map(&:value).uniq.size
+    end
+    assert_equal 3, @made
+  end
+
+  def test_errors_are_the_gems_own
+    messages = [->(&block) { Thread.new(&block).value }, ->(&block) { NB.run(&block) }].map do |enter|
+      enter.call do
+        mine = pool(1, timeout: 0.02)
+        mine.with do
+          waiting = spawn { mine.with { nil } }
+          outcome { waiting.value }
+        end
+      end
+    end
+    assert_equal messages[0], messages[1]
+    assert_equal ConnectionPool::TimeoutError, messages[0][0]
+  end
+
+  def test_the_end_of_the_pool_reaches_all_who_wait
+    NB.run do
+      mine = pool(1)
+      closed = []
+      waiting = nil
+      mine.with do
+        waiting = 5.times.map { NB.async { outcome { mine.with { nil } } } }
+        sleep 0.01
+        mine.shutdown { |thing| closed << thing }
+        assert_equal [ConnectionPool::PoolShuttingDownError], waiting.map { |task| task.value[0] }.uniq
+      end
+      assert_equal 1, closed.size
+    end
+  end
+
+  def test_a_discarded_connection_is_replaced_for_who_waits
+    NB.run do
+      mine = pool(1)
+      first = second = waiting = nil
+      mine.with do |thing|
+        first = thing
+        waiting = NB.async { mine.with { |other| second = other } }
+        sleep 0.01
+        mine.discard_current_connection
+      end
+      waiting.wait
+      refute_same first, second
+    end
+  end
+
+  def test_threads_and_a_loop_share_a_pool
+    mine = pool(2)
+    threads = 4.times.map { Thread.new { 50.times { mine.with { |t| t.use { sleep 0.0005 } } } } }
+    NB.run { 20.times.map { NB.async { 20.times { mine.with { |t| t.use { sleep 0.0005 } } } } }.each(&:value) }
+    threads.each(&:value)
+    assert_equal 2, mine.available
+  end
+
+  def test_the_subclass_of_net_http_persistent_is_left_alone
+    NB.run do
+      http = Net::HTTP::Persistent::Pool.new(size: 1) { |key| [key] }
+      taken = http.checkout("a")
+      waiting = %w[a b].map { |key| NB.async { http.checkout(key).tap { http.checkin(key) } } }
+      sleep 0.01
+      http.checkin("a")
+      assert_equal [["a"], ["b"]], waiting.map(&:value)
+      assert_equal ["a"], taken
+    end
+  end
+
+  def test_outside_of_a_loop_it_is_as_before
+    mine = pool(2)
+    threads = 10.times.map { Thread.new { 20.times { mine.with { |t| t.use { Thread.pass } } } } }
+    threads.each(&:value)
+    assert_equal 2, mine.available
+    assert_nil mine.instance_variable_get(:@available).instance_variable_get(:@neverblock_line)
+  end
+
+  private
+
+  def lend(mine, waits)
+    start = clock
+    mine.with do |thing|
+      waits << (clock - start)
+      thing.use { sleep 0.002 }
+    end
+  end
+
+  def spawn(&block)
+    return NB.async(&block) if NB.running?
+
+    Thread.new(&block).tap { |thread| thread.report_on_exception = false }
+  end
+
+  def outcome
+    yield
+  rescue StandardError => error
+    [error.class, error.message]
+  end
+
+  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end
+# rubocop:enable Layout/LineLength

@@ -1,0 +1,251 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "../support/transparency"
+require "pg"
+
+# pg waits by itself: libpq's asynchronous functions, and Ruby's waits.
+class PGTest < Transparency
+  library "pg", group: "Databases", gems: %w[pg], server: -> { Databases.postgresql },
+          against: -> { "PostgreSQL #{PG.connect(Databases.postgresql.url) { |c| c.parameter_status("server_version")[/\S+/] }}" }
+
+  waits "exec" do
+    connections = together { connect }
+    assert_equal ["1"], measure { |i| connections[i].exec("SELECT 1 FROM pg_sleep(0.1)").getvalue(0, 0) }.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "exec_params" do
+    connections = together { connect }
+    values = measure { |i| connections[i].exec_params("SELECT $1::int FROM pg_sleep(0.1)", [i]).getvalue(0, 0) }
+    assert_equal (0..49).map(&:to_s), values
+  ensure
+    close(connections)
+  end
+
+  waits "prepare" do
+    connections = together { connect(port: late) }
+    assert_equal [PG::PGRES_COMMAND_OK], measure { |i| connections[i].prepare("one", "SELECT 1").result_status }.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "exec_prepared" do
+    connections = together { connect.tap { |c| c.prepare("sleep", "SELECT 1 FROM pg_sleep($1)") } }
+    assert_equal ["1"], measure { |i| connections[i].exec_prepared("sleep", [0.1]).getvalue(0, 0) }.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "rows in single row mode" do
+    connections = together { connect }
+    values = measure do |i|
+      connections[i].send_query("SELECT n, pg_sleep(0.01) FROM generate_series(1, 10) n")
+      connections[i].set_single_row_mode
+      connections[i].get_result.stream_each.count.tap { connections[i].get_last_result }
+    end
+    assert_equal [10], values.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "COPY TO" do
+    connections = together { connect }
+    sql = "COPY (SELECT n, pg_sleep(0.01) FROM generate_series(1, 10) n) TO STDOUT"
+    values = measure do |i|
+      rows = 0
+      connections[i].copy_data(sql) { rows += 1 while connections[i].get_copy_data }
+      rows
+    end
+    assert_equal [10], values.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "COPY FROM" do
+    connections = together { connect(port: late).tap { |c| c.exec("CREATE TEMP TABLE t (a int)") } }
+    measure(delay: 0.2) do |i| # that it may begin; that it has ended
+      connections[i].copy_data("COPY t FROM STDIN") { 100.times { |n| connections[i].put_copy_data("#{n}\n") } }
+    end
+    assert_equal ["100"], together { |i| connections[i].exec("SELECT count(*) FROM t").getvalue(0, 0) }.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "LISTEN, NOTIFY" do
+    connections = together { connect.tap { |c| c.exec("LISTEN news") } }
+    speaker = connect
+    NB.async do
+      sleep 0.1
+      speaker.exec("NOTIFY news, 'hello'")
+    end
+    assert_equal ["hello"], measure { |i| heard(connections[i]) }.uniq
+  ensure
+    close(connections)
+    speaker&.close
+  end
+
+  waits "cancel" do
+    connections = together(10) { connect }
+    values = measure(count: 10) do |i|
+      connections[i].send_query("SELECT pg_sleep(5)")
+      sleep 0.08
+      connections[i].cancel
+      assert_raises(PG::QueryCanceled) { connections[i].get_last_result }.class
+    end
+    assert_equal [PG::QueryCanceled], values.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "a pipeline" do
+    connections = together { connect.tap(&:enter_pipeline_mode) }
+    values = measure do |i|
+      2.times { connections[i].send_query_params("SELECT 1 FROM pg_sleep(0.05)", []) }
+      connections[i].pipeline_sync
+      2.times.map { connections[i].get_result.getvalue(0, 0).tap { connections[i].get_result } }
+    end
+    assert_equal [%w[1 1]], values.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "connect" do
+    close(measure(count: 10) { connect(port: late, **trusted) })
+  end
+
+  waits "connect with a password (SCRAM)" do
+    close(measure(count: 2, delay: 0.4) { connect(port: late) })
+  end
+
+  waits "connect with TLS" do
+    # Yes to TLS; the server's curve is not the client's first; its hello; ready.
+    connections = measure(count: 10, delay: 0.4) { connect(port: late, sslmode: "require", **trusted) }
+    assert_equal [true], connections.map(&:ssl_in_use?).uniq
+  ensure
+    close(connections)
+  end
+
+  waits "connect by a name that is answered late" do
+    name = name_late
+    close(measure(count: 10, delay: 0.3) { connect(host: name, **trusted) })
+  end
+
+  waits "exec with TLS" do
+    connections = together { connect(sslmode: "require") }
+    assert_equal ["1"], measure { |i| connections[i].exec("SELECT 1 FROM pg_sleep(0.1)").getvalue(0, 0) }.uniq
+  ensure
+    close(connections)
+  end
+
+  waits "reset" do
+    connections = together(10) { connect(port: late, **trusted) }
+    measure(count: 10) { |i| connections[i].reset }
+    assert_equal ["1"], together(10) { |i| connections[i].exec("SELECT 1").getvalue(0, 0) }.uniq
+  ensure
+    close(connections)
+  end
+
+  fails("wrong password") { connect(password: "wrong") }
+  fails("refused") { connect(port: Proxies.nobody) }
+  fails("unknown host") { connect(host: "unknown.invalid") }
+  fails("unknown database") { connect(dbname: "none") }
+  fails("wrong SQL") { with_connection { |connection| connection.exec("SELEKT 1") } }
+  fails("closed") { connect.tap(&:close).exec("SELECT 1") }
+
+  fails("reset in mid-result") do
+    with_connection(port: Proxies.cut(server.port, after: 5_000)) do |connection|
+      connection.exec("SELECT repeat('x', 100000)")
+    end
+  end
+
+  fails("server restarted") do
+    with_connection do |connection|
+      restart
+      connection.exec("SELECT 1")
+    end
+  end
+
+  fails("killed in mid-query") do
+    with_connection { |connection| connection.exec("SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(1)") }
+  end
+
+  fails("statement timeout") do
+    with_connection do |connection|
+      connection.exec("SET statement_timeout = 100")
+      connection.exec("SELECT pg_sleep(2)")
+    end
+  end
+
+  # libpq says it for two queries at once, from wherever.
+  fails("a query while another runs") do
+    with_connection do |connection|
+      connection.send_query("SELECT pg_sleep(0.2)")
+      connection.send_query("SELECT 1")
+    end
+  end
+
+  def test_the_server_is_restarted_under_waiting_queries
+    NB.run do
+      running = Array.new(20) do
+        NB.async do
+          with_connection { |connection| connection.exec("SELECT pg_sleep(20)") }
+        rescue PG::Error => error
+          error
+        end
+      end
+      sleep 0.2
+      restart
+      running.each { |task| assert_kind_of PG::Error, task.value }
+      with_connection { |connection| assert_equal "1", connection.exec("SELECT 1").getvalue(0, 0) }
+    end
+  end
+
+  def test_a_timeout_in_mid_query_leaves_it_usable_after_a_cancel
+    NB.run do
+      with_connection do |connection|
+        assert_raises(Timeout::Error) { Timeout.timeout(0.1) { connection.exec("SELECT pg_sleep(5)") } }
+        assert_equal "1", connection.tap(&:cancel).tap(&:discard_results).exec("SELECT 1").getvalue(0, 0)
+      end
+    end
+  end
+
+  private
+
+  def connect(**options)
+    PG.connect(host: server.host, port: server.port, user: server.user, password: server.password,
+               dbname: server.database, sslmode: "disable", **options)
+  end
+
+  # TERM would wait for the clients.
+  def restart
+    server.restart(signal: :INT)
+    connect.close
+  rescue PG::ConnectionBad => error
+    raise unless error.message.match?(/starting up|not yet accepting/)
+
+    sleep 0.02
+    retry
+  end
+
+  def with_connection(**options)
+    connection = connect(**options)
+    yield connection
+  ensure
+    connection&.close unless connection&.finished?
+  end
+
+  def heard(connection)
+    message = nil
+    connection.wait_for_notify(5) { |_, _, text| message = text }
+    message
+  end
+
+  # Comes in without a password.
+  def trusted = { user: "postgres", password: nil }
+  def late = Proxies.late(server.port)
+  def close(connections) = connections&.each(&:close)
+end
+# rubocop:enable Layout/LineLength

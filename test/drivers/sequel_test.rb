@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "../support/transparency"
+require "sequel"
+require "pg"
+require "mysql2"
+
+# Sequel, whose connections belong to fibers in a loop.
+class SequelTest < Transparency
+  library "sequel", group: "Databases", gems: %w[sequel pg mysql2], server: -> { Databases.postgresql },
+          against: -> { "PostgreSQL, MariaDB" }, cure: "in a loop its connections belong to fibers"
+
+  waits "a query with pg" do
+    with_database { |db| assert_equal [1], measure { db.get(Sequel.lit("1 FROM pg_sleep(0.1)")) }.uniq }
+  end
+
+  waits "a transaction with pg" do
+    with_database do |db|
+      values = measure do |i|
+        db.transaction do
+          db.run("SET LOCAL application_name = 'n#{i}'")
+          db.run("SELECT pg_sleep(0.1)")
+          db.get(Sequel.lit("current_setting('application_name')"))
+        end
+      end
+      assert_equal (0..49).map { |i| "n#{i}" }, values
+    end
+  end
+
+  waits "a query with mysql2" do
+    with_database(Databases.mariadb.url) { |db| assert_equal [0], measure { db.get(Sequel.lit("SLEEP(0.1)")) }.uniq }
+  end
+
+  waits "25 connections for 50 queries" do
+    with_database(max_connections: 25) { |db| measure(delay: 0.2) { db.run("SELECT pg_sleep(0.1)") } }
+  end
+
+  fails("pool timeout") do
+    with_database(max_connections: 1, pool_timeout: 0.1) do |db|
+      db.synchronize { elsewhere { db.get(1) } }
+    end
+  rescue Sequel::PoolTimeout => error
+    raise error.class, error.message[/timeout: [\d.]+/] # the rest is how long it was
+  end
+
+  fails("server restarted") do
+    with_database(max_connections: 1) do |db|
+      db.get(1)
+      server.restart(signal: :INT)
+      db.get(1)
+    end
+  ensure
+    ready
+  end
+
+  def test_an_interrupted_transaction_is_rolled_back_and_the_connection_clean_or_gone
+    NB.run do
+      with_database(max_connections: 2) do |db|
+        db.create_table(:things, temp: false) { Integer :n }
+        [-> { raise ArgumentError }, -> { db.run("SELECT pg_sleep(5)") }, -> { sleep 5 }].each do |last|
+          interrupted(db, last)
+          assert_equal 0, db[:things].count
+          assert_equal [false], 2.times.map { NB.async { db.synchronize { db.in_transaction? } } }.map(&:value).uniq
+        end
+      ensure
+        db.drop_table?(:things)
+      end
+    end
+  end
+
+  def test_without_a_loop_connections_belong_to_threads
+    with_database(max_connections: 2) do |db|
+      db.transaction do
+        inner = Fiber.new { db.in_transaction? }.resume
+        assert inner
+      end
+    end
+  end
+
+  private
+
+  # All connections are open when the block begins.
+  def with_database(url = "#{server.url}?sslmode=disable", max_connections: 50, **options)
+    db = Sequel.connect(url, max_connections: max_connections, pool_timeout: 10,
+                             keep_reference: false, preconnect: true, **options)
+    yield db
+  ensure
+    db&.disconnect
+  end
+
+  def ready
+    with_database(max_connections: 1) { |db| db.get(1) }
+  rescue Sequel::DatabaseConnectionError
+    sleep 0.02
+    retry
+  end
+
+  def interrupted(db, last)
+    Timeout.timeout(0.2) do
+      db.transaction do
+        db[:things].insert(n: 1)
+        last.call
+      end
+    end
+  rescue ArgumentError, Timeout::Error
+    nil
+  end
+
+  # In another fiber of the loop, or another thread.
+  def elsewhere(&block)
+    return NB.async(&block).value if NB.running?
+
+    Thread.new(&block).tap { |thread| thread.report_on_exception = false }.value
+  end
+end
+# rubocop:enable Layout/LineLength

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require_relative "program"
+
+# What a request costs, counted in Ruby objects.
+class ServerCostTest < Minitest::Test
+  include ServerTest
+
+  TRIPLE = [200, {"content-type" => "text/plain"}.freeze, ["hello"].freeze].freeze
+  FIELDS = [
+    "Host: example.com", "User-Agent: Mozilla/5.0 (X11; Linux x86_64)", "Accept: text/html",
+    "Accept-Encoding: gzip, deflate", "Accept-Language: en-US", "Cookie: a=b; c=d",
+    "Cache-Control: no-cache", "X-Request-Id: 123456", "X-Forwarded-For: 10.0.0.1",
+    "X-Forwarded-Proto: https"
+  ].freeze
+  CLIENT = <<~'RUBY'
+    require "socket"
+    port, count, request = ARGV
+    socket = TCPSocket.new("127.0.0.1", Integer(port))
+    Integer(count).times { socket.write(request) && socket.readpartial(4096) }
+  RUBY
+  COUNT = 2000
+
+  # One request after the other, from a process of its own.
+  def ask(count, fields)
+    request = "GET /path HTTP/1.1\r\n#{fields.map { |field| "#{field}\r\n" }.join}\r\n"
+    assert system(RbConfig.ruby, "-e", CLIENT, @server.port.to_s, count.to_s, request)
+  end
+
+  def objects(fields)
+    serve(->(_env) { TRIPLE })
+    ask(10, fields)
+    GC.disable
+    before = GC.stat(:total_allocated_objects)
+    ask(COUNT, fields)
+    (GC.stat(:total_allocated_objects) - before) / COUNT.to_f
+  ensure
+    GC.enable
+  end
+
+  # Measured: 6 and 15.
+  def test_objects_per_request
+    assert_operator objects(FIELDS.first(1)), :<=, 12
+    assert_operator objects(FIELDS), :<=, 25
+  end
+end
+
+# The same in system calls, of the program.
+class ServerSystemCallsTest < Minitest::Test
+  include ServerProgram
+
+  # Measured: one epoll_wait, one recvfrom, one sendmsg.
+  def test_system_calls_per_keep_alive_request
+    skip "strace is not installed" unless system("which strace", out: File::NULL)
+    start
+    socket = UNIXSocket.new(@socket)
+    ask(socket, 10)
+    tracer = spawn("strace", "-f", "-c", "-o", "#{@dir}/calls", "-p", @pid.to_s, err: File::NULL)
+    eventually { tracer?(@pid) || Process.wait(tracer, Process::WNOHANG) }
+    ask(socket, 1000)
+    skip "strace may not attach here" unless tracer?(@pid)
+    Process.kill("INT", tracer)
+    Process.wait(tracer)
+    table = File.read("#{@dir}/calls")
+    assert_operator Integer(table[/ (\d+) +\d* *total$/, 1]) / 1000.0, :<=, 3.2, table
+  end
+
+  def tracer?(pid) = !File.read("/proc/#{pid}/status").match?(/^TracerPid:\s+0$/)
+
+  def ask(socket, count)
+    count.times { socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n") && socket.readpartial(4096) }
+  end
+end
