@@ -59,13 +59,14 @@ module RailsApp
   # Serves the loaded application on a thread of its own.
   # @yieldparam port [Integer]
   def serve(**options)
+    require "neverblock/server"
     server = NB::Server.new(Rails.application, bind: "tcp://127.0.0.1:0", log: $stderr, **options)
     started = Thread::Queue.new
     thread = Thread.new { server.run { started << server.port } }
     yield started.pop
   ensure
     server&.stop
-    thread&.join(10) || raise("the server did not stop")
+    thread&.join
   end
 
   def rails(*words, **options) = run(RbConfig.ruby, "bin/rails", *words, **options)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
+
 require "rails/helper"
 require "neverblock/server"
 
@@ -56,3 +58,4 @@ class RailsIsolationTest < Minitest::Test
       "role" => id.even? ? "writing" : "reading", "tags" => "tag#{id}" }
   end
 end
+# rubocop:enable Layout/LineLength

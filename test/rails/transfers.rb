@@ -35,7 +35,7 @@ module RailsTransfers
   end
 
   def attempt(number)
-    task = NB.async { interrupted(number) { transfer(*Array.new(2) { rand(1..ACCOUNTS) }, rand(1..50), number) } }
+    task = NB.async { interrupted(number) { transfer(number) } }
     if (number % 5).zero?
       sleep(rand * 0.1)
       task.cancel
@@ -50,9 +50,10 @@ module RailsTransfers
     error.class
   end
 
-  def transfer(from, to, amount, number)
+  def transfer(number)
+    amount = rand(1..50)
     Account.transaction do
-      move([from, -amount], [to, amount]) { sleep(rand * 0.004) }
+      move([rand(1..ACCOUNTS), -amount], [rand(1..ACCOUNTS), amount]) { sleep(rand * 0.004) }
       assert_equal number, Account.with_connection { |c| c.select_value("SELECT #{number}") }
     end
     assert_equal -number, Account.with_connection { |c| c.select_value("SELECT #{-number}") }
