@@ -5,7 +5,7 @@ require_relative "c_tests"
 
 unit = FileList["test/**/*_test.rb"]
   .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
-           "test/examples_test.rb")
+           "test/legacy/**/*", "test/eventmachine_test.rb", "test/examples_test.rb")
 
 namespace :test do
   Rake::TestTask.new(unit: :compile) do |test|
@@ -50,6 +50,11 @@ namespace :test do
 
   desc "Run the tests of drivers and client libraries, against real servers"
   task(drivers: :compile) { each_alone.call(FileList["test/drivers/*_test.rb"]) }
+
+  desc "Run the tests of the names of 2008 and of EventMachine, against real servers"
+  task(legacy: :compile) do
+    each_alone.call(FileList["test/legacy/**/*_test.rb", "test/eventmachine_test.rb"])
+  end
 
   desc "Run the tests of Rails, against real servers"
   task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
