@@ -37,6 +37,19 @@ module Bench
         "#{facts[:kernel]}, load #{facts[:load]} at the start, commit #{facts[:commit]}"
     end
 
+    # @param machines [Array<Hash>] of all sessions
+    # @return [String, nil] what a reader must know when others worked on the machine; nil if not
+    def crowd(machines)
+      loads = machines.map { |facts| facts.fetch("load") }
+      return if loads.empty? || loads.max <= BUSY
+
+      range = loads.minmax.uniq.map { |load| format("%.1f", load) }.join(" to ")
+      "Other programs computed on this machine all the while: a load of #{range} on " \
+        "#{machines.first["cores"]} cores when the tables began. Rates are far below what an " \
+        "idle machine gives, and scatter. What holds: rows of the same table beside each " \
+        "other, ratios (their samples were taken next to each other), CPU times, counts."
+    end
+
     # @return [String] short hash of the source, with + when files differ from it
     def commit
       hash, status = Open3.capture2e("git", "-C", ROOT, "rev-parse", "--short", "HEAD")

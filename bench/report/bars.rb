@@ -95,8 +95,14 @@ module Bench
       def value(bar, y, tip)
         highest = [bar.figure.value, bar.figure.high, 0].compact.max
         x = [scale(bar).at(highest), tip].max + 6
-        mark = bar.figure.notes.any? ? "*" : ""
-        @svg.text(x, y + (@narrow ? 9 : 10), Format.number(bar.figure.value) + mark, style: "value")
+        style = bar.figure.errors.to_i.positive? ? "value wrong" : "value"
+        @svg.text(x, y + (@narrow ? 9 : 10), words(bar.figure), style: style)
+      end
+
+      def words(figure)
+        mark = figure.notes.any? ? "*" : ""
+        wrong = figure.errors.to_i.positive? ? " (with errors)" : ""
+        Format.number(figure.value) + mark + wrong
       end
 
       def whisker(bar, y)
@@ -146,7 +152,7 @@ module Bench
 
       def value_width
         figures = @rows.flat_map(&:figures).compact.select(&:value)
-        longest = figures.map { |figure| Format.number(figure.value).size }.max || 1
+        longest = figures.map { |figure| words(figure).size }.max || 1
         Svg.text_width("0" * (longest + 1)) + 8
       end
     end

@@ -41,9 +41,11 @@ module Bench
 
       # @return [String]
       def to_s
-        @results.group_by(&:table).map do |table, results|
+        crowd = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
+        tables = @results.group_by(&:table).map do |table, results|
           [head(table), *results.map { |result| body(result) }].join("\n")
-        end.join("\n")
+        end
+        [*("> #{crowd}\n" if crowd), *tables].join("\n")
       end
 
       private

@@ -60,6 +60,7 @@ module Bench
           <body>
           <header><h1>#{escape(@title)}</h1>
           #{"<p class=\"lead\">#{escape(@lead)}</p>" unless @lead.empty?}
+          #{crowd}
           #{contents}</header>
           <main>
           #{tables.map { |table, results| section(table, results) }.join("\n")}
@@ -73,6 +74,11 @@ module Bench
       private
 
       def tables = @results.group_by(&:table)
+
+      def crowd
+        text = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
+        text ? "<p class=\"crowd\">#{escape(text)}</p>" : ""
+      end
 
       def contents
         return "" if tables.size < 2

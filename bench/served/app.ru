@@ -62,11 +62,13 @@ def json(object)
   [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
 end
 
-def query
-  POOL.with do |connection|
-    3.times { connection.exec("select pg_sleep(0.002)").clear }
-  end
-  text("three")
+LONG = "select pg_sleep(0.002)"
+THREE = [LONG] * 3
+MIX = [LONG, *["select 1"] * 10].freeze
+
+def query(list)
+  POOL.with { |connection| list.each { |sql| connection.exec(sql).clear } }
+  text("asked")
 end
 
 def burn
@@ -78,7 +80,8 @@ end
 PAGES = {
   "/hello" => ->(_env) { hello },
   "/sleep" => ->(_env) { sleep(0.01) && hello },
-  "/sql" => ->(_env) { query },
+  "/sql" => ->(_env) { query(THREE) },
+  "/mix" => ->(_env) { query(MIX) },
   "/json" => ->(_env) { json(people: PEOPLE) },
   "/post" => ->(env) { text(env["rack.input"].read.bytesize.to_s) },
   "/big" => ->(_env) { [200, { "content-length" => BIG.bytesize.to_s }, [BIG]] },

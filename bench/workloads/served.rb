@@ -18,6 +18,7 @@ module Bench
         "hello" => { path: "/hello", bytes: 13 },
         "sleep" => { path: "/sleep", bytes: 13 },
         "sql" => { path: "/sql", bytes: 5 },
+        "mix" => { path: "/mix", bytes: 5 },
         "json" => { path: "/json", bytes: 1062 },
         "headers" => { path: "/hello", bytes: 13, headers: 10 },
         "post_1k" => { path: "/post", bytes: 4, body: 1024 },
