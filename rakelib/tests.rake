@@ -5,7 +5,7 @@ require_relative "c_tests"
 
 unit = FileList["test/**/*_test.rb"]
   .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
-           "test/examples_test.rb")
+           "test/legacy/**/*", "test/eventmachine_test.rb", "test/examples_test.rb")
 
 namespace :test do
   Rake::TestTask.new(unit: :compile) do |test|
@@ -64,6 +64,11 @@ namespace :test do
   # Several at once: they wait most of the time, and each has a network of its own.
   task drivers: :compile do
     each_alone.call(FileList["test/drivers/*_test.rb"], at_once: 4)
+  end
+
+  desc "Run the tests of the names of 2008 and of EventMachine, against real servers"
+  task(legacy: :compile) do
+    each_alone.call(FileList["test/legacy/**/*_test.rb", "test/eventmachine_test.rb"])
   end
 
   desc "Run the tests of Rails, against real servers"
