@@ -15,6 +15,7 @@ class Suites
     Suite.new("server", "test:server", :each, 1200),
     Suite.new("contract", "test:contract", :each, 1800),
     Suite.new("drivers", "test:drivers", :each, 600),
+    Suite.new("legacy", "test:legacy", :each, 600),
     Suite.new("rails", "test:rails", :each, 600),
     Suite.new("examples", "test:examples", :each, 600),
     Suite.new("soak", "soak[60]", :each, 300)

@@ -54,7 +54,7 @@ class NetSSHTest < Transparency
   end
 
   fails "reset in mid-result" do
-    connect(port: Proxies.cut(server.port, after: 500))
+    connect(port: Proxies.cut(server.port, after: 10))
   end
 
   fails "wrong key" do

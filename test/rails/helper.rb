@@ -34,6 +34,8 @@ module RailsApp
   def load(adapter, **more)
     ENV.update(environment(adapter, **more))
     require_relative "app/config/environment"
+    # PostgreSQL ends only when its clients have gone.
+    Minitest.after_run { ActiveRecord::Base.connection_handler.clear_all_connections!(:all) }
     create_accounts
   end
 
@@ -52,6 +54,19 @@ module RailsApp
   # @return [Array(String, Process::Status)] what it printed on both channels
   def run(*command, adapter: "neverblock_sqlite3", env: {}, input: "")
     Open3.capture2e(environment(adapter, **env), *command, chdir: ROOT, stdin_data: input)
+  end
+
+  # Serves the loaded application on a thread of its own.
+  # @yieldparam port [Integer]
+  def serve(**options)
+    require "neverblock/server"
+    server = NB::Server.new(Rails.application, bind: "tcp://127.0.0.1:0", log: $stderr, **options)
+    started = Thread::Queue.new
+    thread = Thread.new { server.run { started << server.port } }
+    yield started.pop
+  ensure
+    server&.stop
+    thread&.join
   end
 
   def rails(*words, **options) = run(RbConfig.ruby, "bin/rails", *words, **options)

@@ -103,6 +103,17 @@ static VALUE rb_nb_scheduler_waits(VALUE self)
     return waits;
 }
 
+/* @overload current
+ *   The fiber that this loop runs now. An Enumerator or Fiber#resume in it runs in another fiber,
+ *   this one tells on whose behalf.
+ *   @return [Fiber, nil] nil before the first switch
+ *   @scheduling never waits */
+static VALUE rb_nb_scheduler_current(VALUE self)
+{
+    VALUE current = nb_loop_any(self)->current;
+    return current ? current : Qnil;
+}
+
 /* @overload closed?
  *   @return [Boolean] whether the scheduler has been closed
  *   @scheduling never waits
@@ -116,5 +127,6 @@ void Init_nb_hooks_report(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "stats", rb_nb_scheduler_stats, 0);
     rb_define_method(cScheduler, "waits", rb_nb_scheduler_waits, 0);
+    rb_define_method(cScheduler, "current", rb_nb_scheduler_current, 0);
     rb_define_method(cScheduler, "closed?", rb_nb_scheduler_closed_p, 0);
 }

@@ -2,4 +2,6 @@
 
 class ApplicationRecord < ActiveRecord::Base
   primary_abstract_class
+
+  connects_to database: { writing: :primary, reading: :primary }
 end

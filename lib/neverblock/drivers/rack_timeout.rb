@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative "../sync/interruption"
+require_relative "registry"
+
+module NB
+  module Drivers
+    # rack-timeout raises on the thread of the late request, which in a loop is that of all requests:
+    # some other one would end, or the server. Here it raises in the fiber.
+    module RackTimeout
+      # What rack-timeout takes for the thread of the request.
+      class Request
+        def initialize
+          @scheduler = Fiber.current_scheduler
+          @fiber = Fiber.current
+          @lock = Thread::Mutex.new
+        end
+
+        # As Thread#raise; comes from the thread of rack-timeout.
+        # @return [void]
+        # @thread any
+        def raise(error, message)
+          @lock.synchronize do
+            return if @ended
+
+            @error = error.exception(message)
+            Interruption.deliver(@scheduler, @fiber, @error)
+          end
+        end
+
+        # Nothing is raised any more. What was, but has not arrived, arrives here: else it would
+        # meet the next request of this fiber.
+        # @return [void]
+        # @scheduling may wait
+        def finish
+          @lock.synchronize { @ended = true }
+          sleep(0) while @error && !@error.backtrace
+        end
+      end
+
+      # In front of Rack::Timeout::Scheduler::Timeout.
+      module PerFiber
+        # As rack-timeout.
+        # @api private
+        def timeout(seconds)
+          return super unless seconds&.positive? && NB.running?
+
+          request = Request.new
+          job = @scheduler.run_in(seconds) { @on_timeout.call(request) }
+          yield
+        ensure
+          job&.cancel!
+          request&.finish
+        end
+      end
+    end
+  end
+end
+
+NB::Drivers.register("rack-timeout", constant: "Rack::Timeout::Scheduler::Timeout",
+                                     features: %w[rack-timeout rack/timeout/base]) do
+  Rack::Timeout::Scheduler::Timeout.prepend(NB::Drivers::RackTimeout::PerFiber)
+end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
+
+require "rails/helper"
+require "neverblock/server"
+
+# What belongs to one request, in hundreds of them that take turns on one thread.
+class RailsIsolationTest < Minitest::Test
+  RailsApp.load("neverblock_sqlite3")
+
+  REQUESTS = 500
+  ZONES = %w[UTC Hawaii Tokyo].freeze
+  NOTHING = [nil, nil, nil, "en", "UTC", nil].freeze
+
+  def test_interleaved_requests_do_not_see_each_other
+    answers = RailsApp.serve(fibers: 64) do |port|
+      NB.run { NB.map(1..REQUESTS, concurrency: 128) { |id| [id, get(port, "/isolation?id=#{id}")] } }
+    end
+    answers.each do |id, body|
+      assert_equal expected(id), body.fetch("seen"), "request #{id}"
+      # I18n keeps a locale until it is set anew, also between requests of a thread.
+      assert_equal NOTHING.values_at(0..2, 5), body.fetch("before").values_at(0..2, 5), "request #{id}"
+    end
+    assert_equal 0, ActiveRecord::Base.connection_pool.stat[:busy]
+  end
+
+  def test_the_locale_of_a_fiber_is_its_own
+    seen = NB.run do
+      NB.map(%i[en de fr] * 20, concurrency: 60) do |locale|
+        I18n.locale = locale
+        sleep(rand * 0.01)
+        [locale, I18n.locale]
+      end
+    end
+    assert(seen.all? { |set, read| set == read }, seen.inspect)
+  end
+
+  def test_the_locale_in_an_enumerator_is_that_of_its_fiber
+    locale = NB.run do
+      I18n.locale = :de
+      Enumerator.new { |values| values << I18n.locale }.next
+    end
+    assert_equal :de, locale
+  end
+
+  private
+
+  def get(port, path)
+    response = Net::HTTP.get_response(URI("http://127.0.0.1:#{port}#{path}"))
+    assert_equal "200", response.code, response.body[0, 2000]
+    JSON.parse(response.body)
+  end
+
+  def expected(id)
+    { "current" => id, "local" => id, "store" => id, "locale" => %w[en de fr][id % 3],
+      "zone" => ZONES[id % 3], "session" => id, "flash" => "flash #{id}", "error" => id,
+      "role" => id.even? ? "writing" : "reading", "tags" => "tag#{id}" }
+  end
+end
+# rubocop:enable Layout/LineLength
