@@ -34,6 +34,9 @@ module NB
     attr_reader :options
     # @return [#call] the Rack application; may be set until {#run}
     attr_writer :app
+    # @return [Boolean] whether other processes accept on the same listeners
+    # @api private
+    attr_writer :shared
 
     # @param app [#call] a Rack application; must not mind that requests overlap at its waits
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,
@@ -146,7 +149,7 @@ module NB
     private
 
     def start
-      core_options = @options.to_h.merge(log: !@core.access_log.nil?)
+      core_options = @options.to_h.merge(log: !@core.access_log.nil?, shared: @shared == true)
       @core.configure(@app, Environment.template(errors: @log || $stderr), core_options)
       @core.start
       @bindings.each { |binding| binding.attach(@core) }

@@ -79,6 +79,23 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # Without the courtesy of one worker to the other, one of them had all 64 in every try.
+  def test_a_burst_of_connections_is_shared_out
+    port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+    start("-w", "2", "-b", "tcp://127.0.0.1:#{port}")
+    eventually { workers.size == 2 }
+    shares = Array.new(3) do
+      sockets = Array.new(64) { TCPSocket.new("127.0.0.1", port) }
+      sockets.each { |socket| socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }
+      answers = sockets.map { |socket| socket.readpartial(1000)[/\d+\z/].to_i }
+      sockets.each(&:close)
+      counts = answers.tally.values
+      counts.size == 2 ? counts.min : 0
+    end
+    assert_operator shares.max, :>=, 8, "the smaller share of 64, in three tries: #{shares}"
+    finish
+  end
+
   def test_ttin_and_ttou
     start("-w", "1")
     Process.kill("TTIN", @pid)

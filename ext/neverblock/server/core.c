@@ -120,6 +120,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
         .requests_per_connection = number(options, "requests_per_connection"),
         .cancel_when_gone = flag(options, "cancel_when_gone"),
         .early_hints = flag(options, "early_hints"),
+        .shared = flag(options, "shared"),
         .body_streaming = flag(options, "body_streaming"),
         .log = flag(options, "log"),
     };

@@ -12,22 +12,40 @@
 
 #define RETRY_NS UINT64_C(100000000) /* after EMFILE */
 
+/* Then everything else has its turn: of a burst, the other workers on this listener get theirs. */
+#define ACCEPTS_A_TURN 8
+#define COURTESY_NS UINT64_C(20000)
+
 static bool has_room(const nb_server_t *server)
 {
     return server->accepting && server->connection_count < server->options.connections &&
            server->runnable_count < server->options.queue;
 }
 
-/* Out of fds or memory: the connection stays with the kernel, we look again in a moment. */
-static void retry_later(nb_server_t *server)
+/* Out of fds or memory, or it is the others' turn: the connections stay with the kernel so long. */
+static void accept_after(nb_server_t *server, uint64_t ns)
 {
-    nb_loop_set_timer(server->loop, &server->accept_timer, server->loop->now_ns + RETRY_NS);
+    nb_loop_set_timer(server->loop, &server->accept_timer, server->loop->now_ns + ns);
 }
 
-static void accept_all(nb_listener_t *listener)
+/* Of several workers on a listener the one that runs anyway would take every connection of a burst
+ * before the others have woken up, and keep them. So each waits the longer the more it has. */
+static uint64_t courtesy(const nb_server_t *server)
+{
+    size_t count = server->connection_count < 50 ? server->connection_count : 50;
+    return server->options.shared ? count * COURTESY_NS : 0;
+}
+
+static void accept_some(nb_listener_t *listener)
 {
     nb_server_t *server = listener->server;
-    while (listener->readable && has_room(server)) {
+    if (server->accept_timer.index != NB_TIMER_IDLE)
+        return;
+    for (int accepted = 0; listener->readable && has_room(server); accepted++) {
+        if (accepted == ACCEPTS_A_TURN) {
+            accept_after(server, courtesy(server));
+            return;
+        }
         struct sockaddr_storage peer;
         socklen_t size = sizeof(peer);
         int fd = accept4(listener->watch.fd, (struct sockaddr *)&peer, &size,
@@ -36,7 +54,7 @@ static void accept_all(nb_listener_t *listener)
             if (errno == EINTR || errno == ECONNABORTED)
                 continue;
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                retry_later(server);
+                accept_after(server, RETRY_NS);
             else
                 listener->readable = false; /* EAGAIN, or another process was quicker */
             return;
@@ -49,9 +67,13 @@ static void accept_all(nb_listener_t *listener)
 static void on_ready(nb_watch_t *watch, int mask)
 {
     nb_listener_t *listener = nb_container_of(watch, nb_listener_t, watch);
+    nb_server_t *server = listener->server;
     (void)mask;
     listener->readable = true;
-    accept_all(listener);
+    if (server->accept_timer.index == NB_TIMER_IDLE && courtesy(server))
+        accept_after(server, courtesy(server));
+    else
+        accept_some(listener);
 }
 
 int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port)
@@ -82,7 +104,7 @@ void nb_listener_resume(nb_server_t *server)
     for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next) {
         nb_listener_t *listener = nb_container_of(item, nb_listener_t, link);
         if (listener->readable)
-            accept_all(listener);
+            accept_some(listener);
     }
 }
 

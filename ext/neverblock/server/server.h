@@ -44,6 +44,7 @@ typedef struct {
     uint64_t requests_per_connection;
     bool cancel_when_gone; /* a client that hangs up cancels its request */
     bool early_hints;
+    bool shared;         /* other processes accept on the same listeners */
     bool body_streaming; /* large bodies are read by the application while they arrive */
     bool log;            /* one call of #log_access per request */
 } nb_server_options_t;
@@ -180,7 +181,7 @@ struct nb_server {
     bool accepting, draining, started;
     nb_park_t *joiner; /* who waits for the end of the draining */
     nb_hook_t flush_hook;
-    nb_timer_t accept_timer; /* tries again after EMFILE */
+    nb_timer_t accept_timer; /* while it runs nothing is accepted */
     nb_head_t head;          /* of the request being read, when it comes in one piece */
     nb_field_t *fields;      /* options.head.field_count of them */
     nb_env_cache_t *cache;

@@ -26,15 +26,16 @@ module NB
 
       private
 
-      # An exception must not leave SQLite's C frames: it is told that the lock is busy, and the
-      # exception comes to the fiber at its next wait.
+      # An exception must not leave SQLite's C frames: a timeout ends the wait, with SQLite's own
+      # BusyException, and a cancel comes again at the fiber's next wait. (In a plain thread it is
+      # as with sqlite3's own busy_handler_timeout=.)
       def pause
         sleep INTERVAL
         true
-      rescue Exception => error # rubocop:disable Lint/RescueException -- raised again, later
+      rescue Exception => error # rubocop:disable Lint/RescueException -- see above
         raise unless Repairs.loop_here
 
-        raise_later(Fiber.current, error)
+        raise_later(Fiber.current, error) if error.is_a?(Cancelled)
         false
       end
 

@@ -31,6 +31,7 @@ module NB
 
       # Runs the server with a heartbeat from inside its loop.
       def self.serve(server, pipe)
+        server.shared = true
         server.run do
           Fiber.schedule do
             loop do

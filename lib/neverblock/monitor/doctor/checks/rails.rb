@@ -47,11 +47,14 @@ module NB
     check "timeouts" do |project|
       found = project.facts.fetch("middleware", project.gems.keys)
       next unless (found & %w[Rack::Timeout rack-timeout]).any?
+      next if project.facts.fetch("drivers", []).any? do |driver|
+        driver.values_at("name", "state") == %w[rack-timeout on]
+      end
 
       warning "rack-timeout raises in a thread; all requests of a process share one here, so it " \
               "may hit another request",
-              cure: "the server's own `request_timeout 15` in config/neverblock.rb raises in the " \
-                    "right fiber; take rack-timeout out"
+              cure: "gem \"neverblock\" in the Gemfile makes it raise in the fiber; or the " \
+                    "server's own `request_timeout 15` in config/neverblock.rb"
     end
   end
 end
