@@ -45,10 +45,29 @@ module Bench
         tables = @results.group_by(&:table).map do |table, results|
           [head(table), *results.map { |result| body(result) }].join("\n")
         end
-        [*("> #{crowd}\n" if crowd), *tables].join("\n")
+        [*("> #{crowd}\n" if crowd), summary, contents, *tables].join("\n")
       end
 
       private
+
+      def summary
+        found = Summary.new(@results)
+        return "" unless found.any?
+
+        lost = found.lost.map { |text| "- #{text}" }
+        lines = ["**#{found.line}**", ""]
+        lines += ["Worse were:", "", *lost, ""] if lost.any?
+        lines.join("\n")
+      end
+
+      def contents
+        items = @results.map(&:table).uniq.map do |table|
+          title = "#{table.id.upcase}: #{table.title}"
+          anchor = title.downcase.gsub(/[^\p{Alnum}_\- ]/, "").tr(" ", "-")
+          "- [#{title}](##{anchor})"
+        end
+        [*items, ""].join("\n")
+      end
 
       def head(table)
         lines = ["## #{table.id.upcase}: #{table.title}", "", table.question, ""]

@@ -61,6 +61,7 @@ module Bench
           <header><h1>#{escape(@title)}</h1>
           #{"<p class=\"lead\">#{escape(@lead)}</p>" unless @lead.empty?}
           #{crowd}
+          #{summary}
           #{contents}</header>
           <main>
           #{tables.map { |table, results| section(table, results) }.join("\n")}
@@ -74,6 +75,15 @@ module Bench
       private
 
       def tables = @results.group_by(&:table)
+
+      def summary
+        found = Summary.new(@results)
+        return "" unless found.any?
+
+        lost = found.lost.map { |text| "<li>#{escape(text)}</li>" }.join
+        worse = "<details><summary>those that were worse</summary><ul>#{lost}</ul></details>"
+        "<p>#{escape(found.line)}</p>#{worse unless lost.empty?}"
+      end
 
       def crowd
         text = Machine.crowd(@results.map { |result| result.session.fetch("machine") })

@@ -31,6 +31,11 @@ module Bench
       # @return [void]
       def print(results)
         results.each { |result| print_result(result) }
+        summary = Summary.new(results)
+        return unless summary.any?
+
+        @io.puts paint(summary.line, :bold)
+        summary.lost.each { |text| @io.puts paint("  worse: #{text}", :red) }
       end
 
       # @param grid [Grid]

@@ -106,4 +106,22 @@ class BenchReportTest < Minitest::Test
       assert_match(/needs the lines/, error.message)
     end
   end
+
+  def test_the_summary_counts_what_was_won_and_names_what_was_lost
+    rates = { ["threads", 0] => [1000, 1000, 1000], ["nb", 0] => [2000, 2000, 2000],
+              ["threads", 10] => [800, 800, 800], ["nb", 10] => [400, 400, 400],
+              ["threads", 100] => [500, 500, 500], ["nb", 100] => [500, 500, 500] }
+    summary = Bench::Report::Summary.new([result(rates)])
+
+    assert_equal "What was compared with others: 1 better, 1 same, 1 worse.", summary.line
+    assert_equal ["T1, 10 ms: NeverBlock 0.500× of threads (Ruby 3.4.5)"], summary.lost
+    [Bench::Report::Page.new([result(rates)]).to_s, Bench::Report::Markdown.new([result(rates)]).to_s]
+      .each { |text| assert_includes text, summary.lost.first }
+  end
+
+  def test_a_busy_machine_is_told_and_an_idle_one_is_not
+    assert_nil Bench::Machine.crowd([{ "load" => 0.1, "cores" => 2 }])
+    assert_match(/a load of 3\.0 to 12\.5 on 2 cores/,
+                 Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2 }, { "load" => 12.5 }]))
+  end
 end

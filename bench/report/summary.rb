@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+module Bench
+  module Report
+    # All comparisons with others at a glance: how many were won, and each that was lost. Our own
+    # runtimes beside each other are left out.
+    class Summary
+      # Verdicts in the order of reading, and what they are called where units differ.
+      WORDS = { faster: "better", same: "same", inconclusive: "inconclusive", slower: "worse",
+                errors: "without a verdict, one side had errors" }.freeze
+
+      # @param results [Array<Result>]
+      def initialize(results)
+        @cells = results.flat_map { |result| cells(result) }
+      end
+
+      # @return [Boolean] whether anything was compared
+      def any? = counts.any?
+
+      # @return [String] such as "Compared: 41 better, 3 same, 2 worse."
+      def line
+        parts = WORDS.filter_map { |verdict, word| "#{counts[verdict]} #{word}" if counts[verdict] }
+        "What was compared with others: #{parts.join(", ")}."
+      end
+
+      # @return [Array<String>] one line for each comparison that was lost
+      def lost
+        worse = @cells.select { |verdict, _| verdict == :slower }
+        worse.map(&:last).uniq
+      end
+
+      private
+
+      def ours = Bench.runtimes.each_value.select(&:ours?).map(&:label)
+
+      def counts
+        @counts ||= @cells.map(&:first).tally
+      end
+
+      def cells(result)
+        result.grids.flat_map do |grid|
+          others = grid.comparisons.reject { |versus| versus.again || ours.include?(versus.label) }
+          others.flat_map do |versus|
+            columns = grid.columns.zip(versus.estimates, versus.verdicts)
+            columns.filter_map do |column, ratio, verdict|
+              next unless WORDS.key?(verdict)
+
+              [verdict, "#{grid.id}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
+                        "#{versus.label} (#{result.ruby})"]
+            end
+          end
+        end
+      end
+    end
+  end
+end
