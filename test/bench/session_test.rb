@@ -66,6 +66,19 @@ class BenchSessionTest < Minitest::Test
     end
   end
 
+  def test_system_calls_of_a_server_are_counted
+    skip "needs wrk and strace" unless %w[wrk strace].all? { |name| Bench::Runtime.path(name) }
+    one = table("request_cost", runtimes: %w[c_server], headers: 10, requests: 50)
+    measure(one) do |result, _session|
+      cell = { runtime: "c_server", jobs: 50 }
+
+      assert_equal [], result.failures + result.complaints
+      # epoll_wait, read and write; with 64 connections one epoll_wait serves several.
+      assert_in_delta 3.0, result.figure(cell, "syscalls_alone").value, 0.5
+      assert_in_delta 2.2, result.figure(cell, "syscalls_busy").value, 0.8
+    end
+  end
+
   def test_a_cell_that_fails_says_why
     measure(table("no_such")) do |result, _session|
       assert_match(/exit 1: .*cannot load such file.*no_such/, result.failures.first)
