@@ -52,18 +52,19 @@ class RailsPoolTest < Minitest::Test
     assert_equal (1..100).to_a, order
   end
 
-  # Rails' own queue wakes one waiter, and forgets the others when just that one has gone.
   def test_a_waiter_who_is_cancelled_passes_the_connection_on
     NB.run do
-      held = Array.new(12) { NB.async { Account.with_connection { |c| c.select_value("SELECT 1") && sleep } } }
+      gate = Thread::Queue.new
+      held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
       first = NB.async { select("SELECT 1") }
       second = NB.async { select("SELECT 2") }
       sleep(0.05)
       assert_equal 2, pool.stat[:waiting]
-      held.first.cancel # its connection is for the first …
+      gate.push(true) # a connection comes back, for the first …
       first.cancel # … who does not want it any more
       assert_equal 2, NB.timeout(2) { second.value }
-      held.each(&:cancel).each(&:wait)
+      gate.close
+      held.each(&:wait)
     end
   end
 

@@ -5,8 +5,8 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # rack-timeout raises on the thread of the late request, which in a loop is that of all requests:
-    # some other one would end, or the server. Here it raises in the fiber.
+    # rack-timeout raises on the thread of the late request, which in a loop is that of all
+    # requests: some other one would end, or the server. Here it raises in the fiber.
     module RackTimeout
       # What rack-timeout takes for the thread of the request.
       class Request

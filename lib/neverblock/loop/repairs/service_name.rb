@@ -57,7 +57,8 @@ module NB
       Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
     end
 
-    SERVICES.each do |owner, name, places, protocols|
+    SERVICES.each do |owner, name, *where|
+      places, protocols = where
       replace(owner, name) do |original|
         proc do |*arguments, **options, &block|
           if Repairs.loop_here

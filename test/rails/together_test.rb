@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
+
+require "rails/helper"
+
+# More from one request: queries, calls and jobs in fibers beside it.
+class RailsTogetherTest < Minitest::Test
+  RailsApp.load("neverblock_postgresql")
+
+  def setup
+    Account.delete_all
+    Account.insert_all!((1..5).map { |id| { id: id, balance: id } })
+  end
+
+  def teardown
+    assert_equal [0, 0], Account.connection_pool.stat.values_at(:busy, :dead)
+  end
+
+  # Five queries of 0.2 s, in the time of one, and no thread for them.
+  def test_load_async
+    threads = Thread.list.size
+    took = seconds do
+      NB.run do
+        Rails.application.executor.wrap do
+          loading = (1..5).map { |id| Account.where("id = ? AND pg_sleep(0.2) IS NOT NULL", id).load_async }
+          assert_equal (1..5).to_a, loading.map { |accounts| accounts.first.balance }
+        end
+      end
+    end
+    assert_operator took, :<, 0.8
+    assert_operator Thread.list.size, :<=, threads
+  end
+
+  def test_load_async_outside_of_a_loop
+    Rails.application.executor.wrap { assert_equal 5, Account.all.load_async.size }
+  end
+
+  # They see what the request sees, change only their own, and give their connections back.
+  def test_gather_inherits_and_gives_back
+    NB.run do
+      Rails.application.executor.wrap do
+        Current.person = "mary"
+        I18n.locale = :fr
+        Time.use_zone("Tokyo") do
+          ActiveRecord::Base.connected_to(role: :reading) do
+            seen = NB.map(1..20, concurrency: 20) { |id| look(id) }
+            assert_equal [["mary", :fr, "Tokyo", :reading, 5]] * 20, seen
+          end
+        end
+        assert_equal ["mary", :fr], [Current.person, I18n.locale]
+        refute Account.connection_pool.active_connection?
+      end
+    end
+  end
+
+  def look(id)
+    Account.lease_connection # as code does that keeps its connection
+    seen = [Current.person, I18n.locale, Time.zone.name, ActiveRecord::Base.current_role, Account.count]
+    Current.person = id
+    I18n.locale = :de
+    sleep(0.001)
+    assert_equal id, Current.person
+    seen
+  end
+
+  def test_jobs_run_in_fibers_of_the_loop
+    NB.run do
+      NoteJob.perform_later("now")
+      NoteJob.set(wait: 0.05.seconds).perform_later("later")
+      notes = Array.new(2) { NB.timeout(5) { NoteJob.notes.pop } }
+      assert_equal %w[now later], notes.map(&:first)
+      assert_equal [Thread.current], notes.map { |note| note[1] }.uniq
+      refute_includes notes.map(&:last), Fiber.current
+    end
+  end
+
+  def test_jobs_outside_of_a_loop_run_on_threads
+    NoteJob.perform_later("thread")
+    text, thread, = Timeout.timeout(5) { NoteJob.notes.pop }
+    assert_equal "thread", text
+    refute_equal Thread.current, thread
+  end
+
+  private
+
+  def seconds
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+  end
+end
+# rubocop:enable Layout/LineLength
