@@ -9,8 +9,8 @@ module NB
     # into its pool. A thousand fibers may wait there, so each waits in a line, and a connection
     # that comes back is for the first of them:
     #
-    # - As many are woken as there are connections; who gives up instead passes his on. Rails signals
-    #   one condition for all and relies on Ruby for the rest.
+    # - As many are woken as there are connections; who gives up instead passes his on. Rails
+    #   signals one condition for all and relies on Ruby for the rest.
     # - How long they wait is counted ({PoolWaits}).
     # - Who waits for long looks for the one who holds a connection without using it
     #   ({PinnedConnection}).
