@@ -35,6 +35,7 @@ class RailsBootTest < Minitest::Test
     require "action_controller/railtie"
     require "neverblock"
     class Small < Rails::Application
+      config.root = ENV.fetch("APP_FOLDER") # no configuration there
       config.eager_load = false
       config.logger = Logger.new(nil)
       config.secret_key_base = "a" * 64
