@@ -78,7 +78,7 @@ module NB
       # As many may go on as there are connections.
       def turn?(condition) = first.include?(condition)
       def first = @queue.empty? ? [] : line.each_key.first(@queue.size)
-      def call_first = first.each(&:signal)
+      def call_first = line.empty? || first.each(&:signal)
 
       # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
       def pause(condition, seconds)
