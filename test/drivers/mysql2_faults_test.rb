@@ -19,23 +19,23 @@ class Mysql2FaultsTest < Minitest::Test
   STOPS = {
     "connect" => ->(test) { Mysql2::Client.new(**test.options(port: test.silent)) },
     "TLS handshake" => ->(test) { Mysql2::Client.new(**test.tls(port: test.late)) },
-    "query" => ->(test) { test.client.query("SELECT SLEEP(1)") },
+    "query" => ->(test) { test.client.query("SELECT SLEEP(0.6)") },
     "async_result" => lambda do |test|
-      test.client.query("SELECT SLEEP(1)", async: true)
+      test.client.query("SELECT SLEEP(0.6)", async: true)
       test.client.async_result
     end,
     "ping" => ->(test) { test.client(port: test.late).ping },
     "prepare" => ->(test) { test.client(port: test.late).prepare("SELECT 1") },
-    "execute" => ->(test) { test.client.prepare("SELECT SLEEP(1)").execute },
+    "execute" => ->(test) { test.client.prepare("SELECT SLEEP(0.6)").execute },
     "stream" => lambda do |test|
-      test.client.query("SELECT SLEEP(1) FROM seq_1_to_2", stream: true, cache_rows: false).each { nil }
+      test.client.query("SELECT SLEEP(0.6) FROM seq_1_to_2", stream: true, cache_rows: false).each { nil }
     end,
     "download" => lambda do |test|
       test.client(port: test.late)
-        .query("SELECT REPEAT('x', 200), SLEEP(IF(seq > 9999, 1, 0)) FROM seq_1_to_10000")
+        .query("SELECT REPEAT('x', 200), SLEEP(IF(seq > 9999, 0.6, 0)) FROM seq_1_to_10000")
     end,
     "next_result" => lambda do |test|
-      test.client(flags: Mysql2::Client::MULTI_STATEMENTS).query("SELECT 1; SELECT SLEEP(1)")
+      test.client(flags: Mysql2::Client::MULTI_STATEMENTS).query("SELECT 1; SELECT SLEEP(0.6)")
       test.client.next_result
     end,
     "upload" => lambda do |test|
@@ -51,11 +51,11 @@ class Mysql2FaultsTest < Minitest::Test
   }.freeze
   # How it is stopped after a moment.
   WAYS = {
-    "timeout" => ->(work) { Timeout.timeout(0.3) { work.call } },
-    "NB.timeout" => ->(work) { NB.timeout(0.3, ArgumentError, "enough") { work.call } },
+    "timeout" => ->(work) { Timeout.timeout(0.15) { work.call } },
+    "NB.timeout" => ->(work) { NB.timeout(0.15, ArgumentError, "enough") { work.call } },
     "cancel" => lambda do |work|
       task = NB.async { work.call }
-      sleep 0.3
+      sleep 0.15
       task.cancel
       task.value
     end
@@ -94,7 +94,7 @@ class Mysql2FaultsTest < Minitest::Test
   def test_a_rescue_in_the_block_does_not_swallow_the_timeout
     run_in_loop do
       assert_raises(Timeout::Error) do
-        Timeout.timeout(0.1) { client.ping && client.prepare("SELECT SLEEP(1)").execute rescue nil } # rubocop:disable Style/RescueModifier
+        Timeout.timeout(0.1) { client.ping && client.prepare("SELECT SLEEP(0.6)").execute rescue nil } # rubocop:disable Style/RescueModifier
       end
     end
   end
@@ -124,8 +124,8 @@ class Mysql2FaultsTest < Minitest::Test
 
   def test_closed_by_another_fiber
     run_in_loop do
-      statement = client.prepare("SELECT SLEEP(1)")
-      { "execute" => -> { statement.execute }, "query" => -> { client.query("SELECT SLEEP(1)") } }
+      statement = client.prepare("SELECT SLEEP(0.6)")
+      { "execute" => -> { statement.execute }, "query" => -> { client.query("SELECT SLEEP(0.6)") } }
         .each_value do |work|
         waiting = NB.async { assert_raises(Mysql2::Error) { work.call } }
         client.close
@@ -173,9 +173,9 @@ class Mysql2FaultsTest < Minitest::Test
   def test_long_results_and_statements_let_others_run
     [{}, tls].each do |options|
       mine = NB.run { connect(**options) }
-      late = lateness { assert_equal 50, mine.query("SELECT REPEAT('x', 1000000) FROM seq_1_to_50").count }
-      assert_operator late, :<, 0.05
+      assert_others_run { assert_equal 50, mine.query("SELECT REPEAT('x', 1000000) FROM seq_1_to_50").count }
       sql = "SELECT LENGTH('#{"x" * 50_000_000}') AS l"
+      # OpenSSL encrypts 16 MB in one go.
       lateness { assert_equal [{ "l" => 50_000_000 }], mine.query(sql).to_a }
       mine.close
     end
@@ -191,7 +191,7 @@ class Mysql2FaultsTest < Minitest::Test
           sleep 0.001
         end
       end
-      20.times.map { NB.async { work_hard } }.each(&:value)
+      10.times.map { NB.async { work_hard } }.each(&:value)
       done = true
       collecting.wait
     end
@@ -205,7 +205,7 @@ class Mysql2FaultsTest < Minitest::Test
       assert mine.ping
       NB.run { assert_equal [{ "a" => 3 }], mine.prepare("SELECT ? AS a").execute(3).to_a }
       assert mine.ping
-      thread = Thread.new { mine.query("SELECT SLEEP(1)") }
+      thread = Thread.new { mine.query("SELECT SLEEP(0.6)") }
       sleep 0.2
       thread.report_on_exception = false
       thread.raise(ArgumentError, "enough")
@@ -217,10 +217,9 @@ class Mysql2FaultsTest < Minitest::Test
   end
 
   def test_tls_without_a_ca_file_is_opened_on_a_thread
-    late = lateness do
+    assert_others_run do
       together(10) { connect(ssl_mode: :required).tap { |mine| refute_nil mine.ssl_cipher }.close }
     end
-    assert_operator late, :<, 0.05
   end
 
   def test_the_name_in_the_certificate_is_checked
@@ -228,6 +227,10 @@ class Mysql2FaultsTest < Minitest::Test
       good = connect(**tls(ssl_mode: :verify_identity, host: "127.0.0.1"))
       refute_nil good.ssl_cipher
       good.close
+      # Another name for this host, which is not in the certificate.
+      assert_raises(Mysql2::Error::ConnectionError) do
+        connect(**tls(ssl_mode: :verify_identity, host: Socket.gethostname))
+      end
     end
   end
 
@@ -294,18 +297,22 @@ class Mysql2FaultsTest < Minitest::Test
   def together(count, &block) = NB.map(0...count, concurrency: count, &block)
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  # Seconds that a ticker beside the block was late at most, the best of three.
+  # The ticker beside the block is at most 50 ms late. A busy machine disturbs: the best of three.
+  def assert_others_run(&block)
+    late = []
+    3.times { break if (late << lateness(&block)).last < 0.05 }
+    assert_operator late.min, :<, 0.05
+  end
+
   def lateness(&block)
-    Array.new(3) do
-      ticker = Ticker.new
-      NB.run do
-        ticking = NB.async { ticker.run }
-        block.call
-        ticker.stop
-        ticking.wait
-      end
-      ticker.largest - Ticker::INTERVAL
-    end.min
+    ticker = Ticker.new
+    NB.run do
+      ticking = NB.async { ticker.run }
+      block.call
+      ticker.stop
+      ticking.wait
+    end
+    ticker.largest - Ticker::INTERVAL
   end
 
   def work_hard

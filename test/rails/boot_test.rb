@@ -30,6 +30,27 @@ class RailsBootTest < Minitest::Test
     assert_equal 1, File.readlines(log).grep(/NeverBlock:.+primary: 12 connections, a request waits up to 60 s/).size
   end
 
+  WITHOUT_DATABASE = <<~RUBY
+    require "rails"
+    require "action_controller/railtie"
+    require "neverblock"
+    class Small < Rails::Application
+      config.root = ENV.fetch("APP_FOLDER") # no configuration there
+      config.eager_load = false
+      config.logger = Logger.new(nil)
+      config.secret_key_base = "a" * 64
+    end
+    Rails.application.initialize!
+    Rails.application.load_server
+    puts ActiveSupport::IsolatedExecutionState.isolation_level
+  RUBY
+
+  def test_an_application_without_active_record
+    output, status = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", WITHOUT_DATABASE)
+    assert status.success?, output
+    assert_equal "fiber\n", output
+  end
+
   RUNNER = <<~'RUBY'
     ask = ->(number) { Account.with_connection { |c| c.select_value("SELECT #{number}") } }
     p [NB.running?, ActiveSupport::IsolatedExecutionState.isolation_level, NB.gather(-> { ask[1] }, -> { ask[2] })]

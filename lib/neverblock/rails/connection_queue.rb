@@ -9,8 +9,8 @@ module NB
     # into its pool. A thousand fibers may wait there, so each waits in a line, and a connection
     # that comes back is for the first of them:
     #
-    # - As many are woken as there are connections; who gives up instead passes his on. Rails signals
-    #   one condition for all and relies on Ruby for the rest.
+    # - As many are woken as there are connections; who gives up instead passes his on. Rails
+    #   signals one condition for all and relies on Ruby for the rest.
     # - How long they wait is counted ({PoolWaits}).
     # - Who waits for long looks for the one who holds a connection without using it
     #   ({PinnedConnection}).
@@ -78,7 +78,7 @@ module NB
       # As many may go on as there are connections.
       def turn?(condition) = first.include?(condition)
       def first = @queue.empty? ? [] : line.each_key.first(@queue.size)
-      def call_first = first.each(&:signal)
+      def call_first = line.empty? || first.each(&:signal)
 
       # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
       def pause(condition, seconds)

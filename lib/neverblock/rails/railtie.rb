@@ -2,7 +2,6 @@
 
 require_relative "../errors"
 require_relative "cures"
-require_relative "database"
 require_relative "isolation"
 require_relative "sizing"
 
@@ -51,7 +50,10 @@ module NB
         check_version(::Rails::VERSION::STRING)
         config.active_support.isolation_level = :fiber
         Isolation.set
-        Database.install if defined?(::ActiveRecord)
+        if defined?(::ActiveRecord)
+          require_relative "database"
+          Database.install
+        end
       end
 
       # After Rails' own, which sets the level.

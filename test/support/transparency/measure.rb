@@ -29,8 +29,9 @@ class Measure
     ticker.stop
   end
 
-  # Seconds that all took, without those in which this thread waited for a CPU.
-  def took = @all.wall - @all.queued
+  # Seconds that all took, without those in which this thread waited for a CPU: at least what the
+  # server took, since both may wait at the same time.
+  def took = [@all.wall - @all.queued, [@all.wall, @delay].min].max
 
   # Milliseconds that one computes.
   def computed_ms = (@all.cpu * 1000 / @count).round(1)
