@@ -13,7 +13,7 @@ class BenchCommandTest < Minitest::Test
     output, = capture_io { assert_equal 0, COMMAND.run(%w[--list]) }
 
     assert_match(/^a5 +A thousand requests/, output)
-    assert_match(/A5, A5 share, A6; about \d+:\d\d/, output)
+    assert_match(/A5, A5 CPU, A5 share, A6; about \d+:\d\d/, output)
   end
 
   def test_what_is_unknown_is_named_with_what_is_known
