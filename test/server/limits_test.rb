@@ -30,6 +30,37 @@ class ServerLimitsTest < Minitest::Test
 status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001}\r\n"))
   end
 
+  # A megabyte in memory; then a body may borrow 256 kB of it only; then nothing.
+  def test_body_memory_bytes
+    { {} => "StringIO", { bodies_memory_bytes: 4 << 20 } => "File",
+      { bodies_memory_bytes: 0 } => "File" }.each do |options, kind|
+      serve(**options) { |env| [200, {}, [input_of(env)]] }
+      20.times { assert_match(/#{kind} 1000000 x\z/, upload(1_000_000)) }
+      assert_match(/StringIO 100000 x\z/, upload(100_000))
+    end
+  end
+
+  def test_memory_for_bodies_comes_back_from_clients_that_leave
+    serve(bodies_memory_bytes: 16_000_000) { |env| [200, {}, [input_of(env)]] }
+    17.times do
+      post = "POST / HTTP/1.1\r\n#{HOST}Content-Length: 1000000\r\n\r\n"
+      connect.write(post, "x" * 999_999)
+    end
+    eventually { upload(1_000_000).include?("File") }
+    @sockets.each(&:close)
+    eventually { upload(1_000_000).include?("StringIO") }
+  end
+
+  def input_of(env)
+    body = env["rack.input"].read
+    "#{env["rack.input"].class} #{body.bytesize} #{body.squeeze}"
+  end
+
+  def upload(size)
+    exchange("POST / HTTP/1.1\r\n#{HOST}Connection: close\r\nContent-Length: #{size}\r\n\r\n" +
+      ("x" * size))
+  end
+
   def test_header_timeout
     serve(HELLO, header_timeout: 0.1)
     socket = connect

@@ -108,6 +108,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
                  .field_count = (uint32_t)number(options, "header_count")},
         .body_max_bytes = number(options, "body_bytes"),
         .body_memory_bytes = number(options, "body_memory_bytes"),
+        .bodies_memory_bytes = number(options, "bodies_memory_bytes"),
         .header_timeout_ns = duration(options, "header_timeout"),
         .body_timeout_ns = duration(options, "body_timeout"),
         .idle_timeout_ns = duration(options, "idle_timeout"),

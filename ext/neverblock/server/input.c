@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BODY_SHARE 16 /* of the memory for large bodies, one may have this part */
+
 static VALUE cStringIO;
 static ID id_new, id_for_fd;
 
@@ -57,6 +59,14 @@ int nb_body_start(nb_conn_t *conn, const nb_head_t *head)
     return 0;
 }
 
+/* What is beyond its own allowance was taken from the server's. */
+static void free_memory(nb_conn_t *conn)
+{
+    conn->server->bodies_bytes -= conn->body->borrowed;
+    conn->body->borrowed = 0;
+    nb_buffer_free(&conn->body->memory);
+}
+
 void nb_body_free(nb_conn_t *conn)
 {
     nb_body_t *body = conn->body;
@@ -64,9 +74,25 @@ void nb_body_free(nb_conn_t *conn)
         return;
     if (body->spool >= 0)
         close(body->spool);
-    free(body->memory.bytes);
+    free_memory(conn);
     free(body);
     conn->body = NULL;
+}
+
+/* Whether so many bytes more may be in memory: by the body's own allowance, or as a loan from the
+ * server's, of which one body gets a share at most. */
+static bool fits_memory(nb_conn_t *conn, size_t size)
+{
+    nb_server_t *server = conn->server;
+    nb_body_t *body = conn->body;
+    uint64_t after = body->memory.size + size, total = server->options.bodies_memory_bytes;
+    if (after <= server->options.body_memory_bytes)
+        return true;
+    if (after > total / BODY_SHARE || server->bodies_bytes + size > total)
+        return false;
+    server->bodies_bytes += size;
+    body->borrowed += size;
+    return true;
 }
 
 /* Returns 0 or a negative HTTP status. */
@@ -76,12 +102,11 @@ static int add(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
     body->received += size;
     if (body->received > options->body_max_bytes)
         return -413;
-    if (body->spool < 0 && !body->streamed &&
-        body->memory.size + size > options->body_memory_bytes) {
+    if (body->spool < 0 && !body->streamed && !fits_memory(conn, size)) {
         body->spool = open_spool();
         if (body->spool < 0 || !write_all(body->spool, body->memory.bytes, body->memory.size))
             return -507;
-        nb_buffer_free(&body->memory);
+        free_memory(conn);
     }
     if (body->spool >= 0)
         return write_all(body->spool, bytes, size) ? 0 : -507;

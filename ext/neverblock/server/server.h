@@ -34,8 +34,9 @@ typedef struct nb_env_cache nb_env_cache_t;
 
 typedef struct {
     nb_head_limits_t head;
-    uint64_t body_max_bytes;    /* beyond it 413 */
-    uint64_t body_memory_bytes; /* beyond it a temporary file */
+    uint64_t body_max_bytes;      /* beyond it 413 */
+    uint64_t body_memory_bytes;   /* beyond it a temporary file, */
+    uint64_t bodies_memory_bytes; /* unless all that are beyond it fit in here */
     uint64_t header_timeout_ns, body_timeout_ns, idle_timeout_ns, write_timeout_ns,
         request_timeout_ns, queue_timeout_ns; /* NB_NEVER: none */
     size_t fibers;                            /* workers at most */
@@ -67,6 +68,7 @@ typedef struct {
     nb_buffer_t memory;
     int spool; /* unlinked file, once memory is not enough; else -1 */
     uint64_t received, expected;
+    uint64_t borrowed; /* of the server's bodies_bytes */
     nb_chunked_t chunked;
     bool is_chunked, complete;
     bool streamed; /* memory holds only what the application has not taken yet */
@@ -172,6 +174,7 @@ typedef struct {
 } nb_server_counters_t;
 
 struct nb_server {
+    uint64_t bodies_bytes; /* memory of bodies beyond what each may have */
     VALUE self, app, env_template;
     nb_loop_t *loop;
     nb_server_options_t options;

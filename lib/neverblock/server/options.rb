@@ -23,7 +23,9 @@ module NB
         header_bytes: [65_536, 256..4_194_304, "the whole head; beyond it 431"],
         header_count: [100, 1..10_000, "beyond it 431"],
         body_bytes: [64 * 1024 * 1024, 0..(2**62), "beyond it 413"],
-        body_memory_bytes: [112 * 1024, 0..(2**40), "a larger body goes to a temporary file"],
+        body_memory_bytes: [112 * 1024, 0..(2**40), "a larger body may go to a temporary file"],
+        bodies_memory_bytes: [64 * 1024 * 1024, 0..(2**40),
+                              "memory for larger bodies, a sixteenth for one; beyond it a file"],
         body_streaming: [false, :boolean, "a body larger than that, or of unknown length, is " \
                                           "read while it arrives, not from a file"],
         cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
