@@ -13,12 +13,12 @@ class ArchitectureTest < Minitest::Test
   ROOMS = {
     base: %w[version errors clock], loop: %w[native loop/*], sync: %w[sync/*],
     drivers: %w[drivers/*], server: %w[server server/*], monitor: %w[monitor/*],
-    rails: %w[rails/*], jobs: %w[jobs/*], legacy: %w[legacy/*], puma: %w[puma/*],
+    rails: %w[rails/*], legacy: %w[legacy/*], puma: %w[puma/*],
     eventmachine: %w[eventmachine],
     cli: %w[cli cli/*]
   }.freeze
   FEATURES = %i[server drivers monitor].freeze
-  EDGES = %i[rails jobs legacy puma eventmachine].freeze
+  EDGES = %i[rails legacy puma eventmachine].freeze
   BELOW_FEATURES = %i[base loop sync].freeze
 
   # An arrow points to what a room may use, only downwards; features and edges know none of their
@@ -85,7 +85,7 @@ class ArchitectureTest < Minitest::Test
     doors = %w[legacy/names.rb rails/railtie.rb].map { |name| File.join(LIB, name) }
     files = required(File.join(ROOT, "lib/neverblock.rb")) - doors
     refute_empty files
-    assert_empty files.map { |file| room(file) } & %i[rails jobs cli legacy]
+    assert_empty files.map { |file| room(file) } & %i[rails cli legacy]
   end
 
   def test_only_native_rb_loads_the_shared_object
