@@ -11,9 +11,11 @@ uint64_t nb_deadline(VALUE timeout)
 {
     if (NIL_P(timeout))
         return NB_NEVER;
-    if (RTEST(rb_obj_is_kind_of(timeout, rb_cNumeric)))
+    if (RTEST(rb_obj_is_kind_of(timeout, rb_cNumeric)) ||
+        !rb_respond_to(timeout,
+                       rb_intern("divmod"))) /* sleep asks for that, Thread#join for to_f */
         return nb_clock_now() + nb_clock_ns(NUM2DBL(timeout));
-    struct timespec interval = rb_time_timespec_interval(timeout); /* whatever has divmod */
+    struct timespec interval = rb_time_timespec_interval(timeout);
     return nb_clock_now() + nb_clock_ns((double)interval.tv_sec + interval.tv_nsec / 1e9);
 }
 
