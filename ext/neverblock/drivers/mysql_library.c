@@ -10,6 +10,7 @@
 static struct {
     int (*optionsv)(nb_mysql_t *, int option, ...);
     int (*get_socket)(nb_mysql_t *);
+    char (*more_results)(nb_mysql_t *);
     const char *(*get_client_info)(void);
     int (*register_callback)(char add, nb_mysql_trace_t);
     int (*ssl_want)(const void *ssl);
@@ -24,10 +25,11 @@ const char *nb_mysql_library_open(const char *path)
     *(void **)&library.get_client_info = dlsym(handle, "mysql_get_client_info");
     *(void **)&library.optionsv = dlsym(handle, "mysql_optionsv");
     *(void **)&library.get_socket = dlsym(handle, "mysql_get_socket");
+    *(void **)&library.more_results = dlsym(handle, "mysql_more_results");
     *(void **)&library.register_callback = dlsym(handle, "ma_pvio_register_callback");
     *(void **)&library.ssl_want = dlsym(handle, "SSL_want");
     dlclose(handle);
-    if (!library.optionsv || !library.get_socket)
+    if (!library.optionsv || !library.get_socket || !library.more_results)
         return "its client library is not MariaDB Connector/C 3.1 or later";
     return NULL;
 }
@@ -51,6 +53,11 @@ bool nb_mysql_set_trace(nb_mysql_trace_t trace)
 int nb_mysql_fd(nb_mysql_t *mysql)
 {
     return mysql->socket ? library.get_socket(mysql) : -1;
+}
+
+bool nb_mysql_more_results(nb_mysql_t *mysql)
+{
+    return library.more_results(mysql);
 }
 
 bool nb_mysql_tls_wants_write(const nb_mysql_t *mysql)

@@ -4,7 +4,7 @@
  * what of its structs we look at is repeated here. Both as MariaDB Connector/C 3.1 to 3.4 has them
  * (include/mysql.h, include/ma_pvio.h; the order of these fields has not changed since 3.0).
  *
- * Used by: mysql_wait.c.
+ * Used by: mysql_wait.c, mysql_free.c.
  */
 #ifndef NB_MYSQL_LIBRARY_H
 #define NB_MYSQL_LIBRARY_H
@@ -56,6 +56,9 @@ bool nb_mysql_set_trace(nb_mysql_trace_t trace);
 
 /* The fd, or -1. */
 int nb_mysql_fd(nb_mysql_t *mysql);
+
+/* Whether the server has more to send for the last query. */
+bool nb_mysql_more_results(nb_mysql_t *mysql);
 
 /* Whether the connection is encrypted, or about to be. */
 static inline bool nb_mysql_is_tls(const nb_mysql_t *mysql)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/ptrmap.h"
+#include "drivers/mysql_free.h"
 #include "drivers/mysql_library.h"
 #include "hooks/hooks.h"
 #include <errno.h>
@@ -39,6 +40,7 @@ static nb_ptrmap_t calls;         /* fiber -> the innermost call; with the GVL *
 static nb_ptrmap_t inside;        /* client -> the call that is parked in the library; dito */
 static atomic_size_t calls_count; /* the first one's, for who has no GVL */
 static nb_list_t connecting = {&connecting, &connecting}; /* with the lock */
+static atomic_size_t connecting_count;
 static pthread_mutex_t connecting_lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t client_offset; /* of the MYSQL* in mysql2's struct */
 static bool tls_waits;       /* whether the library lets us do TLS without blocking */
@@ -58,8 +60,8 @@ static void with_gvl(void *(*function)(void *), void *argument)
         rb_thread_call_with_gvl(function, argument);
 }
 
-/* The call that the current fiber is in. GC frees results and statements, and with them may talk to
- * the server: it cannot park. */
+/* The call that the current fiber is in. GC may free what was made outside of a loop, and with it
+ * talk to the server: it cannot park. */
 static nb_mysql_call_t *current_call(void)
 {
     return rb_during_gc() ? NULL : nb_ptrmap_get(&calls, (uintptr_t)rb_fiber_current());
@@ -167,6 +169,17 @@ static void set_blocking(nb_mysql_t *mysql, bool blocking)
     fcntl(nb_mysql_fd(mysql), F_SETFL, blocking ? 0 : O_NONBLOCK);
 }
 
+static void note_connecting(nb_mysql_call_t *call, bool begins)
+{
+    pthread_mutex_lock(&connecting_lock);
+    if (begins)
+        nb_list_append(&connecting, &call->link);
+    else
+        nb_list_remove(&call->link);
+    atomic_fetch_add(&connecting_count, begins ? 1 : -1);
+    pthread_mutex_unlock(&connecting_lock);
+}
+
 static void unblock_connecting(nb_mysql_t *mysql)
 {
     pthread_mutex_lock(&connecting_lock);
@@ -201,7 +214,7 @@ static void on_traffic(int mode, nb_mysql_t *mysql, const unsigned char *buffer,
     if (!atomic_load(&calls_count))
         return;
     int error = errno; /* of the read or write */
-    if (mode == 0)
+    if (mode == 0 && atomic_load(&connecting_count))
         unblock_connecting(mysql);
     if (nb_clock_now() - slice_began_ns > SLICE_NS)
         with_gvl(give_way, mysql);
@@ -226,11 +239,9 @@ static void enter(nb_mysql_call_t *call, bool connects)
     if (nb_ptrmap_add(&calls, call->fiber, call) < 0)
         rb_memerror();
     atomic_store(&calls_count, calls.count);
-    pthread_mutex_lock(&connecting_lock);
     nb_list_init(&call->link);
     if (connects && tls_waits)
-        nb_list_append(&connecting, &call->link);
-    pthread_mutex_unlock(&connecting_lock);
+        note_connecting(call, true);
     if (connects || call->mysql->socket) /* on a closed one it would allocate and leak */
         nb_mysql_set_io_wait(call->mysql, io_wait);
     if (tls_waits && nb_mysql_is_tls(call->mysql))
@@ -239,10 +250,9 @@ static void enter(nb_mysql_call_t *call, bool connects)
 
 static void leave(nb_mysql_call_t *call)
 {
-    pthread_mutex_lock(&connecting_lock);
     bool connected = !nb_list_empty(&call->link) && call->mysql->socket;
-    nb_list_remove(&call->link);
-    pthread_mutex_unlock(&connecting_lock);
+    if (!nb_list_empty(&call->link))
+        note_connecting(call, false);
     nb_ptrmap_remove(&calls, call->fiber);
     if (call->outer)
         (void)nb_ptrmap_add(&calls, call->fiber, call->outer); /* there is room: one just left */
@@ -258,14 +268,21 @@ static void raise_again(VALUE raised)
     rb_exc_raise(raised);
 }
 
-/* @overload call(client, connects)
+static bool has_raised(void *call)
+{
+    return ((nb_mysql_call_t *)call)->refused;
+}
+
+/* @overload call(client, use)
  *   Runs the block, a call of mysql2 on client. In a loop, the client library waits in the loop.
+ *   @param use [Symbol] :connect, :close or :talk, where what the garbage collector has found of
+ * this client is freed first
  *   @yieldparam in_loop [Boolean]
  *   @return the block's value
  *   @raise what was raised in a wait; the library has closed the connection then
  *   @raise what {.in_use} raises, when another fiber is waiting inside the library for this client
  *   @scheduling may wait */
-static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE connects)
+static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
 {
     nb_loop_t *loop = nb_loop_current();
     nb_mysql_call_t *other = nb_ptrmap_get(&inside, client);
@@ -281,8 +298,10 @@ static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE connects)
         .raised = Qundef,
     };
     int tag = 0;
-    enter(&call, RTEST(connects));
-    VALUE value = rb_protect(rb_yield, Qtrue, &tag);
+    enter(&call, use == ID2SYM(rb_intern("connect")));
+    if (use == ID2SYM(rb_intern("talk")))
+        nb_mysql_free_found(client, has_raised, &call);
+    VALUE value = call.raised != Qundef ? Qnil : rb_protect(rb_yield, Qtrue, &tag);
     leave(&call);
     if (call.raised != Qundef)
         raise_again(call.raised);
@@ -311,6 +330,43 @@ static VALUE rb_nb_mysql_wait_evict(VALUE self, VALUE client)
     return Qnil;
 }
 
+static VALUE check_typed(VALUE object)
+{
+    if (!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object))
+        rb_raise(rb_eTypeError, "not of mysql2: %" PRIsVALUE, rb_obj_class(object));
+    return object;
+}
+
+/* @overload free_later(object, client, streams)
+ *   In a loop: has object freed by the client's next call, once the garbage collector has found it.
+ *   @param object [Mysql2::Statement, Mysql2::Result]
+ *   @param streams [Boolean] whether it is a streamed result
+ *   @return [void] */
+static VALUE rb_nb_mysql_wait_free_later(VALUE self, VALUE object, VALUE client, VALUE streams)
+{
+    mysql_of(client);
+    if (nb_loop_current())
+        nb_mysql_free_later(check_typed(object), client, RTEST(streams), client_offset);
+    return Qnil;
+}
+
+/* @overload has_read(result)
+ *   The streamed result was read to its end, or freed.
+ *   @return [void] */
+static VALUE rb_nb_mysql_wait_has_read(VALUE self, VALUE result)
+{
+    nb_mysql_free_has_read(check_typed(result));
+    return Qnil;
+}
+
+/* @overload made_by?(client, statement)
+ *   @return [Boolean] */
+static VALUE rb_nb_mysql_wait_made_by(VALUE self, VALUE client, VALUE statement)
+{
+    /* mysql2's struct of a statement begins with its client. */
+    return *(VALUE *)RTYPEDDATA_DATA(check_typed(statement)) == client ? Qtrue : Qfalse;
+}
+
 /* @overload attach(path, offset)
  *   @param path [String] mysql2's shared object
  *   @param offset [Integer] where in its struct the MYSQL* is
@@ -333,4 +389,7 @@ void Init_nb_mysql_wait(VALUE mNB)
     rb_define_singleton_method(mWait, "attach", rb_nb_mysql_wait_attach, 2);
     rb_define_singleton_method(mWait, "call", rb_nb_mysql_wait_call, 2);
     rb_define_singleton_method(mWait, "evict", rb_nb_mysql_wait_evict, 1);
+    rb_define_singleton_method(mWait, "free_later", rb_nb_mysql_wait_free_later, 3);
+    rb_define_singleton_method(mWait, "has_read", rb_nb_mysql_wait_has_read, 1);
+    rb_define_singleton_method(mWait, "made_by?", rb_nb_mysql_wait_made_by, 2);
 }

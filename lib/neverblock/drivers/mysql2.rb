@@ -25,7 +25,6 @@ module NB
       # What talks to the server, beside `_query`, `connect` and `close`.
       CLIENT_CALLS = %i[async_result ping prepare select_db set_server_option next_result
                         store_result abandon_results!].freeze
-      # The same without those that mysql2 itself can wait for.
 
       private_constant :POSITIONS, :CLIENT_CALLS
 
@@ -53,26 +52,43 @@ module NB
         # @param client [Mysql2::Client, nil] nil: one of before the cure
         # @yieldparam in_loop [Boolean]
         # @api private
-        def call(client, connects = false, &original)
+        def call(client, use = :talk, &original)
           return yield unless client && @driver.on?
 
-          MysqlWait.call(client, connects, &original)
+          MysqlWait.call(client, use, &original)
         end
 
         # @return [Boolean] whether a loop runs the caller, and the cure is on
         # @api private
         def cures? = @driver.on? && !Repairs.loop_here.nil?
 
-        # Lets a statement or a result know its client.
+        # Lets a statement or a streamed result know its client, and has the garbage collector leave
+        # it to that client's next call: to free it is to talk to the server.
         #
         # @api private
         def keep(made, client)
-          case made
-          when ::Mysql2::Result, ::Mysql2::Statement
-            made.instance_variable_set(:@neverblock_client, client)
-          end
+          streams = made.is_a?(::Mysql2::Result)
+          return made unless streams ? streamed?(made) : made.is_a?(::Mysql2::Statement)
+
+          made.instance_variable_set(:@neverblock_client, client)
+          MysqlWait.free_later(made, client, streams) if client && @driver.on?
           made
         end
+
+        # A statement that could not be prepared is garbage at once. It is rare, and a look through
+        # the heap takes a few ms.
+        #
+        # @api private
+        def keep_failed(client)
+          return unless cures?
+
+          ObjectSpace.each_object(::Mysql2::Statement) do |statement|
+            keep(statement, client) if MysqlWait.made_by?(client, statement)
+          end
+        end
+
+        # @api private
+        def streamed?(result) = result.instance_variable_get(:@query_options)[:stream]
 
         # Mysql2 does so on threads without the library's hook.
         #
@@ -94,7 +110,10 @@ module NB
           CLIENT_CALLS.each do |name|
             Repairs.replace(::Mysql2::Client, name) do |original|
               proc do |*arguments|
-                mine.keep(mine.call(self) { original.bind_call(self, *arguments) }, self)
+                mine.call(self) { mine.keep(original.bind_call(self, *arguments), self) }
+              rescue ::Mysql2::Error
+                mine.keep_failed(self) if name == :prepare
+                raise
               end
             end
           end
@@ -112,16 +131,15 @@ module NB
           mine = self
           Repairs.replace(::Mysql2::Client, :_query) do |original|
             proc do |sql, options|
-              made = mine.call(self) do |in_loop|
-                next original.bind_call(self, sql, options) if
+              mine.call(self) do |in_loop|
+                next mine.keep(original.bind_call(self, sql, options), self) if
                   !in_loop || options[:async] || @read_timeout
 
                 options[:async] = true # the hash is Mysql2::Client#query's own
                 original.bind_call(self, sql, options)
                 options[:async] = false
-                result.bind_call(self)
+                mine.keep(result.bind_call(self), self)
               end
-              mine.keep(made, self)
             end
           end
         end
@@ -131,7 +149,7 @@ module NB
           Repairs.replace(::Mysql2::Client, :close) do |original|
             proc do
               MysqlWait.evict(self)
-              mine.call(self) { original.bind_call(self) }
+              mine.call(self, :close) { original.bind_call(self) }
             end
           end
         end
@@ -142,8 +160,9 @@ module NB
             Repairs.replace(::Mysql2::Statement, name) do |original|
               proc do |*arguments, **options|
                 client = @neverblock_client
-                made = mine.call(client) { original.bind_call(self, *arguments, **options) }
-                mine.keep(made, client)
+                mine.call(client) do
+                  mine.keep(original.bind_call(self, *arguments, **options), client)
+                end
               end
             end
           end
@@ -155,8 +174,10 @@ module NB
           %i[each free].each do |name|
             Repairs.replace(::Mysql2::Result, name) do |original|
               proc do |*arguments, &block|
-                client = @neverblock_client if @query_options[:stream]
-                mine.call(client) { original.bind_call(self, *arguments, &block) }
+                client = @neverblock_client
+                done = mine.call(client) { original.bind_call(self, *arguments, &block) }
+                MysqlWait.has_read(self) if client
+                done
               end
             end
           end

@@ -18,6 +18,8 @@ module NB
 
     register("sequel", constant: "Sequel::Database", version: "Sequel::VERSION",
                        versions: "~> 5.25") do |driver|
+      raise NoMethodError, "Sequel.current is missing" unless ::Sequel.respond_to?(:current)
+
       Sequel.const_set(:SEQUEL, driver)
       ::Sequel.extend(Sequel)
     end

@@ -50,7 +50,7 @@ module NB
           NB.offload { yield @arguments }
         end
 
-        def in_loop(arguments) = Mysql2.call(@client, true) { yield arguments }
+        def in_loop(arguments) = Mysql2.call(@client, :connect) { yield arguments }
 
         def by_addresses(addresses, &connect)
           address = addresses.shift
