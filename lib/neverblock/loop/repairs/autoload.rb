@@ -1,16 +1,61 @@
 # frozen_string_literal: true
 
 # Autoload on Ruby 3.1, which tells threads apart but not fibers: while one loads the file, all
-# others of the thread get NameError for the constant (from 3.2 on they wait). So in a loop
-# `require`, which autoload calls too, lets no other fiber run until the file is loaded.
+# others of the thread get NameError for the constant (from 3.2 on they wait). So in a loop the
+# `require` of what is autoloaded lets no other fiber run until the file is loaded.
 module NB
   module Repairs
+    # What autoload will hand to `require`, by path.
+    AUTOLOADED = {} # rubocop:disable Style/MutableConstant
+    private_constant :AUTOLOADED
+
+    class << self
+      # @return [Boolean]
+      # @api private
+      def autoloaded?(path) = AUTOLOADED.key?(path)
+
+      # @return [void]
+      # @api private
+      def note_autoload(path) = AUTOLOADED[path.to_s] = true
+
+      # Those that were set up before us.
+      # @return [void]
+      # @api private
+      def note_all_autoloads
+        names = Module.instance_method(:constants) # some modules have their own
+        path_of = Module.instance_method(:autoload?)
+        ObjectSpace.each_object(Module) do |owner|
+          names.bind_call(owner, false).each do |name|
+            path = path_of.bind_call(owner, name, false)
+            note_autoload(path) if path
+          end
+        end
+      end
+    end
+
+    replace(Module, :autoload) do |original|
+      proc do |name, path|
+        Repairs.note_autoload(path)
+        original.bind_call(self, name, path)
+      end
+    end
+
+    # Kernel's looks for the module around its caller, which would be this one.
+    replace(Kernel, :autoload) do |_original|
+      proc do |name, path|
+        owner = equal?(TOPLEVEL_BINDING.receiver) ? Object : self.class
+        owner.autoload(name, path)
+      end
+    end
+
     replace(Kernel, :require) do |original|
       proc do |path|
-        next original.bind_call(self, path) unless Repairs.loop_here
+        next original.bind_call(self, path) unless Repairs.autoloaded?(path) && Repairs.loop_here
 
         ::Fiber.new(blocking: true) { original.bind_call(self, path) }.resume
       end
     end
+
+    note_all_autoloads
   end
 end
