@@ -11,7 +11,8 @@ Bench.table "s2" do
     NeverBlock is shown as it comes, with 256 requests at a time, and with 1,024; Puma as it
     comes and with 50 threads.
   TEXT
-  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server nb_server_1024], title: "server"
+  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server nb_server_1024],
+       title: "server"
   axis :connections, [64, 1_000], title: "connections"
   workload "served", kind: "sleep"
   patience 40
