@@ -15,13 +15,6 @@ namespace :test do
     test.warning = false
   end
 
-  Rake::TestTask.new(server: :compile) do |test|
-    test.description = "Run the tests of the Rack server"
-    test.libs << "test"
-    test.test_files = FileList["test/server/**/*_test.rb"]
-    test.warning = false
-  end
-
   Rake::TestTask.new(examples: :compile) do |test|
     test.description = "Run the examples and those in the README, and compare what they print"
     test.libs << "test"
@@ -59,6 +52,9 @@ namespace :test do
   end
 
   task(run_contract: :compile) { each_alone.call(FileList["test/contract/**/*_test.rb"]) }
+
+  desc "Run the tests of the Rack server"
+  task(server: :compile) { each_alone.call(FileList["test/server/**/*_test.rb"]) }
 
   desc "Run the tests of drivers and client libraries, against real servers"
   # Several at once: they wait most of the time, and each has a network of its own.

@@ -74,12 +74,12 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     socket = connect
     start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     socket.write("GET / HTTP/1.1\r\n")
-    10.times do
+    100.times do # five seconds
       break if socket.wait_readable(0.05)
 
       socket.write("X: y\r\n")
     end
-    assert_in_delta 0.2, Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, 0.15
+    assert_includes 0.2..2, Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
     assert_equal 408, status_of(socket.readpartial(100))
   end
 
