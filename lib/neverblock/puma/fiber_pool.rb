@@ -41,7 +41,7 @@ module NB
         @min = @max = @size
         @spawned = @waiting = @trim_requested = @backlog_max = 0
         @mutex = Mutex.new
-        @todo = Thread::Queue.new
+        @clients = Thread::Queue.new
         @forcible = {}.compare_by_identity
         @thread = Thread.new { run }
       end
@@ -49,15 +49,15 @@ module NB
       # Queues a client whose request is complete.
       # @return [self]
       def <<(work)
-        raise "Unable to add work while shutting down" if @todo.closed?
+        raise "Unable to add work while shutting down" if @clients.closed?
 
-        @todo << work
-        @backlog_max = [@backlog_max, @todo.size].max
+        @clients << work
+        @backlog_max = [@backlog_max, @clients.size].max
         self
       end
 
       # @return [Integer] requests that wait for a fiber
-      def backlog = @todo.size
+      def backlog = @clients.size
       # @return [Integer] the longest backlog since {#reset_max}
       def backlog_max = @backlog_max
       # @return [Integer] 0
@@ -65,7 +65,7 @@ module NB
       # @return [Integer] requests that could begin at once
       def pool_capacity = [@waiting + @size - @spawned, 0].max
       # @return [Integer] requests that run or wait, by Puma's word for them
-      def busy_threads = @spawned - @waiting + @todo.size
+      def busy_threads = @spawned - @waiting + @clients.size
 
       # @return [Hash{Symbol => Integer}] as Puma::ThreadPool#stats
       def stats
@@ -94,7 +94,7 @@ module NB
 
       # Puma 6 asks before it accepts.
       def wait_until_not_full
-        sleep 0.001 while busy_threads >= @size && !@todo.closed?
+        sleep 0.001 while busy_threads >= @size && !@clients.closed?
       end
 
       # Puma 6, in a cluster: let a worker with nothing to do accept first.
@@ -114,7 +114,7 @@ module NB
 
       # @param timeout [Numeric] seconds that requests get; -1: as long as they need
       def shutdown(timeout)
-        @todo.close
+        @clients.close
         return @thread.join if timeout == -1
         return if @thread.join(timeout)
 
@@ -166,7 +166,7 @@ module NB
 
       def take
         @waiting += 1
-        @todo.pop
+        @clients.pop
       ensure
         @waiting -= 1
       end
