@@ -176,7 +176,7 @@ class Mysql2FaultsTest < Minitest::Test
       assert_others_run { assert_equal 50, mine.query("SELECT REPEAT('x', 1000000) FROM seq_1_to_50").count }
       sql = "SELECT LENGTH('#{"x" * 50_000_000}') AS l"
       # OpenSSL encrypts 16 MB in one go.
-      lateness { assert_equal [{ "l" => 50_000_000 }], mine.query(sql).to_a }
+      Ticker.lateness { assert_equal [{ "l" => 50_000_000 }], mine.query(sql).to_a }
       mine.close
     end
   end
@@ -300,19 +300,8 @@ class Mysql2FaultsTest < Minitest::Test
   # The ticker beside the block is at most 50 ms late. A busy machine disturbs: the best of three.
   def assert_others_run(&block)
     late = []
-    3.times { break if (late << lateness(&block)).last < 0.05 }
+    3.times { break if (late << Ticker.lateness(&block)).last < 0.05 }
     assert_operator late.min, :<, 0.05
-  end
-
-  def lateness(&block)
-    ticker = Ticker.new
-    NB.run do
-      ticking = NB.async { ticker.run }
-      block.call
-      ticker.stop
-      ticking.wait
-    end
-    ticker.largest - Ticker::INTERVAL
   end
 
   def work_hard

@@ -43,7 +43,7 @@ class Mysql2GarbageTest < Minitest::Test
   def test_a_streamed_result
     sql = "SELECT seq, SLEEP(0.01), REPEAT('x', 20000) FROM seq_1_to_40"
     client = NB.run { connect }
-    late = lateness do
+    late = Ticker.lateness do
       NB.async { client.query(sql, stream: true, cache_rows: false).each { break } }.wait
       NB.async { nil }.wait
       start = clock
@@ -80,18 +80,6 @@ class Mysql2GarbageTest < Minitest::Test
   def options = Databases.mariadb.options
   def connect = Mysql2::Client.new(**options)
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-  # How late the ticker beside the block was.
-  def lateness(&block)
-    ticker = Ticker.new
-    NB.run do
-      ticking = NB.async { ticker.run }
-      block.call
-      ticker.stop
-      ticking.wait
-    end
-    ticker.largest - Ticker::INTERVAL
-  end
 
   # No other connection is left on the server.
   def assert_alone

@@ -19,6 +19,19 @@ class Ticker
     end
   end
 
+  # @yield in a loop, beside a ticker
+  # @return [Float] seconds that the ticker was late at most
+  def self.lateness
+    ticker = new
+    NB.run do
+      ticking = NB.async { ticker.run }
+      yield
+      ticker.stop
+      ticking.wait
+    end
+    ticker.largest - INTERVAL
+  end
+
   # @return [Look] the largest gap
   attr_reader :worst
 
