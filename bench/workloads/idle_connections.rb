@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "apache_bench"
 require_relative "served"
 
 module Bench
@@ -56,14 +57,13 @@ module Bench
 
       # The shape of the article on fibers and EventMachine: 10,000 requests, 10,000 at once.
       def storm
-        many = params[:waiting].to_s
-        output, = Open3.capture2e("ab", "-q", "-r", "-s", "20", "-c", many, "-n", many,
-                                  "http://127.0.0.1:#{@server.port}/hello")
-        failed = output[/^Failed requests:\s+(\d+)/, 1]
-        return wrong("ab: #{output.lines.last}") unless failed
-
-        @metrics[:storm_rate] = output[/^Requests per second:\s+([\d.]+)/, 1].to_f
-        @metrics[:storm_failed] = failed.to_i
+        many = params[:waiting]
+        answer = ApacheBench.run("http://127.0.0.1:#{@server.port}/hello", requests: many,
+                                 at_once: many, cores: params[:load_cores])
+        @metrics[:storm_rate] = answer[:rate]
+        @metrics[:storm_failed] = answer[:failed]
+      rescue RuntimeError => error
+        wrong(error.message)
       end
     end
   end

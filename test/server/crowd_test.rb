@@ -14,7 +14,10 @@ class ServerCrowdTest < Minitest::Test
   SCRIPT = <<~RUBY
     require "neverblock/server"
     require "json"
-    hello = ->(_env) { [200, {"content-type" => "text/plain"}, ["hello"]] }
+    hello = lambda do |env|
+      sleep(0.01) if env["PATH_INFO"] == "/slow"
+      [200, {"content-type" => "text/plain"}, ["hello"]]
+    end
     server = NB::Server.new(hello, bind: "tcp://127.0.0.1:0", log: $stderr)
     Thread.new { $stdout.puts(JSON.generate(server.stats)) || $stdout.flush while $stdin.gets }
     trap("TERM") { server.stop }
@@ -66,7 +69,17 @@ class ServerCrowdTest < Minitest::Test
   end
 
   def test_active_connections_do_not_fail
-    told = run_program("ab", "-q", "-r", "-c", COUNT, "-n", COUNT, "http://127.0.0.1:#{@port}/", limit: 120)
+    assert_none_fails("/")
+  end
+
+  # Forty times as many as there are fibers.
+  def test_active_connections_that_wait_do_not_fail
+    assert_none_fails("/slow")
+  end
+
+  def assert_none_fails(path)
+    told = run_program("ab", "-q", "-r", "-c", COUNT, "-n", COUNT,
+                       "http://127.0.0.1:#{@port}#{path}", limit: 120)
     assert_match(/Complete requests: +#{COUNT}\nFailed requests: +0\n/, told)
     refute_match(/Non-2xx|errors/, told)
     assert_operator stats["requests"], :>=, COUNT

@@ -5,8 +5,8 @@ require "socket"
 
 # MongoDB's wire protocol (OP_MSG, and OP_QUERY for the first hello) in plain threads, a program of
 # its own. It is no database: hello, ping, find (by equality) with getMore, insert, update ($set)
-# and delete, kept in memory; no indexes, no sessions, no errors but "no such command". What a
-# driver does with its sockets is the same as with the real one.
+# and delete, kept in memory; no index but of _id, no sessions, no errors but "no such command".
+# What a driver does with its sockets is the same as with the real one.
 #
 #   ruby mongo_server.rb PORT
 class MongoServer
@@ -23,7 +23,7 @@ class MongoServer
     @server = TCPServer.new("127.0.0.1", port)
     @server.listen(1024)
     @lock = Thread::Mutex.new
-    @documents = Hash.new { |all, name| all[name] = [] }
+    @documents = Hash.new { |all, name| all[name] = {} } # by "_id"
     @cursors = {}
   end
 
@@ -90,7 +90,7 @@ class MongoServer
   end
 
   def insert(all, documents)
-    all.concat(documents)
+    documents.each { |one| all[one["_id"]] = one }
     write(documents.size)
   end
 
@@ -110,7 +110,9 @@ class MongoServer
   end
 
   def matching(name, filter)
-    @documents[name].select { |one| filter.all? { |key, value| one[key] == value } }
+    all = @documents[name]
+    some = filter.key?("_id") ? [all[filter["_id"]]].compact : all.values
+    some.select { |one| filter.all? { |key, value| one[key] == value } }
   end
 
   def update(name, one)
@@ -119,7 +121,7 @@ class MongoServer
   end
 
   def delete(name, one)
-    matching(name, one["q"]).each { |document| @documents[name].delete(document) }.size
+    matching(name, one["q"]).each { |document| @documents[name].delete(document["_id"]) }.size
   end
 end
 
