@@ -13,8 +13,8 @@ module NB
       FORMATS = %i[common json].freeze
 
       def initialize(io, format: :common)
-        raise ArgumentError,
-"access_log_format: must be one of #{FORMATS}" unless FORMATS.include?(format)
+        raise ArgumentError, "access_log_format: must be one of #{FORMATS}" unless
+          FORMATS.include?(format)
 
         @io = io
         @format = format

@@ -65,12 +65,15 @@ module NB
       end
 
       def reply(path)
-        return [@ready.call ? "200 OK" : "503 Service Unavailable",
-{ready: @ready.call}] if path == "/ready"
+        return readiness(@ready.call) if path == "/ready"
 
-        found = @answers[path]
-        found ? ["200 OK",
-found.call] : ["404 Not Found", {error: "there are /stats /requests /ready"}]
+        found = @answers[path] or
+          return ["404 Not Found", {error: "there are /stats /requests /ready"}]
+        ["200 OK", found.call]
+      end
+
+      def readiness(ready)
+        [ready ? "200 OK" : "503 Service Unavailable", {ready: ready}]
       end
     end
   end

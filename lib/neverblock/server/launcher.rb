@@ -80,9 +80,9 @@ module NB
       # @api private
       def dump(server)
         server.requests.each do |request|
+          lines = request[:backtrace].map { |line| "    #{line}\n" }
           @out.write("#{Process.pid} #{request[:method]} #{request[:path]} #{request[:age]} s " \
-                     "#{request[:request_id]}\n#{request[:backtrace].map { |line|
- "    #{line}\n" }.join}")
+                     "#{request[:request_id]}\n#{lines.join}")
         end
       end
 

@@ -7,17 +7,15 @@ module NB
       # Name => [default, what is allowed, meaning with its unit and what happens beyond it].
       TABLE = {
         fibers: [256, 1..100_000, "requests that run at a time"],
-        queue: [16_384, 0..1_000_000,
-"connections that wait for a fiber; then accepting stops, then 503"],
+        queue: [16_384, 0..1_000_000, "connections that wait for a fiber; then accepting stops, " \
+                                      "then 503"],
         queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],
-        connections: [nil, 1..10_000_000,
-"open connections; nil: what the fd limit allows, less 64"],
+        connections: [nil, 1..10_000_000, "open connections; nil: the fd limit less 64"],
         requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
         header_timeout: [15, :seconds, "from the first byte to the end of the head; then 408"],
         body_timeout: [30, :seconds, "between two parts of a body; then 408"],
         idle_timeout: [65, :seconds, "between two requests; then the connection closes"],
-        write_timeout: [30, :seconds,
-"without the client taking a byte; then the connection closes"],
+        write_timeout: [30, :seconds, "in which the client takes no byte; then the connection closes"],
         request_timeout: [60, :seconds, "until the response begins; then RequestTimeoutError, 503"],
         request_line_bytes: [8192, 64..1_048_576, "beyond it 414"],
         header_bytes: [65_536, 256..4_194_304, "the whole head; beyond it 431"],
@@ -75,10 +73,9 @@ module NB
         return if value.nil?
 
         seconds = Float(value)
-        raise ArgumentError,
-"#{name}: must be > 0 seconds or nil, got: #{value}" unless seconds.positive?
+        return seconds if seconds.positive?
 
-        seconds
+        raise ArgumentError, "#{name}: must be > 0 seconds or nil, got: #{value}"
       end
 
       def integer(name, value, range)

@@ -20,8 +20,8 @@ module NB
         uri = URI.parse(address)
         files = URI.decode_www_form(uri.query.to_s).to_h
         missing = %w[cert key].reject { |name| File.file?(files[name].to_s) }
-        raise ArgumentError,
-"bind: #{address}: no file for #{missing.join(" and ")}" unless missing.empty?
+        raise ArgumentError, "bind: #{address}: no file for #{missing.join(" and ")}" if
+          missing.any?
 
         fd = files["fd"]
         listener = fd ? Binding.new(:fd, fd: Integer(fd)) :
