@@ -15,7 +15,7 @@ module NB
         header_timeout: [15, :seconds, "from the first byte to the end of the head; then 408"],
         body_timeout: [30, :seconds, "between two parts of a body; then 408"],
         idle_timeout: [65, :seconds, "between two requests; then the connection closes"],
-        write_timeout: [30, :seconds, "in which the client takes no byte; then the connection closes"],
+        write_timeout: [30, :seconds, "while the client takes no byte; then the connection ends"],
         request_timeout: [60, :seconds, "until the response begins; then RequestTimeoutError, 503"],
         request_line_bytes: [8192, 64..1_048_576, "beyond it 414"],
         header_bytes: [65_536, 256..4_194_304, "the whole head; beyond it 431"],
