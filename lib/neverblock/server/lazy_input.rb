@@ -31,6 +31,10 @@ module NB
       # As IO#close. @scheduling never waits
       def close = @input&.close
 
+      # @return [String] what was fetched and not read, as of {StreamedInput}: nothing is kept here
+      # @api private
+      def unread = ""
+
       private
 
       def input = @input ||= @exchange.body

@@ -76,6 +76,10 @@ module NB
       # What has not come is not waited for. @return [nil] @scheduling never waits
       def close = nil
 
+      # @return [String] what was fetched and not read: a hijacker's next bytes
+      # @api private
+      def unread = @rest
+
       private
 
       def fill
