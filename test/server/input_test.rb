@@ -3,6 +3,8 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require "open3"
+require "tmpdir"
 
 # However a body came, the application reads it as it would read a StringIO.
 class ServerInputTest < Minitest::Test
@@ -56,6 +58,43 @@ class ServerInputTest < Minitest::Test
     assert_equal 100, read_response(socket).status
     socket.write(BODY)
     assert_equal [true, false, 0, BODY.lines.first, 7].inspect, read_response(socket).body
+  end
+
+  # Runs the server with a body of 6 MB for a client in the same loop; prints what it gets.
+  UPLOAD = <<~'RUBY'
+    require "neverblock"
+    require "neverblock/server"
+    Process.setrlimit(:FSIZE, Integer(ARGV[0])) if ARGV[0] # as a full disk: writing fails
+    trap("XFSZ", "IGNORE")
+    app = ->(env) { [200, {}, [env["rack.input"].then { |input| input.is_a?(File) ? File.readlink("/proc/self/fd/#{input.fileno}") : "no file" }]] }
+    NB.run do
+      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0")
+      Fiber.schedule { server.run }
+      sleep 0.01 until server.ready?
+      [6_000_000, 10].each do |size|
+        socket = TCPSocket.new("127.0.0.1", server.port)
+        Fiber.schedule { socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: #{size}\r\n\r\n", "x" * size) rescue nil }
+        puts socket.read.then { |answer| [answer[9, 3], answer.lines.last].join(" ") }
+      end
+      server.stop
+    end
+  RUBY
+
+  def upload(*arguments, folder)
+    out, status = Open3.capture2e({"TMPDIR" => folder}, RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-e", UPLOAD, *arguments)
+    assert status.success?, out
+    out.lines.map(&:chomp)
+  end
+
+  def test_a_large_body_goes_where_temporary_files_go
+    Dir.mktmpdir do |folder|
+      assert_equal ["200 #{folder}", "200 no file"], upload(folder).map { |line| line.sub(%r{/#\d+ \(deleted\)}, "") }
+      assert_match(%r{^200 /tmp/}, upload("#{folder}/nonexistent").first)
+    end
+  end
+
+  def test_a_full_disk_refuses_the_body_and_nothing_else
+    Dir.mktmpdir { |folder| assert_equal ["507", "200 no file"], upload("5000000", folder).map { |line| line[/\A507|.+/] } }
   end
 end
 # rubocop:enable Layout/LineLength
