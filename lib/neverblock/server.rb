@@ -155,7 +155,7 @@ module NB
       core_options = @options.to_h.merge(log: !@core.access_log.nil?, shared: @shared == true)
       @core.configure(@app, Environment.template(errors: @log || $stderr), core_options)
       @core.start
-      @bindings.each { |binding| binding.attach(@core) }
+      @bindings.each { |binding| binding.attach(@core, @options[:connections]) }
       @exit = nil
       @ready = true
     end

@@ -37,7 +37,9 @@ module NB
       def unread = ""
 
       # All else that a File and a StringIO can do. @scheduling may wait
-      def method_missing(name, ...) = respond_to_missing?(name) ? input.public_send(name, ...) : super
+      def method_missing(name, ...)
+        respond_to_missing?(name) ? input.public_send(name, ...) : super
+      end
 
       # @return [Boolean]
       def respond_to_missing?(name, _private = false)
