@@ -98,7 +98,10 @@ module NB
         start
         started&.call(self)
         @commands.pop
-        drain
+        finished = drain
+        raise @exit if @exit
+
+        finished
       ensure
         @core.stop(NB::Cancelled.new("the server stops"))
         close
@@ -152,7 +155,8 @@ module NB
       core_options = @options.to_h.merge(log: !@core.access_log.nil?, shared: @shared == true)
       @core.configure(@app, Environment.template(errors: @log || $stderr), core_options)
       @core.start
-      @bindings.each { |binding| binding.attach(@core) }
+      @bindings.each { |binding| binding.attach(@core, @options[:connections]) }
+      @exit = nil
       @ready = true
     end
 
@@ -169,11 +173,20 @@ module NB
     end
 
     def report(error, env)
+      leave(error) if error.is_a?(SystemExit)
       return unless @log
 
       request = env && "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]} "
       trace = Array(error.backtrace).first(30).map { |line| "\n    #{line}" }.join
       @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{request}#{words(error)}#{trace}\n")
+    end
+
+    # The application called exit: the server ends, once the other requests are answered.
+    def leave(error)
+      return if @exit
+
+      @exit = error
+      stop
     end
 
     def words(error)

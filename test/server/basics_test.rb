@@ -3,9 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
-require "openssl"
 require "pathname"
-require "tmpdir"
 
 class ServerBasicsTest < Minitest::Test
   include ServerTest
@@ -254,43 +252,6 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     server.stop
     thread.join(5)
     refute File.exist?(path)
-  end
-
-  def test_tls
-    Dir.mktmpdir do |dir|
-      key = OpenSSL::PKey::EC.generate("prime256v1")
-      File.write("#{dir}/key", key.to_pem)
-      File.write("#{dir}/cert", certificate(key).to_pem)
-      server = NB::Server.new(->(env) {
- [200, {}, [env.values_at("rack.url_scheme", "REMOTE_ADDR").join(" ")]] },
-                              bind: "ssl://127.0.0.1:0?cert=#{dir}/cert&key=#{dir}/key")
-      thread = Thread.new { server.run }
-      eventually { server.ready? }
-      2.times { assert_equal "https 127.0.0.1", over_tls(server.port) }
-      server.stop
-      assert thread.join(5)
-    end
-  end
-
-  def certificate(key)
-    certificate = OpenSSL::X509::Certificate.new
-    certificate.subject = certificate.issuer = OpenSSL::X509::Name.parse("/CN=localhost")
-    certificate.not_before = Time.now - 60
-    certificate.not_after = Time.now + 3600
-    certificate.public_key = key
-    certificate.serial = 1
-    certificate.version = 2
-    certificate.sign(key, "SHA256")
-  end
-
-  def over_tls(port)
-    secure = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", port))
-    secure.sync_close = true
-    secure.connect
-    secure.write("GET / HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
-    Timeout.timeout(5) { secure.read }.split("\r\n\r\n").last
-  ensure
-    secure&.close
   end
 
   def test_ipv6

@@ -22,7 +22,7 @@ module ServerTest
 
   def serve(app = nil, **options, &block)
     log = options.delete(:log) || (@log = StringIO.new)
-    server = NB::Server.new(app || block, bind: "tcp://127.0.0.1:0", log: log, **options)
+    server = NB::Server.new(app || block, **{bind: "tcp://127.0.0.1:0", log: log}, **options)
     started = Thread::Queue.new
     thread = Thread.new do
       server.run { started << true }

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* While draining: browsers open connections that they may never use. */
+#define FIRST_BYTE_NS (2 * UINT64_C(1000000000))
+
 VALUE rb_mNBServer, rb_cNBServerCore;
 
 /* --- memory
@@ -215,6 +218,8 @@ static VALUE rb_nb_core_drain(VALUE self)
         item = item->next;
         if (is_idle(conn))
             nb_conn_close(conn);
+        else if (conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue))
+            nb_conn_deadline(conn, FIRST_BYTE_NS);
     }
     return self;
 }

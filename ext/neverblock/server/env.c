@@ -19,9 +19,9 @@
 
 static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
 static VALUE key_method, key_path, key_uri, key_query, key_protocol, key_name, key_port, key_remote,
-    key_input, key_hijack, key_finished, key_upgrade, key_scheme, key_length, key_early,
+    key_input, key_hijack, key_finished, key_after, key_upgrade, key_scheme, key_length, key_early,
     key_exchange;
-static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix;
+static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix, text_chunked;
 static VALUE method_names[8];
 
 struct host_entry {
@@ -210,10 +210,24 @@ static void set_target(VALUE env, const nb_incoming_t *in, nb_request_t *request
         rb_hash_aset(env, key_path, binary("/", 1));
 }
 
-static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn)
+static bool says(VALUE env, int known, const char *text)
+{
+    VALUE value = rb_hash_aref(env, field_keys[known]);
+    return strncmp(StringValueCStr(value), text, strlen(text)) == 0;
+}
+
+/* A proxy in front speaks TLS with the client: Puma and Unicorn believe it, and so does Rack. */
+static bool forwarded_https(VALUE env, const bool *seen)
+{
+    return (seen[NB_FIELD_X_FORWARDED_PROTO] && says(env, NB_FIELD_X_FORWARDED_PROTO, "https")) ||
+           (seen[NB_FIELD_X_FORWARDED_SCHEME] && says(env, NB_FIELD_X_FORWARDED_SCHEME, "https")) ||
+           (seen[NB_FIELD_X_FORWARDED_SSL] && says(env, NB_FIELD_X_FORWARDED_SSL, "on"));
+}
+
+static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn, const bool *seen)
 {
     const nb_head_t *head = in->head;
-    bool https = conn->https || head->flags & NB_HEAD_HTTPS;
+    bool https = conn->https || head->flags & NB_HEAD_HTTPS || forwarded_https(env, seen);
     VALUE port = https ? text_port443 : text_port80;
     if (head->host.size) {
         struct host_entry *entry =
@@ -237,7 +251,10 @@ static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
     } else if (in->body_later) {
         VALUE input = rb_const_get(rb_mNBServer, conn->body->streamed ? rb_intern("StreamedInput")
                                                                       : rb_intern("LazyInput"));
-        rb_hash_aset(env, key_input, rb_funcall(input, rb_intern("new"), 1, request->exchange));
+        request->input = rb_funcall(input, rb_intern("new"), 1, request->exchange);
+        rb_hash_aset(env, key_input, request->input);
+        if (conn->body->is_chunked) /* all that says that there is a body */
+            rb_hash_aset(env, field_keys[NB_FIELD_TRANSFER_ENCODING], text_chunked);
     } else if (conn->body) {
         if (conn->body->is_chunked)
             rb_hash_aset(env, key_length, rb_fix2str(LONG2FIX((long)conn->body->received), 10));
@@ -263,15 +280,16 @@ VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming
     request->exchange = nb_exchange_new(request);
     request->minor = head->minor;
     set_target(env, in, request);
-    set_host(env, in, request->conn);
     if (head->minor == 0)
         rb_hash_aset(env, key_protocol, text_http10);
     rb_hash_aset(env, key_remote, peer_of(request->conn));
     for (uint32_t i = 0; i < head->field_count; i++)
         set_field(env, in, &in->fields[i], seen);
+    set_host(env, in, request->conn, seen);
     rb_hash_aset(env, key_hijack, request->exchange);
     rb_hash_aset(env, key_exchange, request->exchange);
     rb_hash_aset(env, key_finished, rb_ary_new());
+    rb_hash_aset(env, key_after, rb_ary_new());
     if (head->flags & NB_HEAD_UPGRADE)
         rb_hash_aset(env, key_upgrade, upgrade_protocols(env));
     if (server->options.early_hints && head->minor)
@@ -304,6 +322,7 @@ static void make_keys(void)
     key_input = shared("rack.input");
     key_hijack = shared("rack.hijack");
     key_finished = shared("rack.response_finished");
+    key_after = shared("rack.after_reply");
     key_upgrade = shared("rack.protocol");
     key_scheme = shared("rack.url_scheme");
     key_early = shared("rack.early_hints");
@@ -325,6 +344,7 @@ void nb_env_init(VALUE server_module)
     text_port443 = shared("443");
     text_star = shared("*");
     text_unix = shared("127.0.0.1");
+    text_chunked = shared("chunked");
     for (int i = 0; i < 8; i++)
         method_names[i] = shared(methods[i]);
 }

@@ -55,19 +55,34 @@ static VALUE socket_of(int fd, bool local)
     return io;
 }
 
+/* What came from the client and nobody has read: the next bytes of the socket. Of a chunked body
+ * the frames are gone, so nobody could tell where it ends. */
+static VALUE unread_bytes(nb_request_t *request)
+{
+    nb_conn_t *conn = request->conn;
+    nb_body_t *body = conn->body;
+    VALUE bytes = rb_str_new(NULL, 0);
+    if (request->input)
+        rb_str_append(bytes, rb_funcall(request->input, rb_intern("unread"), 0));
+    if (body)
+        rb_str_cat(bytes, body->memory.bytes, (long)body->memory.size);
+    if (body && body->is_chunked && (!body->complete || RSTRING_LEN(bytes)))
+        rb_raise(rb_eIOError, "a request whose chunked body is not read cannot be hijacked: "
+                              "read rack.input to its end before");
+    rb_str_cat(bytes, conn->in.bytes, (long)conn->in.size);
+    return bytes;
+}
+
 /* @!visibility private - the socket as an IO; bytes that were read already are pushed back. */
 static VALUE rb_nb_exchange_detach(VALUE self)
 {
     nb_request_t *request = open_request_of(self);
-    nb_conn_t *conn = request->conn;
-    VALUE early = Qnil;
-    if (conn->in.size)
-        early = rb_str_new(conn->in.bytes, (long)conn->in.size);
-    bool local = conn->local;
+    VALUE unread = unread_bytes(request);
+    bool local = request->conn->local;
     request->hijacked = true;
-    VALUE io = socket_of(nb_conn_detach(conn), local);
-    if (!NIL_P(early))
-        rb_funcall(io, rb_intern("ungetbyte"), 1, early);
+    VALUE io = socket_of(nb_conn_detach(request->conn), local);
+    if (RSTRING_LEN(unread))
+        rb_funcall(io, rb_intern("ungetbyte"), 1, unread);
     return io;
 }
 

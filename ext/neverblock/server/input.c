@@ -5,6 +5,7 @@
 #include "server/server.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <ruby/io.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +17,25 @@
 static VALUE cStringIO;
 static ID id_new, id_for_fd;
 
-static int open_spool(void)
+static int open_nameless(const char *folder)
 {
-    int fd = open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
         return fd;
-    char name[] = P_tmpdir "/neverblock-XXXXXX"; /* overlayfs of older kernels has no O_TMPFILE */
+    char name[PATH_MAX]; /* overlayfs of older kernels has no O_TMPFILE */
+    snprintf(name, sizeof(name), "%s/neverblock-XXXXXX", folder);
     fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
         unlink(name);
     return fd;
+}
+
+/* Where Ruby's Tempfile would be. */
+static int open_spool(void)
+{
+    const char *folder = getenv("TMPDIR");
+    int fd = folder && *folder ? open_nameless(folder) : -1;
+    return fd < 0 ? open_nameless(P_tmpdir) : fd;
 }
 
 static bool write_all(int fd, const char *bytes, size_t size)

@@ -53,6 +53,10 @@ static void send_array(nb_response_head_t *head, VALUE array)
                      (unsigned long long)head->length, (unsigned long long)size);
         head->length = size;
         head->has_length = true;
+    } else if (request->head_request && size && !head->has_length && !request->raw &&
+               !nb_status_forbids_body(request->status)) {
+        head->length = size; /* what a GET would get; no bytes may be Rack::Head's doing */
+        head->has_length = true;
     }
     nb_response_head_finish(head);
     struct iovec stack_iov[STACK_PARTS], *iov = stack_iov;
@@ -290,15 +294,28 @@ static VALUE send_protected(VALUE argument)
     return Qnil;
 }
 
-static VALUE close_body(VALUE argument)
+static void close_body(VALUE body)
+{
+    if (!RB_TYPE_P(body, T_ARRAY) && rb_respond_to(body, id_close))
+        rb_funcallv(body, id_close, 0, NULL);
+}
+
+static VALUE clean_up(VALUE argument)
 {
     send_t *send = (send_t *)argument;
     nb_request_t *request = send->head.request;
     if (request->head.bytes)
         nb_buffer_free(&request->head);
-    if (!RB_TYPE_P(send->body, T_ARRAY) && rb_respond_to(send->body, id_close))
-        rb_funcallv(send->body, id_close, 0, NULL);
+    close_body(send->body);
     return Qnil;
+}
+
+/* The socket was hijacked or its client is gone: nobody gets the body, yet it must be closed. */
+void nb_response_discard(VALUE triple)
+{
+    if (RB_TYPE_P(triple, T_ARRAY))
+        close_body(rb_ary_entry(triple, 2));
+    RB_GC_GUARD(triple);
 }
 
 void nb_response_send(nb_request_t *request, VALUE triple)
@@ -315,7 +332,7 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     request->body = RARRAY_AREF(triple, 2);
     send_t send = {
         .head = {.request = request}, .headers = request->headers, .body = request->body};
-    rb_ensure(send_protected, (VALUE)&send, close_body, (VALUE)&send);
+    rb_ensure(send_protected, (VALUE)&send, clean_up, (VALUE)&send);
     RB_GC_GUARD(triple);
 }
 

@@ -177,8 +177,10 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
 {
     nb_request_t *request = head->request;
     nb_server_t *server = request->conn->server;
-    request->head = server->head_out; /* its own while Ruby code may run in between */
-    server->head_out = (nb_buffer_t){0};
+    if (!request->head.bytes) {           /* early hints that raised have left it here */
+        request->head = server->head_out; /* its own while Ruby code may run in between */
+        server->head_out = (nb_buffer_t){0};
+    }
     request->head.size = 0;
     head->out = &request->head;
     if (request->status == 200) {

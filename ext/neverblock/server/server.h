@@ -127,6 +127,7 @@ struct nb_conn {
 typedef struct nb_request {
     nb_conn_t *conn; /* NULL after a full hijack */
     VALUE env, exchange, fiber, input_file;
+    VALUE input; /* LazyInput or StreamedInput, or 0 */
     VALUE headers, body;
     nb_buffer_t head; /* the response head being built */
     uint64_t started_ns, queued_ns;
@@ -272,6 +273,7 @@ VALUE nb_input_of(const char *bytes, size_t size);
 void nb_input_init(VALUE server_module);
 
 void nb_response_send(nb_request_t *request, VALUE triple);
+void nb_response_discard(VALUE triple);
 void nb_response_error(nb_request_t *request, int status, const char *text);
 void nb_response_write(nb_request_t *request, VALUE string);
 void nb_response_end(nb_request_t *request);

@@ -17,7 +17,7 @@
 #define TURN_EVERY 32 /* requests in a row before the loop looks at everything else */
 
 static ID id_call, id_keys, id_report, id_log, id_storage;
-static VALUE finished_key;
+static VALUE finished_key, after_key;
 
 typedef struct {
     nb_request_t *request;
@@ -37,18 +37,19 @@ static VALUE run_application(VALUE argument)
     VALUE triple = rb_funcallv(run->server->app, id_call, 1, &env);
     if (!request->hijacked && request->conn->state != NB_CONN_CLOSED)
         nb_response_send(request, triple);
+    else
+        nb_response_discard(triple);
     RB_GC_GUARD(triple);
     request->complete = true;
     return Qnil;
 }
 
-/* What ends the program, the thread or the loop goes on its way; all else ends the request only. */
+/* What ends the thread or the loop goes on its way; all else ends the request only. An exit is told
+ * to the server by its report, and ends it after the other requests. */
 static bool passes_on(VALUE error)
 {
     return !RTEST(rb_obj_is_kind_of(error, rb_eException)) ||
-           RTEST(rb_obj_is_kind_of(error, rb_eSystemExit)) ||
            RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
-           RTEST(rb_obj_is_kind_of(error, rb_eNoMemError)) ||
            RTEST(rb_obj_is_kind_of(error, rb_path2class("NB::Cancelled")));
 }
 
@@ -83,33 +84,51 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
 /* --- after a request
  * -------------------------------------------------------------------------------- */
 
-static VALUE call_finished(VALUE argument)
+/* An Array of callables that the application may have filled, or 0. */
+static VALUE callables_of(const nb_request_t *request, VALUE key)
 {
-    VALUE *values = (VALUE *)argument;
-    VALUE callables = values[0];
-    for (long i = RARRAY_LEN(callables) - 1; i >= 0; i--)
-        rb_funcallv(RARRAY_AREF(callables, i), id_call, 4, values + 1);
-    return Qnil;
+    VALUE callables = request->env ? rb_hash_aref(request->env, key) : Qnil;
+    return RB_TYPE_P(callables, T_ARRAY) && RARRAY_LEN(callables) ? callables : 0;
 }
 
-/* rack.response_finished: after the last byte is with the kernel, or it is known that it never is.
- */
+typedef struct {
+    VALUE callable;
+    int count;
+    const VALUE *arguments;
+} call_t;
+
+static VALUE call_one(VALUE argument)
+{
+    const call_t *call = (const call_t *)argument;
+    return rb_funcallv(call->callable, id_call, call->count, call->arguments);
+}
+
+/* What one of them raises does not keep the others from being told. */
+static void tell(nb_server_t *server, nb_request_t *request, call_t call)
+{
+    int failed = 0;
+    rb_protect(call_one, (VALUE)&call, &failed);
+    if (!failed)
+        return;
+    VALUE values[] = {server->self, rb_errinfo(), request->env};
+    rb_set_errinfo(Qnil);
+    rb_protect(report, (VALUE)values, &failed);
+    rb_set_errinfo(Qnil);
+}
+
+/* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
+ * and Unicorn have it, then rack.response_finished, the last one first. */
 static void tell_finished(nb_server_t *server, nb_request_t *request, VALUE error)
 {
-    VALUE callables = request->env ? rb_hash_aref(request->env, finished_key) : Qnil;
-    int failed = 0;
-    if (!RB_TYPE_P(callables, T_ARRAY) || !RARRAY_LEN(callables))
-        return;
-    VALUE headers = request->headers ? request->headers : Qnil;
-    VALUE values[] = {callables, request->env, request->status ? INT2FIX(request->status) : Qnil,
-                      headers, error};
-    rb_protect(call_finished, (VALUE)values, &failed);
-    if (failed) {
-        VALUE report_values[] = {server->self, rb_errinfo(), request->env};
-        rb_set_errinfo(Qnil);
-        rb_protect(report, (VALUE)report_values, &failed);
-        rb_set_errinfo(Qnil);
-    }
+    VALUE after = callables_of(request, after_key), finished = callables_of(request, finished_key);
+    VALUE arguments[] = {request->env, request->status ? INT2FIX(request->status) : Qnil,
+                         request->headers ? request->headers : Qnil, error};
+    for (long i = 0; after && i < RARRAY_LEN(after); i++)
+        tell(server, request, (call_t){RARRAY_AREF(after, i), 0, NULL});
+    for (long i = finished ? RARRAY_LEN(finished) - 1 : -1; i >= 0; i--)
+        tell(server, request, (call_t){rb_ary_entry(finished, i), 4, arguments});
+    RB_GC_GUARD(after);
+    RB_GC_GUARD(finished);
 }
 
 static VALUE log_access(VALUE argument)
@@ -172,10 +191,9 @@ static VALUE drain(VALUE conn)
 }
 
 /* Those who asked to be told at the end of the response have it wait for the client. */
-static bool must_drain(nb_request_t *request)
+static bool must_drain(const nb_request_t *request)
 {
-    VALUE callables = request->env ? rb_hash_aref(request->env, finished_key) : Qnil;
-    return RB_TYPE_P(callables, T_ARRAY) && RARRAY_LEN(callables) > 0;
+    return callables_of(request, after_key) || callables_of(request, finished_key);
 }
 
 static void after_request(run_t *run, VALUE error)
@@ -198,6 +216,8 @@ static void after_request(run_t *run, VALUE error)
         rb_protect(close_file, request->input_file, &failed);
         rb_set_errinfo(Qnil);
     }
+    if (request->head.bytes)
+        nb_buffer_free(&request->head);
     if (request->exchange)
         nb_exchange_end(request->exchange);
     wipe_fiber(run->server);
@@ -360,4 +380,6 @@ void nb_worker_init(VALUE server_module)
     id_storage = rb_intern("storage");
     finished_key = rb_interned_str_cstr("rack.response_finished");
     rb_gc_register_mark_object(finished_key);
+    after_key = rb_interned_str_cstr("rack.after_reply");
+    rb_gc_register_mark_object(after_key);
 }

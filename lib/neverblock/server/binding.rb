@@ -54,7 +54,7 @@ module NB
       end
 
       # Gives the listener to the core of a started server.
-      def attach(core)
+      def attach(core, _connections)
         core.listen(@io.fileno, local?, false, @port || 0)
       end
 

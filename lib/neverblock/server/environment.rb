@@ -14,13 +14,13 @@ module NB
         # @return [String, nil] as IO#read at the end of a file
         def read(length = nil, buffer = nil)
           buffer&.replace("")
-          length&.positive? ? nil : buffer || +""
+          length&.positive? ? nil : buffer || String.new
         end
 
         # @return [nil] as IO#gets at the end of a file
         def gets(*) = nil
-        # @return [self] yields nothing
-        def each = self
+        # @return [self, Enumerator] yields nothing
+        def each = block_given? ? self : to_enum
         # @return [Integer] 0
         def rewind = 0
         # @return [nil]

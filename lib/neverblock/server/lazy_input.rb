@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 module NB
   class Server
     # The rack.input of a request with "Expect: 100-continue": the first read tells the client to go
@@ -18,8 +20,7 @@ module NB
 
       # As IO#each. @scheduling may wait
       def each(&block)
-        input.each(&block)
-        self
+        block ? input.each(&block) && self : to_enum
       end
 
       # As IO#rewind. @scheduling may wait
@@ -30,6 +31,20 @@ module NB
 
       # As IO#close. @scheduling never waits
       def close = @input&.close
+
+      # @return [String] what was fetched and not read, as of {StreamedInput}: nothing is kept here
+      # @api private
+      def unread = ""
+
+      # All else that a File and a StringIO can do. @scheduling may wait
+      def method_missing(name, ...)
+        respond_to_missing?(name) ? input.public_send(name, ...) : super
+      end
+
+      # @return [Boolean]
+      def respond_to_missing?(name, _private = false)
+        File.public_method_defined?(name) && StringIO.public_method_defined?(name)
+      end
 
       private
 

@@ -67,14 +67,28 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def each
+        return to_enum unless block_given?
+
         while (line = gets)
           yield line
         end
         self
       end
 
+      # @return [Boolean] whether all of the body has been read
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def eof?
+        fill if @rest.empty?
+        @rest.empty?
+      end
+
       # What has not come is not waited for. @return [nil] @scheduling never waits
       def close = nil
+
+      # @return [String] what was fetched and not read: a hijacker's next bytes
+      # @api private
+      def unread = @rest
 
       private
 

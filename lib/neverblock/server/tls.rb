@@ -14,6 +14,10 @@ module NB
     class Tls
       # One TLS record at most.
       PART_BYTES = 16_384
+      # Each connection is the client's socket and the pair that joins it to the server.
+      FDS_EACH = 3
+      # How long to leave connections with the kernel when it is out of fds or memory.
+      RETRY = 0.1
 
       # @raise [ArgumentError]
       def self.parse(address)
@@ -48,9 +52,12 @@ module NB
       end
 
       # Accepts on the core's loop, a fiber per connection.
+      # @param connections [Integer] open at most
       # @return [void]
-      def attach(core)
+      def attach(core, connections)
         @core = core
+        most = [connections, Options.connections_by_fd_limit / FDS_EACH].min
+        @open = Thread::SizedQueue.new(most)
         @accepting = Fiber.schedule { accept_all }
       end
 
@@ -73,28 +80,43 @@ module NB
 
       private
 
-      def accept_all
+      # As the plain listeners: beyond the limit, or without fds, connections stay with the kernel.
+      def accept_all(listener = @binding.io)
         loop do
-          socket, = Fiber.scheduler.idle { @binding.io.accept }
+          Fiber.scheduler.idle { @open << true }
+          socket, = Fiber.scheduler.idle { listener.accept }
           Fiber.schedule { serve(socket) }
+        rescue Errno::ECONNABORTED
+          @open.pop
+        rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
+          @open.pop
+          Fiber.scheduler.idle { sleep RETRY }
         end
       rescue IOError, Errno::EBADF
         nil # the listener was closed: the server drains
       end
 
       def serve(socket)
-        address = socket.remote_address.ip_address
         secure = OpenSSL::SSL::SSLSocket.new(socket, @context)
         secure.sync_close = true
         ::Timeout.timeout(15) { secure.accept }
-        inside, outside = UNIXSocket.pair
-        inside.autoclose = false
-        @core.adopt(inside.fileno, true, address)
-        answers = Fiber.schedule { pump(outside, secure) && secure.close }
-        pump(secure, outside) && outside.close_write
-        answers
+        join(secure, socket.remote_address.ip_address)
       rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, ::Timeout::Error
-        [secure, socket, outside].compact.each { |io| io.close unless io.closed? }
+        nil # no client of ours
+      ensure
+        socket.close unless socket.closed?
+        @open.pop
+      end
+
+      # Carries both ways until the server has ended its side, or either is broken.
+      def join(secure, address)
+        inside, outside = UNIXSocket.pair
+        inside.autoclose = false # the core's
+        @core.adopt(inside.fileno, true, address)
+        Fiber.schedule { pump(secure, outside) && outside.close_write }
+        pump(outside, secure) && secure.close
+      ensure
+        [secure, outside].compact.each { |io| io.close unless io.closed? }
       end
 
       # Until from ends. True: to can still be written.

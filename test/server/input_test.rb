@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "helper"
+require "open3"
+require "tmpdir"
+
+# However a body came, the application reads it as it would read a StringIO.
+class ServerInputTest < Minitest::Test
+  include ServerTest
+
+  BODY = "h\xC3\xA9llo\nworld\nlast".b.freeze
+  CHUNKS = "5\r\n#{BODY[0, 5]}\r\nc\r\n#{BODY[5..]}\r\n0\r\n\r\n".freeze
+  LENGTH = "Content-Length: #{BODY.bytesize}\r\n".freeze
+
+  # Name => options, fields, what is sent once the application runs.
+  WAYS = {
+    "nothing" => [{}, "", ""], "no_bytes" => [{}, "Content-Length: 0\r\n", ""],
+    "memory" => [{}, LENGTH, BODY], "chunked" => [{}, "Transfer-Encoding: chunked\r\n", CHUNKS],
+    "a_file" => [{body_memory_bytes: 4, bodies_memory_bytes: 0}, LENGTH, BODY],
+    "expect" => [{}, "#{LENGTH}Expect: 100-continue\r\n", BODY],
+    "streamed" => [{body_streaming: true, body_memory_bytes: 4}, LENGTH, BODY],
+    "streamed_chunks" => [{body_streaming: true, body_memory_bytes: 4}, "Transfer-Encoding: chunked\r\n", CHUNKS]
+  }.freeze
+
+  READS = [
+    ->(input) { [input.read(0), input.read, input.read, input.read(1), input.read(0), input.gets] },
+    ->(input) { [input.read(5), input.read(nil), input.read(nil, +"rest")] },
+    ->(input) { [input.read(5, buffer = String.new("old")), buffer, input.read(100, buffer), buffer, input.read(5, buffer), buffer] },
+    ->(input) { [input.gets, input.eof?, input.gets, input.gets, input.gets, input.eof?] },
+    ->(input) { [input.each { |line| line }.equal?(input), input.read(1)] },
+    ->(input) { input.each.to_a },
+    ->(input) { [input.read(3)&.encoding, input.gets&.encoding, input.read.encoding] },
+    ->(input) { IO.copy_stream(input, copy = StringIO.new(String.new)) && copy.string },
+    ->(input) { input.close }
+  ].freeze
+
+  WAYS.each do |name, (options, fields, sent)|
+    define_method("test_#{name}_reads_like_a_string_io") do
+      serve(**options) { |env| [200, {}, [READS[Integer(env["PATH_INFO"].delete("/"))].call(env["rack.input"]).inspect]] }
+      READS.each_with_index do |read, index|
+        socket = connect
+        socket.write("POST /#{index} HTTP/1.1\r\n#{HOST}#{fields}\r\n", sent[0, 4])
+        socket.write(sent[4..]) if sent.bytesize > 4
+        response = read_response(socket)
+        response = read_response(socket) if response.status == 100
+        assert_equal read.call(StringIO.new(sent.empty? ? "".b : BODY.dup)).inspect, response.body, read.source_location.inspect
+      end
+    end
+  end
+
+  # With Expect too, whatever else a StringIO and a File can do.
+  def test_a_body_that_is_held_back_can_all_that_the_others_can
+    serve { |env| [200, {}, [env["rack.input"].then { |input| [input.respond_to?(:rewind), input.respond_to?(:string), input.pos, input.readline, input.pos].inspect }]] }
+    socket = connect
+    socket.write("POST / HTTP/1.1\r\n#{HOST}#{LENGTH}Expect: 100-continue\r\n\r\n")
+    assert_equal 100, read_response(socket).status
+    socket.write(BODY)
+    assert_equal [true, false, 0, BODY.lines.first, 7].inspect, read_response(socket).body
+  end
+
+  # Runs the server with a body of 6 MB for a client in the same loop; prints what it gets.
+  UPLOAD = <<~'RUBY'
+    require "neverblock"
+    require "neverblock/server"
+    Process.setrlimit(:FSIZE, Integer(ARGV[0])) if ARGV[0] # as a full disk: writing fails
+    trap("XFSZ", "IGNORE")
+    app = ->(env) { [200, {}, [env["rack.input"].then { |input| input.is_a?(File) ? File.readlink("/proc/self/fd/#{input.fileno}") : "no file" }]] }
+    NB.run do
+      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0")
+      Fiber.schedule { server.run }
+      sleep 0.01 until server.ready?
+      [6_000_000, 10].each do |size|
+        socket = TCPSocket.new("127.0.0.1", server.port)
+        Fiber.schedule { socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: #{size}\r\n\r\n", "x" * size) rescue nil }
+        puts socket.read.then { |answer| [answer[9, 3], answer.lines.last].join(" ") }
+      end
+      server.stop
+    end
+  RUBY
+
+  def upload(*arguments, folder)
+    out, status = Open3.capture2e({"TMPDIR" => folder}, RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-e", UPLOAD, *arguments)
+    assert status.success?, out
+    out.lines.map(&:chomp)
+  end
+
+  def test_a_large_body_goes_where_temporary_files_go
+    Dir.mktmpdir do |folder|
+      assert_equal ["200 #{folder}", "200 no file"], upload(folder).map { |line| line.sub(%r{/#\d+ \(deleted\)}, "") }
+      assert_match(%r{^200 /tmp/}, upload("#{folder}/nonexistent").first)
+    end
+  end
+
+  def test_a_full_disk_refuses_the_body_and_nothing_else
+    Dir.mktmpdir { |folder| assert_equal ["507", "200 no file"], upload("5000000", folder).map { |line| line[/\A507|.+/] } }
+  end
+end
+# rubocop:enable Layout/LineLength
