@@ -72,6 +72,8 @@ static VALUE core_alloc(VALUE klass)
     server->app = server->env_template = Qnil;
     server->flush_hook.call = nb_output_flush_all;
     nb_list_init(&server->flush_hook.link);
+    server->kick_hook.call = nb_worker_kick_now;
+    nb_list_init(&server->kick_hook.link);
     server->accept_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_accept_timer};
     return self;
 }
@@ -266,6 +268,7 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
     }
     nb_timers_remove(&server->loop->timers, &server->accept_timer);
     nb_list_remove(&server->flush_hook.link);
+    nb_list_remove(&server->kick_hook.link);
     return self;
 }
 

@@ -184,7 +184,7 @@ struct nb_server {
     bool waking; /* a worker was woken and has not run yet */
     bool accepting, draining, started;
     nb_park_t *joiner; /* who waits for the end of the draining */
-    nb_hook_t flush_hook;
+    nb_hook_t flush_hook, kick_hook;
     nb_timer_t accept_timer; /* while it runs nothing is accepted */
     nb_head_t head;          /* of the request being read, when it comes in one piece */
     nb_field_t *fields;      /* options.head.field_count of them */
@@ -287,6 +287,7 @@ void nb_exchange_init(VALUE server_module);
 
 /* Wakes or makes one worker, if connections wait and none is on its way. */
 void nb_worker_kick(nb_server_t *server);
+void nb_worker_kick_now(nb_hook_t *hook);
 void nb_worker_init(VALUE server_module);
 /* nb_park in the form that rb_protect wants. */
 VALUE nb_park_value(VALUE park);
