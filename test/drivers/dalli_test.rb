@@ -70,11 +70,25 @@ class DalliTest < Transparency
     end
   end
 
+  # dalli alone would read the answer to its handshake as the first value.
+  def test_a_timeout_while_it_connects_leaves_no_answer_behind
+    NB.run do
+      values = %w[a b c].to_h { |key| [key, "value of #{key}"] }
+      connect(server.port).tap { |one| values.each { |key, value| one.set(key, value) } }.close
+      client = connect(late, ask: false)
+      assert_raises(Timeout::Error) { Timeout.timeout(0.05) { client.get("a") } }
+      assert_equal values, values.keys.to_h { |key| [key, client.get(key)] }
+      client.close
+    end
+  end
+
   private
 
-  def connect(port, host: "127.0.0.1", **options)
+  def connect(port, host: "127.0.0.1", ask: true, **options)
     Dalli.logger = Logger.new(File::NULL)
-    Dalli::Client.new("#{host}:#{port}", socket_timeout: 5, protocol: :meta, **options).tap { |one| one.get("none") }
+    client = Dalli::Client.new("#{host}:#{port}", socket_timeout: 5, protocol: :meta, **options)
+    client.get("none") if ask
+    client
   end
 
   def late = Proxies.late(server.port)

@@ -3,6 +3,7 @@
 require_relative "registry"
 # One line per library.
 require_relative "connection_pool"
+require_relative "dalli"
 require_relative "ethon"
 require_relative "grpc"
 require_relative "hiredis_client"

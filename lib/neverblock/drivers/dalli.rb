@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+
+# dalli waits by itself, but a timeout or a cancel that comes while it connects (it asks for the
+# server's version then) leaves the connection open and that answer unread: the next `get` gets the
+# version, and each after it the value of the key before (dalli 3 and 4), or an error (5). In a loop
+# such a connection is closed.
+NB::Drivers.register("dalli", constant: "Dalli::Protocol::Base", version: "Dalli::VERSION",
+                              versions: [">= 3.2", "< 6"]) do |driver|
+  NB::Repairs.replace(Dalli::Protocol::Base, :connect) do |original|
+    proc do
+      connected = false
+      original.bind_call(self).tap { connected = true }
+    ensure
+      close if !connected && driver.on? && NB::Repairs.loop_here
+    end
+  end
+end
