@@ -19,7 +19,7 @@ module Bench
     def describe
       { host: Socket.gethostname, kernel: "#{Etc.uname[:sysname]} #{Etc.uname[:release]}",
         cpu: cpu, cores: Etc.nprocessors, governor: governor, memory_mb: memory_mb,
-        load: load_average, open_files: Process.getrlimit(:NOFILE).first,
+        load: load_average, priority: priority, open_files: Process.getrlimit(:NOFILE).first,
         sysctl: SYSCTLS.to_h { |name| [name.tr("/", "."), read("/proc/sys/#{name}")] },
         commit: commit }
     end
@@ -34,18 +34,27 @@ module Bench
     def line(facts)
       facts = facts.transform_keys(&:to_sym)
       "#{facts[:cpu]}, #{facts[:cores]} cores, #{(facts[:memory_mb] / 1024.0).round} GB, " \
-        "#{facts[:kernel]}, load #{facts[:load]} at the start, commit #{facts[:commit]}"
+        "#{facts[:kernel]}, load #{facts[:load]} at the start" \
+        "#{", #{facts[:priority]} priority" if facts[:priority]}, commit #{facts[:commit]}"
+    end
+
+    # For whom others have to wait (`chrt -r 1 nb bench …`): what they compute changes little.
+    #
+    # @return [String, nil] "real-time", or nil
+    def priority
+      policy = read("/proc/self/stat").rpartition(")").last.split[38].to_i # sched(7)
+      "real-time" if policy.between?(1, 2)
     end
 
     # @param machines [Array<Hash>] of all sessions
     # @return [String, nil] what a reader must know when others worked on the machine; nil if not
     def crowd(machines)
-      loads = machines.map { |facts| facts.fetch("load") }
+      loads = machines.reject { |facts| facts["priority"] }.map { |facts| facts.fetch("load") }
       return if loads.empty? || loads.max <= BUSY
 
       range = loads.minmax.uniq.map { |load| format("%.1f", load) }.join(" to ")
-      "Other programs computed on this machine all the while: a load of #{range} on " \
-        "#{machines.first["cores"]} cores when the tables began. Rates are far below what an " \
+      "Other programs computed on this machine while some tables were measured: a load of #{range} on " \
+        "#{machines.first["cores"]} cores when they began. Their rates are far below what an " \
         "idle machine gives, and scatter; a program of many threads gets more of a busy " \
         "machine than one of a single thread (see “% CPU”). What holds: CPU times, counts, " \
         "and, with that in mind, ratios, whose samples were taken next to each other."

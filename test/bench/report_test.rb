@@ -123,5 +123,6 @@ class BenchReportTest < Minitest::Test
     assert_nil Bench::Machine.crowd([{ "load" => 0.1, "cores" => 2 }])
     assert_match(/a load of 3\.0 to 12\.5 on 2 cores/,
                  Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2 }, { "load" => 12.5 }]))
+    assert_nil Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2, "priority" => "real-time" }])
   end
 end

@@ -159,10 +159,11 @@ module NB
 
         def warn_when_busy
           load = ::Bench::Machine.load_average
-          return if load <= ::Bench::Machine::BUSY
+          return if load <= ::Bench::Machine::BUSY || ::Bench::Machine.priority
 
           warn "nb bench: load average is #{load}: others work on this machine, the numbers will " \
-               "be doubtful (the load is written beside each sample)"
+               "be doubtful (the load is written beside each sample). As root, " \
+               "`chrt -r 1 nb bench …` has them wait"
         end
 
         def document(results, directory)
