@@ -54,10 +54,10 @@ module Bench
 
       range = loads.minmax.uniq.map { |load| format("%.1f", load) }.join(" to ")
       "Other programs computed on this machine while some tables were measured: a load of " \
-        "#{range} on #{machines.first["cores"]} cores when they began. Their rates are far below what an " \
-        "idle machine gives, and scatter; a program of many threads gets more of a busy " \
-        "machine than one of a single thread (see “% CPU”). What holds: CPU times, counts, " \
-        "and, with that in mind, ratios, whose samples were taken next to each other."
+        "#{range} on #{machines.first["cores"]} cores when they began. Their rates are far " \
+        "below what an idle machine gives, and scatter; a program of many threads gets more of " \
+        "a busy machine than one of a single thread (see “% CPU”). What holds: CPU times, " \
+        "counts, and, with that in mind, ratios, whose samples were taken next to each other."
     end
 
     # @return [String] short hash of the source, with + when files differ from it
