@@ -36,6 +36,22 @@ class RailsTogetherTest < Minitest::Test
     Rails.application.executor.wrap { assert_equal 5, Account.all.load_async.size }
   end
 
+  # It is asked for what it has done, also where fibers have the queries.
+  def test_the_executor_is_that_of_rails
+    executor = Account.connection_pool.async_executor
+    counts = -> { [executor.class, executor.scheduled_task_count, executor.completed_task_count] }
+    pool, scheduled, completed = counts.call
+    NB.run do
+      Rails.application.executor.wrap do
+        accounts = Account.all.load_async
+        assert_equal scheduled + 1, executor.scheduled_task_count
+        assert_equal 5, accounts.to_a.size
+      end
+    end
+    assert_equal [pool, scheduled + 1, completed + 1], counts.call
+    assert_equal Concurrent::ThreadPoolExecutor, pool
+  end
+
   # They see what the request sees, change only their own, and give their connections back.
   def test_gather_inherits_and_gives_back
     NB.run do
