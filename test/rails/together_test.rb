@@ -80,6 +80,24 @@ class RailsTogetherTest < Minitest::Test
     seen
   end
 
+  # On a thread of its own, where Rails' own way leaves no state behind with isolation per fiber.
+  def test_live_outside_of_a_loop
+    body = Time.use_zone("Tokyo") { Rack::MockRequest.new(Rails.application).get("/live").body }
+    assert_equal ["Tokyo"] * 3, body.scan(/"zone":"(\w+)"/).flatten
+    refute_includes body, %("thread":#{Thread.current.object_id})
+  end
+
+  # The page of ActionDispatch::DebugLocks, which knows threads.
+  def test_who_holds_the_lock_of_the_code
+    page = Rack::MockRequest.new(ActionDispatch::DebugLocks.new(nil))
+    shown = NB.run do
+      holder = NB.async { ActiveSupport::Dependencies.interlock.running { sleep } }
+      page.get("/rails/locks").body.tap { holder.cancel }
+    end
+    assert_match(/Thread 0 \[0x\h+ sleep\]  Sharing$/, shown)
+    assert_includes shown, __FILE__
+  end
+
   def test_jobs_run_in_fibers_of_the_loop
     NB.run do
       NoteJob.perform_later("now")

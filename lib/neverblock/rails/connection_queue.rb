@@ -11,8 +11,8 @@ module NB
     #
     # - As many are woken as there are connections; who gives up instead passes his on. Rails
     #   signals one condition for all and relies on Ruby for the rest.
-    # - Who wants all of them (`disconnect`, `clear_reloadable_connections`) goes first, as Rails means
-    #   it to; with state per fiber its own way to do that finds nobody.
+    # - Who wants all of them (`disconnect`, `clear_reloadable_connections`) goes first, as Rails
+    #   means it to; with state per fiber its own way to do that finds nobody.
     # - How long they wait is counted ({PoolWaits}).
     # - Who waits for long looks for the one who holds a connection without using it
     #   ({PinnedConnection}).
