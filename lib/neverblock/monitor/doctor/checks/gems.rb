@@ -21,7 +21,8 @@ module NB
     }.freeze
     # These keep in the thread what belongs there, or are cured.
     THREAD_WISE = %w[
-      activerecord concurrent-ruby curb httpx neverblock puma timeout typhoeus
+      activerecord concurrent-ruby curb httpx neverblock puma sentry-ruby timeout
+      typhoeus
     ].freeze
     private_constant :OFFLOADED, :GEMS, :THREAD_WISE
 
