@@ -15,7 +15,7 @@ module NB
         # @api private
         def begin_db_transaction
           super
-        rescue Exception # also of a cancel
+        rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
           settle
           raise
         end
@@ -24,7 +24,7 @@ module NB
         # @api private
         def begin_isolated_db_transaction(*)
           super
-        rescue Exception
+        rescue Exception # rubocop:disable Lint/RescueException -- as above
           settle
           raise
         end
