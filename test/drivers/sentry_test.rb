@@ -55,7 +55,8 @@ class SentryTest < Minitest::Test
         Enumerator.new { |values| values << Sentry.capture_message("1") }.next
       end
     end
-    assert_equal %w[1 2 3 4 5].map { |id| [id, "1", id, ["1"]] }, events.map { |one| seen(one) }.sort
+    expected = %w[1 2 3 4 5].map { |id| [id, "1", id, ["1"]] }
+    assert_equal expected, events.map { |one| seen(one) }.sort
   end
 
   def test_outside_of_a_loop_it_is_as_before
