@@ -16,7 +16,7 @@ module NB
     # Rails does.
     module Cures
       # By name.
-      ALL = { inner_fibers: InnerFibers, share_lock: ShareLock, locale: Locale,
+      ALL = { share_lock: ShareLock, locale: Locale, inner_fibers: InnerFibers,
               inheritance: Inheritance, async_queries: AsyncQueries, async_jobs: AsyncJobs,
               live: Live, old_names: OldNames }.freeze
 
