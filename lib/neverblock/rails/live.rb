@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "inheritance"
+require_relative "inner_fibers"
 
 module NB
   module Rails
@@ -35,7 +35,7 @@ module NB
         def new_controller_thread(&block)
           return super unless NB.running?
 
-          state = Fiber.current.active_support_execution_state
+          state = InnerFibers.current.active_support_execution_state
           Fiber.schedule do
             Thread.current[INHERITED] = state
             block.call
