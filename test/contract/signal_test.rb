@@ -102,6 +102,54 @@ class SignalTest < ScriptCase
     end
   RUBY
 
+  # What it comes to is the wait of the block, which may go on; the other fibers do not notice.
+  script "Interrupt can be rescued where it is waited", <<~'RUBY', out: "[Interrupt, true]\n:woken\n"
+    signal_when_asleep(:INT)
+    inside do
+      other = go { sleep 0.2; :woken }
+      begin
+        asleep
+        sleep 5
+      rescue Interrupt => error
+        p [error.class, error.backtrace.any? { |line| line.include?("in 'Kernel#sleep'") || line.include?("in `sleep'") }]
+      end
+      p finish(other)
+    end
+  RUBY
+
+  script "an error of a thread with abort_on_exception can be rescued", <<~'RUBY', out: "[IOError, \"of the thread\", \"fail_here\"]\n:next\n"
+    def fail_here = raise(IOError, "of the thread")
+    Thread.abort_on_exception = true
+    Thread.report_on_exception = false
+    inside do
+      begin
+        Thread.new { sleep 0.02; fail_here }
+        sleep 5
+      rescue IOError => error
+        p [error.class, error.message, error.backtrace.first[/fail_here/]]
+      end
+      sleep 0.02
+      p :next
+    end
+  RUBY
+
+  script "exit of a thread comes to the block", <<~'RUBY', out: "[SystemExit, 3]\nensured\n", status: 4
+    inside do
+      begin
+        Thread.new { sleep 0.02; exit 3 }
+        sleep 5
+      rescue SystemExit => error
+        p [error.class, error.status]
+      end
+      Thread.new { sleep 0.02; exit 4 }
+      begin
+        sleep 5
+      ensure
+        puts "ensured"
+      end
+    end
+  RUBY
+
   script "SIGCHLD traps and Process.wait together", <<~'RUBY', out: "[true, 3]\n"
     seen = false
     trap(:CHLD) { seen = true }

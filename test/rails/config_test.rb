@@ -28,6 +28,12 @@ class RailsConfigTest < Minitest::Test
     assert_equal ["postgresql", 3, 60.0], settings(config("adapter" => "postgresql", "connections" => 3))
   end
 
+  # Who compares configurations, or hands them to a driver, finds what was written.
+  def test_nothing_is_added_to_a_configuration
+    written = { "adapter" => "postgresql", "pool" => 5, "database" => "x" }
+    assert_equal written.symbolize_keys, config(written).configuration_hash
+  end
+
   def test_addresses
     url = "neverblock-postgresql://a:b@host/base?connections=3&checkout_timeout=7"
     assert_equal ["postgresql", 3, 7.0], settings(config("url" => url))

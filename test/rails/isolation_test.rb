@@ -36,15 +36,31 @@ class RailsIsolationTest < Minitest::Test
     assert(seen.all? { |set, read| set == read }, seen.inspect)
   end
 
-  def test_the_locale_in_an_enumerator_is_that_of_its_fiber
-    locale = NB.run do
-      I18n.locale = :de
-      Enumerator.new { |values| values << I18n.locale }.next
+  # Blocking and not; what they do belongs to the request, and to its transaction.
+  INNER = [->(&work) { Enumerator.new { |values| values << work.call }.next },
+           ->(&work) { Fiber.new(&work).resume }].freeze
+
+  def test_fibers_within_a_request_see_what_it_sees
+    NB.run do
+      NB.map(INNER * 10, concurrency: 20) do |inner|
+        Rails.application.executor.wrap { look_from(inner, rand(1000)) }
+      end
     end
-    assert_equal :de, locale
+    assert_equal 0, ActiveRecord::Base.connection_pool.stat[:busy]
   end
 
   private
+
+  def look_from(inner, id)
+    I18n.locale = :de
+    Current.person = id
+    Account.lease_connection
+    seen = inner.call do
+      sleep(rand * 0.01)
+      [I18n.locale, Current.person, ActiveRecord::Base.connection_pool.active_connection?]
+    end
+    assert_equal [:de, id, Account.lease_connection], seen
+  end
 
   def get(port, path)
     response = Net::HTTP.get_response(URI("http://127.0.0.1:#{port}#{path}"))

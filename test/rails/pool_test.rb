@@ -68,6 +68,25 @@ class RailsPoolTest < Minitest::Test
     end
   end
 
+  # As the tests of Rails want it from its own line, for threads.
+  def test_who_wants_all_connections_goes_first
+    order = []
+    NB.run do
+      gate = Thread::Queue.new
+      held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
+      one = NB.async { select("SELECT 1") && order << :one }
+      all = NB.async do
+        pool.clear_reloadable_connections
+        order << :all
+      end
+      sleep(0.05)
+      assert_equal 2, pool.stat[:waiting]
+      gate.close
+      [*held, one, all].each(&:value)
+    end
+    assert_equal %i[all one], order
+  end
+
   def test_a_timeout_while_waiting_leaves_the_line
     NB.run do
       held = Array.new(12) { NB.async { Account.with_connection { sleep } } }

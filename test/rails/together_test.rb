@@ -36,6 +36,22 @@ class RailsTogetherTest < Minitest::Test
     Rails.application.executor.wrap { assert_equal 5, Account.all.load_async.size }
   end
 
+  # It is asked for what it has done, also where fibers have the queries.
+  def test_the_executor_is_that_of_rails
+    executor = Account.connection_pool.async_executor
+    counts = -> { [executor.class, executor.scheduled_task_count, executor.completed_task_count] }
+    pool, scheduled, completed = counts.call
+    NB.run do
+      Rails.application.executor.wrap do
+        accounts = Account.all.load_async
+        assert_equal scheduled + 1, executor.scheduled_task_count
+        assert_equal 5, accounts.to_a.size
+      end
+    end
+    assert_equal [pool, scheduled + 1, completed + 1], counts.call
+    assert_equal Concurrent::ThreadPoolExecutor, pool
+  end
+
   # They see what the request sees, change only their own, and give their connections back.
   def test_gather_inherits_and_gives_back
     NB.run do
@@ -62,6 +78,24 @@ class RailsTogetherTest < Minitest::Test
     sleep(0.001)
     assert_equal id, Current.person
     seen
+  end
+
+  # On a thread of its own, where Rails' own way leaves no state behind with isolation per fiber.
+  def test_live_outside_of_a_loop
+    body = Time.use_zone("Tokyo") { Rack::MockRequest.new(Rails.application).get("/live").body }
+    assert_equal ["Tokyo"] * 3, body.scan(/"zone":"(\w+)"/).flatten
+    refute_includes body, %("thread":#{Thread.current.object_id})
+  end
+
+  # The page of ActionDispatch::DebugLocks, which knows threads.
+  def test_who_holds_the_lock_of_the_code
+    page = Rack::MockRequest.new(ActionDispatch::DebugLocks.new(nil))
+    shown = NB.run do
+      holder = NB.async { ActiveSupport::Dependencies.interlock.running { sleep } }
+      page.get("/rails/locks").body.tap { holder.cancel }
+    end
+    assert_match(/Thread 0 \[0x\h+ sleep\]  Sharing$/, shown)
+    assert_includes shown, __FILE__
   end
 
   def test_jobs_run_in_fibers_of_the_loop

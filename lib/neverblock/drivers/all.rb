@@ -12,6 +12,7 @@ require_relative "patron"
 require_relative "rack_timeout"
 require_relative "rails"
 require_relative "sequel"
+require_relative "sentry"
 require_relative "sqlite3"
 
 NB::Drivers.complete

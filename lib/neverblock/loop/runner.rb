@@ -67,15 +67,27 @@ module NB
     def call(&block)
       locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
       Fiber.schedule do
+        @fiber = Fiber.current
         locals.each { |key, value| Thread.current[key] = value }
         @outcome = outcome(&block)
         cancel_others if @own && @outcome.kind != :value
       end
-      @scheduler.run until @outcome
+      serve until @outcome
       leave
     end
 
     private
+
+    # A signal, Thread#raise or an error of a thread with abort_on_exception comes out of `run`: it
+    # is the block's, which may rescue it where it waits, as without a loop.
+    def serve
+      @scheduler.run
+    rescue Exception => error # rubocop:disable Lint/RescueException -- handed to the block
+      raise unless !@outcome && @scheduler.__send__(:waiting?, @fiber)
+
+      error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
+      @scheduler.fiber_interrupt(@fiber, error)
+    end
 
     # The block failed: nobody will wait for what it started.
     def cancel_others

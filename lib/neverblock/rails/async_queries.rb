@@ -5,34 +5,45 @@ module NB
     # `load_async` and the `async_…` queries run in fibers of the request's own thread. Without it
     # Rails runs them on threads, if it is configured to, or not at once.
     module AsyncQueries
-      # Stands where Rails has a thread pool.
-      class Executor
-        # @param threads [#call] makes what runs queries that come from outside of a loop
-        def initialize(&threads)
-          @make_threads = threads
+      # In each thread pool that ActiveRecord makes for them, which keeps the queries that come from
+      # outside of a loop.
+      module Fibers
+        # One may serve several pools of connections, in several threads.
+        # @api private
+        def self.extended(executor)
+          executor.instance_exec do
+            @fibers_scheduled ||= Concurrent::AtomicFixnum.new
+            @fibers_completed ||= Concurrent::AtomicFixnum.new
+          end
         end
 
-        # @return [void]
-        # @scheduling never waits
-        # @thread any
+        # As Rails, in a fiber.
+        # @api private
         def post(*arguments, &block)
-          return threads.post(*arguments, &block) unless NB.running?
+          return super unless NB.running?
 
-          Fiber.schedule { block.call(*arguments) }
+          @fibers_scheduled.increment
+          Fiber.schedule do
+            block.call(*arguments)
+          ensure
+            @fibers_completed.increment
+          end
+          true
         end
 
-        private
-
-        def threads = @threads ||= @make_threads.call
+        # Those in fibers too.
+        # @api private
+        def scheduled_task_count = super + @fibers_scheduled.value
+        # Those in fibers too.
+        # @api private
+        def completed_task_count = super + @fibers_completed.value
       end
 
-      # In front of Rails' own, which it asks for one thread pool per process.
-      module Fibers
-        # @return [Executor]
-        # @api private
-        def global_thread_pool_async_query_executor
-          @neverblock_executor ||= Executor.new { super() }
-        end
+      # In front of ActiveRecord's pool of connections.
+      module Pool
+        private
+
+        def build_async_executor = super&.extend(Fibers)
       end
 
       # @return [void]
@@ -40,10 +51,9 @@ module NB
       def self.install
         return unless defined?(::ActiveRecord)
 
-        ::ActiveRecord.singleton_class.prepend(Fibers)
-        # A pool of threads for each database would be the same fibers.
         ActiveSupport.on_load(:active_record) do
-          ::ActiveRecord.async_query_executor = :global_thread_pool
+          ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
+          ::ActiveRecord.async_query_executor ||= :global_thread_pool
         end
       end
     end

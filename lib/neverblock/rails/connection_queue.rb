@@ -11,6 +11,8 @@ module NB
     #
     # - As many are woken as there are connections; who gives up instead passes his on. Rails
     #   signals one condition for all and relies on Ruby for the rest.
+    # - Who wants all of them (`disconnect`, `clear_reloadable_connections`) goes first, as Rails
+    #   means it to; with state per fiber its own way to do that finds nobody.
     # - How long they wait is counted ({PoolWaits}).
     # - Who waits for long looks for the one who holds a connection without using it
     #   ({PinnedConnection}).
@@ -28,6 +30,15 @@ module NB
       # @api private
       def add_back(connection) = put { @queue.unshift(connection) }
 
+      # As Rails, for a fiber too: whoever runs the block stands at the head of the line.
+      # @api private
+      def with_a_bias_for(context)
+        before = synchronize { @preferred.tap { @preferred = context } }
+        yield
+      ensure
+        synchronize { @preferred = before }
+      end
+
       private
 
       def put
@@ -40,13 +51,20 @@ module NB
       # The line: a condition for each who waits, in the order in which they came.
       def line = @line ||= {}.compare_by_identity
 
+      def stand_in_line(condition)
+        line[condition] = true
+        return unless @preferred && @preferred == ActiveSupport::IsolatedExecutionState.context
+
+        @line = { condition => true }.compare_by_identity.update(line)
+      end
+
       # Held here: PoolWaits itself knows them only as long as somebody else does.
       def waits = @waits ||= PoolWaits.of(@lock)
 
       def wait_poll(timeout)
         start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         condition = @lock.new_cond
-        line[condition] = true
+        stand_in_line(condition)
         @num_waiting += 1
         wait_for_turn(condition, start, timeout)
         remove

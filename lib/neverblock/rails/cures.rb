@@ -3,6 +3,7 @@
 require_relative "async_jobs"
 require_relative "async_queries"
 require_relative "inheritance"
+require_relative "inner_fibers"
 require_relative "live"
 require_relative "locale"
 require_relative "old_names"
@@ -15,9 +16,9 @@ module NB
     # Rails does.
     module Cures
       # By name.
-      ALL = { share_lock: ShareLock, locale: Locale, inheritance: Inheritance,
-              async_queries: AsyncQueries, async_jobs: AsyncJobs, live: Live,
-              old_names: OldNames }.freeze
+      ALL = { share_lock: ShareLock, locale: Locale, inner_fibers: InnerFibers,
+              inheritance: Inheritance, async_queries: AsyncQueries, async_jobs: AsyncJobs,
+              live: Live, old_names: OldNames }.freeze
 
       @installed = []
 

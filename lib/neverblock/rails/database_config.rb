@@ -28,6 +28,15 @@ module NB
       # Seconds. A thousand requests that all want one of 12 connections for 0.7 s wait so long.
       CHECKOUT_TIMEOUT = 60
 
+      # In front of every configuration: what it is made of stays as it was written.
+      module Wait
+        # @return [Float] seconds
+        # @api private
+        def checkout_timeout
+          (configuration_hash[:checkout_timeout] || CHECKOUT_TIMEOUT).to_f
+        end
+      end
+
       # DATABASE_URL does not pass by the handlers.
       module Url
         # As Rails, then translated.
@@ -49,6 +58,7 @@ module NB
 
             configurations::HashConfig.new(*place, translate(config.symbolize_keys))
           end
+          configurations::HashConfig.prepend(Wait)
           configurations::UrlConfig.prepend(Url)
           register_names
         end
@@ -58,7 +68,6 @@ module NB
         # @raise [ConfigurationError] for an adapter or a number that cannot be
         # @scheduling never waits
         def translate(config)
-          config = { checkout_timeout: CHECKOUT_TIMEOUT }.merge(config)
           adapter = config[:adapter].to_s
           return config unless adapter.start_with?("neverblock_") || config[:connections]
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../sync/inheritance"
+require_relative "inner_fibers"
 
 module NB
   module Rails
@@ -29,7 +30,7 @@ module NB
         # @return [#call, nil] runs a block with it, in another fiber; nil: there is nothing
         # @scheduling never waits
         def capture
-          state = Fiber.current.active_support_execution_state or return
+          state = InnerFibers.current.active_support_execution_state or return
 
           kept = state.except(*APART).transform_values { |value| copy(value) }
           context = ActiveSupport::ExecutionContext.to_h

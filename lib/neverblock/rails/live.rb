@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "inheritance"
+require_relative "inner_fibers"
 
 module NB
   module Rails
@@ -13,12 +13,29 @@ module NB
 
       # In front of ActionController::Live.
       module InFibers
+        # As Rails, which hands on what the thread has: with isolation per fiber that is nothing,
+        # and outside of a loop, or where a test runs the action in place, all state would be lost.
+        # @api private
+        def process(...)
+          state = ActiveSupport::IsolatedExecutionState
+          return super unless state.isolation_level == :fiber
+
+          thread = Thread.current
+          before = thread.active_support_execution_state
+          thread.active_support_execution_state = state.context.active_support_execution_state
+          begin
+            super
+          ensure
+            thread.active_support_execution_state = before
+          end
+        end
+
         private
 
         def new_controller_thread(&block)
           return super unless NB.running?
 
-          state = Fiber.current.active_support_execution_state
+          state = InnerFibers.current.active_support_execution_state
           Fiber.schedule do
             Thread.current[INHERITED] = state
             block.call

@@ -26,14 +26,12 @@ module NB
         def writable_config = config.frozen? ? self.config = config.dup : config
       end
 
-      # @return [Fiber, nil] whose locale it is: in the (blocking) fiber of an Enumerator, that of
-      #   the fiber which the loop runs
+      # @return [Fiber, nil] whose locale it is: that which the loop runs, also in the fiber of an
+      #   Enumerator
       # @api private
       def self.holder
         scheduler = Fiber.scheduler
-        return unless scheduler.is_a?(Scheduler)
-
-        Fiber.current.blocking? ? scheduler.current : Fiber.current
+        scheduler.current if scheduler.is_a?(Scheduler)
       end
 
       # @return [void]

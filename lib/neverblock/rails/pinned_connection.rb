@@ -42,7 +42,7 @@ module NB
         def held(pool)
           pool.connections.filter_map do |connection|
             owner = connection.owner
-            [connection, owner.backtrace || []] if owner && owner != Fiber.current
+            [connection, owner.backtrace || []] if owner && owner != ActiveSupport::IsolatedExecutionState.context
           end
         end
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "delegate"
+
 module NB
   module Rails
     # In development Rails reloads code when no request runs. Who runs is counted per thread, even
@@ -14,12 +16,35 @@ module NB
         def self.current = ActiveSupport::IsolatedExecutionState.context
       end
 
+      # A fiber for those who print threads.
+      class Shown < SimpleDelegator
+        # @return [String, nil] in the words of Thread#status
+        # @scheduling never waits
+        def status
+          return unless alive?
+
+          __getobj__ == Fiber.current ? "run" : "sleep"
+        end
+      end
+
+      # In front of ShareLock, for ActionDispatch::DebugLocks (/rails/locks).
+      module Shows
+        # As Rails; fibers tell their status too.
+        # @api private
+        def raw_state
+          super do |holders|
+            yield(holders.transform_keys { |key| key.is_a?(Fiber) ? Shown.new(key) : key })
+          end
+        end
+      end
+
       # @return [void]
       # @scheduling never waits
       def self.install
         require "active_support/concurrency/share_lock"
         lock = ActiveSupport::Concurrency::ShareLock
         lock.const_set(:Thread, Holder) unless lock.const_defined?(:Thread, false)
+        lock.prepend(Shows)
       end
     end
   end

@@ -88,9 +88,10 @@ module NB
         @booted ||= @boot && rails? ? Boot.new(folder).facts : {}
       end
 
+      # Versions without the platform that may follow.
       def locked
         file = Dir[path("{Gemfile,gems}.{lock,locked}")].first or return {}
-        File.read(file, encoding: "UTF-8").scan(/^    (\S+) \(([^\s)]+)\)$/).to_h
+        File.read(file, encoding: "UTF-8").scan(/^    (\S+) \(([^\s)-]+).*\)$/).to_h
       end
     end
   end

@@ -20,7 +20,10 @@ module NB
         "short queries are well; for slow ones take a database behind a socket"]
     }.freeze
     # These keep in the thread what belongs there, or are cured.
-    THREAD_WISE = %w[activerecord concurrent-ruby curb httpx puma timeout typhoeus].freeze
+    THREAD_WISE = %w[
+      activerecord concurrent-ruby curb httpx neverblock puma sentry-ruby timeout
+      typhoeus
+    ].freeze
     private_constant :OFFLOADED, :GEMS, :THREAD_WISE
 
     check "gems" do |project|

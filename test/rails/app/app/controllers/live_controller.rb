@@ -10,7 +10,7 @@ class LiveController < ApplicationController
     stream = SSE.new(response.stream)
     3.times do |i|
       stream.write({ i: i, person: Current.person, thread: Thread.current.object_id,
-                     count: Account.count })
+                     zone: Time.zone.name, count: Account.count })
       sleep 0.01
     end
   ensure

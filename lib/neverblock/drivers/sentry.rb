@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require_relative "../loop/scheduler"
+require_relative "../sync/inheritance"
+require_relative "registry"
+
+module NB
+  module Drivers
+    # sentry-ruby keeps who the user is, tags and breadcrumbs (its hub) in a thread variable, so
+    # requests in fibers would report each other's. (Its `hub_isolation_level` is :thread unless
+    # told otherwise, and can be nothing else on Ruby before 3.2.) Cured, the hub belongs to the
+    # fiber that the loop runs; {NB.gather} and the like begin with a copy.
+    module Sentry
+      # Where a fiber has its hub.
+      HUB = :@neverblock_sentry_hub
+
+      # In front of the gem's module methods.
+      module PerFiber
+        # As sentry-ruby.
+        # @api private
+        def get_current_hub # rubocop:disable Naming/AccessorMethodName -- its name there
+          holder = Sentry.holder or return super
+          holder.instance_variable_get(HUB) || clone_hub_to_current_thread
+        end
+
+        # As sentry-ruby; also called when a request begins.
+        # @api private
+        def clone_hub_to_current_thread
+          holder = Sentry.holder or return super
+          holder.instance_variable_set(HUB, get_main_hub.clone) if initialized?
+        end
+      end
+
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          ::Sentry.singleton_class.prepend(PerFiber)
+          Inheritance.add { capture }
+        end
+
+        # @return [Fiber, nil] whose hub it is
+        # @api private
+        def holder
+          scheduler = Fiber.scheduler
+          scheduler.current if @driver.on? && scheduler.is_a?(Scheduler)
+        end
+
+        private
+
+        def capture
+          hub = holder&.instance_variable_get(HUB)&.clone or return
+
+          lambda do |block|
+            holder&.instance_variable_set(HUB, hub)
+            block.call
+          end
+        end
+      end
+    end
+
+    register("sentry-ruby", constant: "Sentry::Hub", version: "Sentry::VERSION",
+                            versions: [">= 5", "< 8"]) { |driver| Sentry.install(driver) }
+  end
+end
