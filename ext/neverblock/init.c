@@ -13,6 +13,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_io(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);
     Init_nb_hooks_time(rb_cNBScheduler);
+    Init_nb_hooks_timeout(rb_cNBScheduler);
     Init_nb_hooks_block(rb_cNBScheduler);
     Init_nb_hooks_process(rb_cNBScheduler);
     Init_nb_hooks_resolve(rb_cNBScheduler);

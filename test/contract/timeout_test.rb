@@ -196,6 +196,56 @@ class TimeoutContractTest < Contract
     assert_takes(0.02) { sleep 0.02 }
   end
 
+  contract "ends a block that computes", gap: nil do
+    assert_takes(0.02, slack: 3) do # by a thread that has to get its turn
+      assert_raises(Timeout::Error) { Timeout.timeout(0.02) { loop {} } }
+    end
+    error = assert_raises(Special) { Timeout.timeout(0.02, Special, "slow") { loop {} } }
+    assert_equal "slow", error.message
+    assert_equal :inner, (Timeout.timeout(5) do
+      Timeout.timeout(0.02) { loop {} }
+    rescue Timeout::Error
+      :inner
+    end)
+  end
+
+  contract "ends a block whose enumerator computes", gap: nil do
+    endless = Enumerator.new { |_| loop {} }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.02) { endless.next } }
+  end
+
+  contract "a block that holds its timeout back gets it at its end", gap: nil do
+    finished = false
+    assert_raises(Special) do
+      Timeout.timeout(0.02, Special) do
+        Thread.handle_interrupt(Special => :never) do
+          ending = clock + 0.5
+          nil while clock < ending
+          finished = true
+        end
+      end
+    end
+    assert finished
+    assert_takes(0.02) { sleep 0.02 }
+  end
+
+  contract "each of many that compute in turns gets its own", gap: nil do
+    strands = Array.new(5) do |i|
+      strand do
+        assert_raises(Special) do
+          Timeout.timeout(0.05, Special, i.to_s) do
+            loop do
+              ending = clock + 0.01
+              nil while clock < ending
+              sleep(0.001)
+            end
+          end
+        end.message
+      end
+    end
+    assert_equal %w[0 1 2 3 4], strands.map(&:value)
+  end
+
   def returning
     Timeout.timeout(0.5) { return :returned }
   end

@@ -65,14 +65,14 @@ module SyncSupport
   def setup
     super
     warm_up
-    @threads_before = Thread.list
+    @threads_before = Leaks.threads
     @fds_before = open_fds
     @children_before = Leaks.children
   end
 
   def teardown
-    settled { (Thread.list - @threads_before).empty? && open_fds.size <= @fds_before.size }
-    assert_empty Thread.list - @threads_before, "threads left"
+    settled { (Leaks.threads - @threads_before).empty? && open_fds.size <= @fds_before.size }
+    assert_empty Leaks.threads - @threads_before, "threads left"
     assert_operator open_fds.size, :<=, @fds_before.size, "file descriptors left"
     assert_empty Leaks.children - @children_before, "children left"
     super

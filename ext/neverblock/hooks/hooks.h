@@ -7,6 +7,7 @@
 void Init_nb_hooks_io(VALUE cScheduler);
 void Init_nb_hooks_select(VALUE cScheduler);
 void Init_nb_hooks_time(VALUE cScheduler);
+void Init_nb_hooks_timeout(VALUE cScheduler);
 void Init_nb_hooks_block(VALUE cScheduler);
 void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);

@@ -91,6 +91,11 @@ size_t nb_timers_expire(nb_timers_t *timers, uint64_t now_ns)
     return expired;
 }
 
+nb_timer_t *nb_timers_at(const nb_timers_t *timers, size_t place)
+{
+    return timers->items[place].timer;
+}
+
 void nb_timers_free(nb_timers_t *timers)
 {
     for (size_t i = 0; i < timers->count; i++)

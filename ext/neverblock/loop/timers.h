@@ -39,6 +39,9 @@ uint64_t nb_timers_next(const nb_timers_t *timers);
  * Returns how many. */
 size_t nb_timers_expire(nb_timers_t *timers, uint64_t now_ns);
 
+/* One of timers->count, in no order of theirs: to look through them. */
+nb_timer_t *nb_timers_at(const nb_timers_t *timers, size_t place);
+
 void nb_timers_free(nb_timers_t *timers);
 
 #endif

@@ -2,6 +2,7 @@
 
 require_relative "../native"
 require_relative "operations"
+require_relative "overtime"
 require_relative "repairs"
 
 module NB
@@ -101,7 +102,7 @@ module NB
 
     # How many other threads there are, if all of them sleep until somebody wakes them; else nil.
     def threads_asleep
-      others = Thread.list - [Thread.current]
+      others = Thread.list - [Thread.current, Overtime.thread]
       others.size if others.all? { |thread| thread.inspect.include?("sleep_forever") }
     end
 
