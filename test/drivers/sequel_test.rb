@@ -6,6 +6,7 @@ require_relative "../support/transparency"
 require "sequel"
 require "pg"
 require "mysql2"
+require "trilogy"
 
 # Sequel, whose connections belong to fibers in a loop.
 class SequelTest < Transparency
@@ -66,6 +67,37 @@ class SequelTest < Transparency
         end
       ensure
         db.drop_table?(:things)
+      end
+    end
+  end
+
+  # The timeout closes the connection; nobody else shall find it in the pool.
+  def test_a_query_that_a_timeout_cuts_leaves_a_working_pool
+    NB.run do
+      %w[mysql2 trilogy].each do |adapter|
+        with_database(Databases.mariadb.url.sub("mysql2", adapter), max_connections: 1) do |db|
+          assert_raises(Timeout::Error) { Timeout.timeout(0.05) { db.run("SELECT SLEEP(5)") } }
+          assert_equal 7, db.get(7), adapter
+          assert_raises(Timeout::Error) { Timeout.timeout(0.05) { db.transaction { db.run("SELECT SLEEP(5)") } } }
+          assert_equal 7, db.get(7), adapter
+        end
+      end
+    end
+  end
+
+  # Sequel's pool for Ruby 3.1 sleeps with its lock; the next one who gives back waits for that.
+  def test_a_cancel_while_a_connection_goes_back_to_the_pool_keeps_it_there
+    NB.run do
+      with_database(max_connections: 2) do |db|
+        4.times do |turns|
+          gate = Queue.new
+          users = Array.new(2) { NB.async { db.synchronize { gate.pop } } }
+          2.times { gate.push(true) }
+          turns.times { sleep 0 }
+          users.last.cancel
+          users.each(&:wait)
+          assert_empty db.pool.instance_variable_get(:@allocated), "cancelled after #{turns} turns"
+        end
       end
     end
   end
