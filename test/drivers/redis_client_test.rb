@@ -37,6 +37,19 @@ class RedisClientTest < Transparency
     clients&.each(&:close)
   end
 
+  waits "connect with TLS" do
+    clients = measure(count: 25, delay: 0.3) { connect(port: late(tls_server), **tls) }
+  ensure
+    clients&.each(&:close)
+  end
+
+  waits "a blocking command with TLS" do
+    clients = together { connect(port: tls_server.port, **tls) }
+    assert_equal [nil], measure { |i| clients[i].call("BLPOP", "none#{i}", 0.1) }.uniq
+  ensure
+    clients&.each(&:close)
+  end
+
   fails "wrong password" do
     connect(username: "nobody", password: "wrong")
   end
@@ -47,6 +60,10 @@ class RedisClientTest < Transparency
 
   fails "unknown host" do
     connect(host: "unknown.invalid")
+  end
+
+  fails "wrong CA" do
+    connect(port: tls_server.port, ssl: true)
   end
 
   fails "reset in mid-result" do
@@ -71,6 +88,13 @@ class RedisClientTest < Transparency
     client&.close
   end
 
+  fails "read timeout with TLS" do
+    client = connect(port: tls_server.port, timeout: 0.1, **tls)
+    client.blocking_call(0.1, "BLPOP", "none", 1)
+  ensure
+    client&.close
+  end
+
   def test_it_goes_on_after_the_server_has_restarted
     NB.run do
       client = connect(reconnect_attempts: 1)
@@ -87,5 +111,7 @@ class RedisClientTest < Transparency
     client.tap { assert_equal "PONG", client.call("PING") }
   end
 
-  def late = Proxies.late(server.port)
+  def late(place = server) = Proxies.late(place.port)
+  def tls_server = Databases.redis_tls
+  def tls = { ssl: true, ssl_params: { ca_file: "#{tls_server.folder}/certificate.pem" } }
 end

@@ -73,6 +73,17 @@ module Databases
     Place.new(server, "redis", nil, nil, "0")
   end
 
+  # Redis with nothing but TLS; its own certificate is certificate.pem in its folder.
+  # @return [Place]
+  def redis_tls
+    server = Servers.fetch("redis-tls") do |port, folder|
+      tls = certificate(folder, Etc.getpwuid.name)
+      %W[redis-server --port 0 --tls-port #{port} --bind 127.0.0.1 --dir #{folder} --save #{""}
+         --tls-auth-clients no --tls-cert-file #{tls[:certificate]} --tls-key-file #{tls[:key]}]
+    end
+    Place.new(server, "rediss", nil, nil, "0")
+  end
+
   # @return [Place]
   def memcached
     server = Servers.fetch("memcached") do |port, _|
