@@ -8,11 +8,9 @@ Bench.table "s2" do
   differs <<~TEXT
     One process on one core; theirs have eight of each, their 512 connections stand in our column of
     1,000. `sleep 0.01` in the application: no server can give more than connections / 10 ms.
-    NeverBlock is shown as it comes, with 256 requests at a time, and with 1,024; Puma as it
-    comes and with 50 threads.
+    Puma is shown as it comes and with 50 threads.
   TEXT
-  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server nb_server_1024],
-       title: "server"
+  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server], title: "server"
   axis :connections, [64, 1_000], title: "connections"
   workload "served", kind: "sleep"
   patience 40

@@ -17,7 +17,7 @@ class DoctorTest < Minitest::Test
     assert_finding "concurrency", :problem, "Rack::Lock", "allow_concurrency"
     assert_finding "timeouts", :warning, "rack-timeout", "request_timeout"
     assert_finding "adapter", :problem, "config/database.yml:7", "neverblock_postgresql"
-    assert_finding "pool", :warning, "primary: 5 connections for 256 fibers", "connections:"
+    assert_finding "pool", :warning, "primary: 5 connections for 1024 fibers", "connections:"
     assert_finding "max_connections", :problem, "500; the database allows 300", "pgbouncer"
     assert_finding "puma", :problem, "config/puma.rb:4", "delete the line"
     assert_finding "hiredis", :problem, "config/application.rb:18", "driver: :ruby"

@@ -68,7 +68,7 @@ module NB
           complaint = load(config, path) if File.exist?(path)
           NB::Doctor::Project.new(
             folder, boot: options.fetch(:boot, true), complaint: complaint,
-                    fibers: config.server_options.fetch(:fibers, 256),
+                    fibers: config.server_options.fetch(:fibers, 1024),
                     workers: options[:workers] || [config.worker_count, 1].max
           )
         end

@@ -22,7 +22,7 @@ module NB
           -w, --workers N         processes; auto: one per usable core; without it one, and no master
           -e, --environment NAME  RACK_ENV (development)
           -C, --config FILE       instead of config/neverblock.rb; "-": none
-              --fibers N          requests that run at a time in one process (256)
+              --fibers N          requests that run at a time in one process (1024)
               --control ADDRESS   unix://path: statistics for nb stats, /ready for a load balancer
               --access-log FILE   one line per answer; "-": standard output
               --pidfile FILE

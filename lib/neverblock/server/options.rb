@@ -6,7 +6,7 @@ module NB
     class Options
       # Name => [default, what is allowed, meaning with its unit and what happens beyond it].
       TABLE = {
-        fibers: [256, 1..100_000, "requests that run at a time"],
+        fibers: [1024, 1..100_000, "requests that run at a time"],
         queue: [16_384, 0..1_000_000, "connections that wait for a fiber; then accepting stops, " \
                                       "then 503"],
         queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],

@@ -28,7 +28,7 @@ module Rackup
       # @return [Hash{String=>String}] what `rackup -h` prints
       def self.valid_options
         {"Host=HOST" => "address to listen on (localhost)", "Port=PORT" => "port (9292)",
-         "Fibers=N" => "requests that run at a time (256)",
+         "Fibers=N" => "requests that run at a time (1024)",
          "Workers=N" => "processes (one, no master)"}
       end
     end

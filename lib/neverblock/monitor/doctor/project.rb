@@ -27,7 +27,7 @@ module NB
       # @param boot [Boolean] false: read files only
       # @raise [ArgumentError] when there is no such folder
       # @scheduling never waits
-      def initialize(folder, fibers: 256, workers: 1, complaint: nil, boot: true)
+      def initialize(folder, fibers: 1024, workers: 1, complaint: nil, boot: true)
         raise ArgumentError, "there is no folder #{folder}" unless File.directory?(folder)
 
         @folder = File.expand_path(folder)
