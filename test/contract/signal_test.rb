@@ -63,6 +63,73 @@ class SignalTest < ScriptCase
     end
   RUBY
 
+  script "Interrupt and SIGTERM are rescued in the code that waits, and it goes on", <<~'RUBY', out: "Interrupt\nSIGTERM\ndone\n"
+    inside do
+      strand = go { 100.times { sleep 0.002 } }
+      %i[INT TERM].each do |name|
+        signal_when_asleep(name)
+        asleep
+        sleep 5
+      rescue SignalException => error
+        puts error.message.empty? ? error.class : error.message
+      end
+      finish(strand) && puts("done")
+    end
+  RUBY
+
+  script "Interrupt is rescued inside an Enumerator and a Fiber, and around them", <<~'RUBY', out: "inside\n5\naround\ndone\n"
+    inside do
+      signal_when_asleep(:INT)
+      inner = Fiber.new do
+        asleep
+        sleep 5
+      rescue Interrupt
+        puts "inside"
+        5
+      end
+      p inner.resume
+      signal_when_asleep(:INT)
+      begin
+        Enumerator.new { |items| asleep; sleep 5; items << 1 }.next
+      rescue Interrupt
+        puts "around"
+      end
+      finish(go { sleep 0.01; true }) && puts("done")
+    end
+  RUBY
+
+  script "exit in a trap is rescued in the code that waits", <<~'RUBY', out: "4\nensured\n", status: 5
+    trap(:USR1) { exit 4 }
+    signal_when_asleep(:USR1)
+    inside do
+      begin
+        asleep
+        sleep
+      rescue SystemExit => error
+        p error.status
+      end
+      exit 5
+    ensure
+      puts "ensured"
+    end
+  RUBY
+
+  script "Timeout around a loop ends what its block waits for", <<~'RUBY', out: "ensured\n[Timeout::Error, 7]\n"
+    got = []
+    begin
+      Timeout.timeout(0.1) do
+        inside do
+          sleep 5
+        ensure
+          puts "ensured"
+        end
+      end
+    rescue Timeout::Error => error
+      got << error.class
+    end
+    p [*got, inside { sleep 0.01; 7 }]
+  RUBY
+
   script "Interrupt runs the ensure of every fiber", <<~'RUBY', out: "ensured 1\nensured 2\nensured 3\nInterrupt\n", only: :fibers
     signal_when_asleep(:INT)
     out = []

@@ -231,6 +231,13 @@ static VALUE rb_nb_scheduler_waiting_p(VALUE self, VALUE fiber)
     return !loop->closed && nb_ptrmap_get(&loop->parked, fiber) ? Qtrue : Qfalse;
 }
 
+/* @!visibility private - whether it, or a fiber that it resumed (an Enumerator's), is parked. */
+static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    return !loop->closed && nb_park_of(loop, fiber) ? Qtrue : Qfalse;
+}
+
 /* @!visibility private - runs the block, which may transfer to another fiber of the loop; the
  * caller goes on when that one waits or ends. */
 static VALUE rb_nb_scheduler_hand_over(VALUE self)
@@ -253,6 +260,7 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_define_method(cScheduler, "yield", rb_nb_scheduler_yield, 0);
     rb_define_method(cScheduler, "run", rb_nb_scheduler_run, 0);
     rb_define_method(cScheduler, "waiting?", rb_nb_scheduler_waiting_p, 1);
+    rb_define_private_method(cScheduler, "waiting_within?", rb_nb_scheduler_waiting_within_p, 1);
     rb_define_method(cScheduler, "hand_over", rb_nb_scheduler_hand_over, 0);
     rb_define_method(cScheduler, "idle", rb_nb_scheduler_idle, 0);
 }

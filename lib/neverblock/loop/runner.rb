@@ -83,7 +83,7 @@ module NB
     def serve
       @scheduler.run
     rescue Exception => error # rubocop:disable Lint/RescueException -- handed to the block
-      raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting?, @fiber)
+      raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting_within?, @fiber)
 
       error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
       @scheduler.fiber_interrupt(@fiber, error)
