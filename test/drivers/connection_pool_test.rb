@@ -120,6 +120,34 @@ class ConnectionPoolTest < Minitest::Test
     end
   end
 
+  def test_a_connection_goes_back_while_another_is_made
+    NB.run do
+      servers = Queue.new << true
+      mine = ConnectionPool.new(size: 2, timeout: 5) { servers.pop && Thing.new }
+      work = Queue.new
+      users = [NB.async { mine.with { work.pop } }, NB.async { mine.with { nil } }]
+      work << true
+      sleep 0.01
+      users.first.cancel # has given back already
+      servers << true
+      users.each(&:wait)
+      assert_equal 2, mine.available
+    end
+  end
+
+  def test_who_waits_makes_the_connection_that_another_could_not
+    NB.run do
+      servers = Queue.new
+      mine = ConnectionPool.new(size: 1, timeout: 5) { servers.pop || raise(IOError, "refused") }
+      cancelled, refused, lucky = Array.new(3) { NB.async { outcome { mine.with(&:itself) } } }
+      cancelled.cancel
+      cancelled.wait
+      servers << false << :connection
+      assert_equal [[IOError, "refused"], :connection], [refused, lucky].map(&:value)
+      assert_equal 1, mine.available
+    end
+  end
+
   def test_threads_and_a_loop_share_a_pool
     mine = pool(2)
     threads = 4.times.map { Thread.new { 50.times { mine.with { |t| t.use { sleep 0.0005 } } } } }

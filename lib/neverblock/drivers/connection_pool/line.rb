@@ -10,7 +10,9 @@ module NB
       class Line
         # One that waits: what wakes it, and what it was handed.
         Turn = Struct.new(:wakeup, :connection)
-        private_constant :Turn
+        # Taken instead of a connection: room to make one.
+        ROOM = Object.new
+        private_constant :Turn, :ROOM
 
         # @param stack [ConnectionPool::TimedStack]
         # @param mutex [Thread::Mutex] its own
@@ -27,11 +29,12 @@ module NB
         # @return [Object, nil] nil after the timeout with `exception: false`
         # @scheduling may wait
         def pop(timeout, options)
-          @mutex.synchronize do
+          taken = @mutex.synchronize do
             refuse_at_the_end
             connection = take if @turns.empty?
             connection || wait(timeout) || refuse(timeout, options)
           end
+          ROOM.equal?(taken) ? make : taken
         end
 
         # Hands the connection to the first in line.
@@ -53,7 +56,26 @@ module NB
         def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
 
         # 2.x would take a Hash, 3.x keywords, and neither looks at them here.
-        def take = @stack.send(:try_fetch_connection) || @stack.send(:try_create)
+        def take = @stack.send(:try_fetch_connection) || reserve
+
+        def reserve
+          created = @stack.instance_variable_get(:@created)
+          return if created == @stack.max
+
+          @stack.instance_variable_set(:@created, created + 1)
+          ROOM
+        end
+
+        # The gem connects with its lock. Others would have to wait for that to give a connection
+        # back, and one that is cancelled while it waits would keep it.
+        def make
+          made = false
+          connection = @stack.instance_variable_get(:@create_block).call
+          made = true
+          connection
+        ensure
+          @stack.decrement_created unless made
+        end
 
         def wait(timeout)
           turn = Turn.new(Thread::ConditionVariable.new)
