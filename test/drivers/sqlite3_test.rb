@@ -38,6 +38,10 @@ class SQLite3Test < Transparency
     end
   end
 
+  def test_a_timeout_that_is_no_number_is_told_as_ever
+    SQLite3::Database.new(":memory:") { |db| assert_raises(TypeError) { db.busy_timeout = "usa" } }
+  end
+
   private
 
   # In memory as far as can be: a disk's own waits are not measured here.

@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require "minitest/autorun"
+require "open3"
 require "socket"
 require "tmpdir"
 require "timeout"
@@ -87,6 +88,25 @@ class PumaPluginTest < Minitest::Test
     sleep 0.2
     stop
     assert_match(/200 OK/, answer.value)
+  end
+
+  # Puma 6 leaves the time out when there is none, Puma 8 names it.
+  POOL = <<~'RUBY'
+    require "puma/thread_pool"
+    require "neverblock"
+    require "neverblock/puma/fiber_pool"
+    done = []
+    pool = NB::Puma::FiberPool.new("a test's", {}) { |_processor, client| sleep(0.1) && done << client }
+    3.times { |client| pool << client }
+    pool.shutdown(*ARGV.map { |seconds| Float(seconds) })
+    puts done.size
+  RUBY
+
+  def test_shutdown_as_puma_6_and_8_call_it
+    [[], ["-1"], ["5"]].each do |arguments|
+      out, = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-rpuma", "-e", POOL, "--", *arguments)
+      assert_equal "3\n", out, arguments.inspect
+    end
   end
 
   def test_cluster

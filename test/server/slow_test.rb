@@ -10,7 +10,7 @@ class ServerSlowTest < Minitest::Test
   include Outside
 
   LARGE = ("x" * (1 << 20)).freeze
-  # How many clients, and what they do. For each that does not read, the kernel takes 1.5 MB from us
+  # How many clients, and what they do. For each that does not read, the kernel takes 1 MB from us
   # at once, at 2 ms per MB: more of them are a test of its memory.
   ATTACKS = {
     "slow headers" => [300, "-H", "-x", 24],

@@ -52,8 +52,11 @@ static void cancel_request(nb_request_t *request, const char *name, const char *
 static void run_out_of_time(nb_conn_t *conn)
 {
     nb_request_t *request = conn->request;
+    bool waits = !nb_list_empty(&conn->waiters);
+    if (waits && nb_output_moves(conn))
+        return;
     conn->server->counters.timeouts++;
-    if (!nb_list_empty(&conn->waiters)) { /* the client neither reads nor writes */
+    if (waits) { /* the client neither reads nor writes */
         nb_conn_close(conn);
     } else if (!request->timed_out && !request->head_sent) {
         request->timed_out = true;
@@ -92,6 +95,8 @@ static void on_due(nb_timer_t *timer)
         run_out_of_time(conn);
         break;
     default:
+        if (conn->state == NB_CONN_WRITE && nb_output_moves(conn))
+            return;
         server->counters.timeouts += conn->state == NB_CONN_WRITE;
         nb_conn_close(conn);
     }
@@ -335,8 +340,8 @@ static void on_ready(nb_watch_t *watch, int mask)
         while_running(conn, mask);
         break;
     case NB_CONN_WRITE:
-        if (conn->writable && nb_output_flush(conn) == 0 && nb_output_empty(conn))
-            nb_conn_finish(conn);
+        if (conn->writable && nb_output_flush(conn) == 0)
+            nb_conn_finish(conn); /* or it waits for the client again */
         break;
     case NB_CONN_LINGER:
         throw_away(conn);
@@ -354,7 +359,7 @@ void nb_conn_finish(nb_conn_t *conn)
     nb_server_t *server = conn->server;
     if (!nb_output_empty(conn)) {
         conn->state = NB_CONN_WRITE;
-        nb_conn_deadline(conn, server->options.write_timeout_ns);
+        nb_output_expect(conn);
         return;
     }
     nb_output_free(conn);

@@ -16,6 +16,10 @@
 #define ACCEPTS_A_TURN 8
 #define COURTESY_NS UINT64_C(20000)
 
+/* The kernel takes so much of an answer beyond what the client's window admits; else it would take
+ * 4 MB for each client that does not read. Less would cost more wake-ups per megabyte. */
+#define UNSENT_BYTES (1 << 20)
+
 static bool has_room(const nb_server_t *server)
 {
     return server->accepting && server->connection_count < server->options.connections &&
@@ -76,10 +80,17 @@ static void on_ready(nb_watch_t *watch, int mask)
         accept_some(listener);
 }
 
+/* Accepted sockets inherit them. */
+static void set_options(int fd)
+{
+    int one = 1, unsent = UNSENT_BYTES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+}
+
 int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port)
 {
     nb_listener_t *listener = calloc(1, sizeof(*listener));
-    int one = 1;
     if (!listener)
         return -ENOMEM;
     listener->watch = (nb_watch_t){.fd = fd, .mask = NB_READABLE, .on_ready = on_ready};
@@ -88,8 +99,8 @@ int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_
     listener->https = https;
     listener->port = port;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); /* inherited ones may block */
-    if (!local)                                          /* accepted sockets inherit it */
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (!local)
+        set_options(fd);
     int result = nb_fdtable_add(&server->loop->fds, &listener->watch);
     if (result != 0) {
         free(listener);

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -258,10 +260,31 @@ void nb_output_flush_all(nb_hook_t *hook)
     }
 }
 
+/* --- waiting -------------------------------------------------------------------------------------
+ */
+
+void nb_output_expect(nb_conn_t *conn)
+{
+    ioctl(conn->watch.fd, SIOCOUTQ, &conn->unacknowledged);
+    nb_conn_deadline(conn, conn->server->options.write_timeout_ns);
+}
+
+/* The socket becomes writable when much of it is free: a slow client may need longer for that, and
+ * reads all the while. */
+bool nb_output_moves(nb_conn_t *conn)
+{
+    int before = conn->unacknowledged;
+    if (nb_output_empty(conn))
+        return false;
+    nb_output_expect(conn);
+    return conn->unacknowledged != before;
+}
+
 void nb_output_drain(nb_conn_t *conn)
 {
     bool gone = nb_output_flush(conn) < 0;
     while (!gone && !nb_output_empty(conn)) {
+        nb_output_expect(conn);
         gone = !nb_conn_wait(conn, conn->server->options.write_timeout_ns) ||
                (conn->writable && nb_output_flush(conn) < 0);
     }

@@ -102,6 +102,7 @@ struct nb_conn {
     nb_list_t queue;      /* server->runnable, while it waits for a worker */
     nb_list_t dirty;      /* server->dirty, while bytes wait for the end of the tick */
     uint64_t deadline_ns; /* what the timer means; the timer itself may be set earlier */
+    int unacknowledged;   /* bytes that the client had not taken when the deadline was set */
     uint64_t since_ns;    /* when it came into the queue, or the first byte of the request */
     uint64_t requests;
     struct nb_request *request; /* on the worker's stack, in RUN */
@@ -247,6 +248,10 @@ int nb_output_flush(nb_conn_t *conn);
 bool nb_output_empty(const nb_conn_t *conn);
 size_t nb_output_size(const nb_conn_t *conn);
 void nb_output_free(nb_conn_t *conn);
+/* Sets the deadline by which the client shall have taken a byte of what waits. */
+void nb_output_expect(nb_conn_t *conn);
+/* At that deadline: whether it has taken one. Then there is a new deadline. */
+bool nb_output_moves(nb_conn_t *conn);
 /* The worker waits until everything is written. Raises Errno::EPIPE when the client is gone. */
 void nb_output_drain(nb_conn_t *conn);
 void nb_output_flush_all(nb_hook_t *hook);

@@ -53,7 +53,8 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
                                 versions: [">= 1.6", "< 3"]) do |driver|
   waiting = Module.new do
     define_method(:busy_timeout=) do |milliseconds|
-      next super(milliseconds) unless driver.on? && milliseconds.positive?
+      time = milliseconds.is_a?(Numeric) && milliseconds.positive?
+      next super(milliseconds) unless driver.on? && time
 
       wait = NB::Drivers::SQLiteWait.new(milliseconds)
       busy_handler { |count| wait.call(count) }

@@ -112,8 +112,8 @@ module NB
         @forcible.delete(Fiber.current)
       end
 
-      # @param timeout [Numeric] seconds that requests get; -1: as long as they need
-      def shutdown(timeout)
+      # @param timeout [Numeric] seconds that requests get; -1, and what Puma 6 leaves out: no limit
+      def shutdown(timeout = -1)
         @clients.close
         return @thread.join if timeout == -1
         return if @thread.join(timeout)
