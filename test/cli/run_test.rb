@@ -51,6 +51,8 @@ class RunTest < Minitest::Test
         raise ArgumentError, "outer"
       end
     RUBY
+    "deep calls" => "def deep(n) = n.zero? ? 0 : [1].sum { 1 + deep(n - 1) }\np deep(800)",
+    "its environment" => "p ENV.keys.grep(/STACK/)",
     "a missing constant" => "Strng",
     "an uncaught throw" => "catch(:inner) { throw :outer, 1 }",
     "a syntax error" => "puts 1\ndef\n",

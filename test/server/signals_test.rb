@@ -28,6 +28,11 @@ class ServerSignalsTest < Minitest::Test
   [[], %w[-w 2]].each do |flags|
     name = flags.empty? ? "one_process" : "cluster"
 
+    define_method("test_stacks_are_as_deep_as_those_of_threads_#{name}") do
+      start(*flags)
+      assert_includes 1.., get("/deep"), "its pid"
+    end
+
     define_method("test_quit_ends_at_once_#{name}") do
       start(*flags)
       answer = waiting
