@@ -31,6 +31,22 @@ class ThreadTest < Contract
     assert_same thread, joining.value
   end
 
+  contract "a thread inherits the masks of its own strand, not those of others" do
+    gate = Queue.new
+    masked = parked { Thread.handle_interrupt(Exception => :never) { gate.pop } }
+    %i[new start fork].each do |start|
+      late = Thread.public_send(start, 1, at: 2) do |one, at:|
+        Thread.current.report_on_exception = false
+        Timeout.timeout(0.02) { sleep(one + at) }
+      end
+      assert_raises(Timeout::Error) { late.value }
+    end
+    kept = Thread.handle_interrupt(Exception => :never) { Thread.new { gate.pop } }
+    kept.raise(IOError)
+    2.times { gate << :value }
+    assert_equal %i[value value], [masked.value, kept.value]
+  end
+
   contract "several join one thread" do
     gate = Queue.new
     thread = Thread.new { gate.pop }

@@ -161,6 +161,14 @@ static nb_timeout_t *overdue(void)
     return found;
 }
 
+/* Masks of Thread.handle_interrupt lie on the thread: with another fiber inside of one, what is
+ * raised in the thread may wait, and come in a fiber that it is not for. */
+static bool others_mask(const nb_timeout_t *timeout)
+{
+    VALUE fiber = timeout->fiber, repairs = rb_path2class("NB::Repairs");
+    return rb_check_funcall(repairs, rb_intern("masking_beside?"), 1, &fiber) == Qtrue;
+}
+
 /* @!visibility private - sleeps until a deadline may have passed, and ends a block that has
  * computed beyond it. Of the thread in NB::Overtime. */
 static VALUE rb_nb_native_overtime(VALUE mod)
@@ -168,7 +176,7 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     uint64_t wake_ns = overtime.wake_ns;
     rb_nogvl(sleep_until_overtime, &wake_ns, wake_overtime, NULL, 0);
     nb_timeout_t *timeout = overdue();
-    if (!timeout)
+    if (!timeout || others_mask(timeout))
         return Qfalse;
     uint64_t deadline_ns = timeout->deadline_ns;
     VALUE exception = exception_of(timeout->klass, timeout->message);

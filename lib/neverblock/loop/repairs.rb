@@ -20,7 +20,8 @@ module NB
       ["io_close", "3.1", "4.0"],
       ["service_name", "3.1", nil],
       ["tcp_fast_fallback", "3.4", nil],
-      ["fiber_raise", "3.1", nil]
+      ["fiber_raise", "3.1", nil],
+      ["handle_interrupt", "3.1", nil]
     ].freeze
 
     @installed = []

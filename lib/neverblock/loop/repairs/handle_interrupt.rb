@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+# Thread.handle_interrupt. Its masks lie on the thread, and new threads inherit them (all versions):
+# also those of other fibers that wait there, as for a pool's connection. Such a thread could never
+# be killed, raised at or timed out. A fiber that masks nothing itself starts threads without masks.
+module NB
+  module Repairs
+    MASKING = {}.compare_by_identity # fiber => how deep it is inside of masks
+    private_constant :MASKING
+
+    class << self
+      # @api private
+      def masking
+        fiber = ::Fiber.current
+        outer = MASKING[fiber]
+        MASKING[fiber] = (outer || 0) + 1
+        yield
+      ensure
+        outer ? MASKING[fiber] = outer : MASKING.delete(fiber)
+      end
+
+      # @return [Boolean] whether a fiber other than this one is inside of masks
+      # @api private
+      def masking_beside?(fiber) = MASKING.size > (MASKING.key?(fiber) ? 1 : 0)
+
+      # @return [Boolean]
+      # @api private
+      def only_others_mask?
+        !MASKING.empty? && !!loop_here && !MASKING.key?(::Fiber.current)
+      end
+    end
+
+    replace(Thread.singleton_class, :handle_interrupt) do |original|
+      proc do |mask, &block|
+        next original.bind_call(self, mask, &block) unless block && Repairs.loop_here
+
+        original.bind_call(self, mask) { Repairs.masking(&block) }
+      end
+    end
+
+    [[Thread, :initialize], [Thread.singleton_class, :start],
+     [Thread.singleton_class, :fork]].each do |owner, name|
+      replace(owner, name) do |original|
+        proc do |*arguments, **options, &block|
+          unless block && Repairs.only_others_mask?
+            next original.bind_call(self, *arguments, **options, &block)
+          end
+
+          original.bind_call(self, *arguments, **options) do |*values, **keywords|
+            Thread.handle_interrupt(Object => :immediate) { block.call(*values, **keywords) }
+          end
+        end
+      end
+    end
+  end
+end
