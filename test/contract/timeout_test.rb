@@ -229,6 +229,26 @@ class TimeoutContractTest < Contract
     assert_takes(0.02) { sleep 0.02 }
   end
 
+  contract "one that is held back, and then waits, strikes nobody else", gap: nil do
+    late = strand do
+      assert_raises(Special) do
+        Timeout.timeout(0.02, Special) do
+          Thread.handle_interrupt(Special => :never) do
+            ending = clock + 0.2
+            nil while clock < ending
+            sleep 0.05
+          end
+        end
+      end
+    end
+    others = strand do
+      50.times { Thread.handle_interrupt(IOError => :never) { sleep 0.002 } }
+      :whole
+    end
+    assert_equal :whole, others.value
+    late.value
+  end
+
   contract "each of many that compute in turns gets its own", gap: nil do
     strands = Array.new(5) do |i|
       strand do

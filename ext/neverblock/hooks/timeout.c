@@ -185,6 +185,7 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
     timeout->raised = exception;
     timeout->interrupted = true;
+    timeout->loop->overdue = timeout->fiber;
     rb_funcall(timeout->loop->thread, rb_intern("raise"), 1, exception);
     return Qtrue;
 }
@@ -196,7 +197,7 @@ static VALUE timeout_body(VALUE argument)
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
     VALUE value = rb_yield(timeout->duration);
     if (timeout->interrupted) /* Thread.handle_interrupt has held it back */
-        rb_thread_check_ints();
+        nb_take_interrupts();
     return value;
 }
 
@@ -218,10 +219,32 @@ static VALUE timeout_protected(VALUE argument)
     return rb_rescue2(timeout_body, argument, timeout_rescue, argument, cExpired, (VALUE)0);
 }
 
+static VALUE take_interrupts(VALUE data)
+{
+    nb_take_interrupts();
+    return data;
+}
+
+/* The block may have ended by another exception before Thread#raise came through. */
+static void forget_interrupt(nb_timeout_t *timeout)
+{
+    int tag = 0;
+    rb_protect(take_interrupts, Qnil, &tag);
+    if (timeout->loop->overdue == timeout->fiber)
+        timeout->loop->overdue = 0;
+    if (!tag)
+        return;
+    if (rb_errinfo() != timeout->raised)
+        rb_jump_tag(tag);
+    rb_set_errinfo(Qnil);
+}
+
 static VALUE timeout_leave(VALUE argument)
 {
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
+    if (timeout->interrupted)
+        forget_interrupt(timeout);
     return Qnil;
 }
 

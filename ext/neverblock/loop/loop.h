@@ -39,6 +39,7 @@ typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
     VALUE current;      /* the fiber that a switch of ours entered last */
     VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
+    VALUE overdue;      /* the fiber that Thread#raise is meant for, from hooks/timeout.c; or 0 */
     nb_list_t link;     /* in the list of open loops */
     pid_t pid;
     bool closed;

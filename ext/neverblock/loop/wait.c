@@ -174,9 +174,40 @@ static void raise_deferred(nb_park_t *park)
     }
 }
 
+static VALUE check_interrupts(RB_BLOCK_CALL_FUNC_ARGLIST(value, data))
+{
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+void nb_take_interrupts(void)
+{
+    VALUE mask = rb_hash_new();
+    rb_hash_aset(mask, rb_cObject, ID2SYM(rb_intern("immediate")));
+    rb_block_call(rb_cThread, rb_intern("handle_interrupt"), 1, &mask, check_interrupts, Qnil);
+}
+
+static VALUE take_interrupts_body(VALUE data)
+{
+    nb_take_interrupts();
+    return data;
+}
+
+static void take_overdue(nb_park_t *park)
+{
+    int tag = 0;
+    rb_protect(take_interrupts_body, Qnil, &tag);
+    if (tag) {
+        park_leave((VALUE)park);
+        rb_jump_tag(tag);
+    }
+}
+
 nb_reason_t nb_park(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
+    if (loop->overdue && loop->overdue == park->owner)
+        take_overdue(park);
     if (RHASH_SIZE(loop->deferred))
         raise_deferred(park);
     if ((park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
@@ -284,6 +315,8 @@ VALUE nb_hand_over(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 {
     nb_park_t park;
     nb_park_init(loop, &park, NB_PARK_HANDOFF);
+    if (loop->overdue && loop->overdue == park.owner)
+        take_overdue(&park);
     if (nb_ptrmap_add(&loop->parked, park.fiber, &park) < 0)
         rb_memerror();
     nb_wake_first(&park, NB_WOKEN);

@@ -99,6 +99,10 @@ void nb_unblock(nb_park_t *park);
 /* The park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
 
+/* Raises what Thread#raise has left for this thread, whatever Thread.handle_interrupt holds back:
+ * it is for the fiber that runs, and would strike another after the next switch. */
+void nb_take_interrupts(void);
+
 /* Lets the others run, then goes on. */
 void nb_yield(nb_loop_t *loop);
 
