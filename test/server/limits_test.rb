@@ -69,6 +69,18 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     assert_equal "", Timeout.timeout(2) { connect.read }, "a connection that says nothing is closed"
   end
 
+  # Many at once, so that some are accepted before a byte of them is read.
+  def test_the_timeouts_of_a_connection_begin_with_it_however_long_the_server_slept
+    serve(HELLO, header_timeout: 1)
+    get
+    3.times do
+      sleep(1.2)
+      sockets = Array.new(20) { connect }
+      sockets.each { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n") }
+      assert_equal ["hello"] * 20, sockets.map { |socket| read_response(socket).body }
+    end
+  end
+
   def test_a_slow_loris_cannot_stretch_the_header_timeout
     serve(HELLO, header_timeout: 0.2)
     socket = connect

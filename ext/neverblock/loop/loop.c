@@ -181,6 +181,7 @@ static void sleep_in_kernel(nb_loop_t *loop)
     atomic_store(&loop->asleep, false);
     if (shortened)
         repeat_missed_wakeups(loop);
+    loop->now_ns = nb_clock_now(); /* what came begins now, not when we fell asleep */
     dispatch(loop);
     expire(loop);
     if (rb_thread_interrupted(loop->thread))
