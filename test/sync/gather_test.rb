@@ -30,6 +30,14 @@ class GatherTest < Minitest::Test
     assert ended
   end
 
+  scheduled "an_exit_comes_once" do
+    error = assert_raises(SystemExit) do
+      NB::Gather.all([-> { sleep(0.001) && exit(3) }, -> { sleep }])
+    end
+    assert_equal 3, error.status
+    assert_equal :went_on, sleep(0.01) && :went_on
+  end
+
   scheduled "first_gives_the_first_value_when_the_others_are_cancelled" do
     ended = []
     slow = lambda do

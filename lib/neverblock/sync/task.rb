@@ -161,7 +161,7 @@ module NB
       report(error) unless @expected
     rescue Exception => error # rubocop:disable Lint/RescueException -- kept, and passed on
       fail_with(error)
-      raise if error.is_a?(SystemExit) || error.is_a?(SignalException) || !@expected
+      raise unless @expected # who waits gets it, once
     ensure
       finish(:cancelled, nil) unless @state # Fiber#kill: neither a value nor an exception
     end
