@@ -174,6 +174,8 @@ static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
     nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &listener, NULL);
     if (!conn)
         return Qfalse;
+    if (server->draining) /* its handshake took until now */
+        nb_conn_deadline(conn, FIRST_BYTE_NS);
     const char *text = StringValueCStr(address);
     conn->family = strchr(text, ':') ? AF_INET6 : AF_INET;
     if (inet_pton(conn->family, text, conn->peer) != 1)
