@@ -200,6 +200,20 @@ class SignalTest < ScriptCase
     end
   RUBY
 
+  script "an error of a thread that is joined is raised once", <<~'RUBY', out: "\"of the thread\"\n:next\n"
+    Thread.abort_on_exception = true
+    Thread.report_on_exception = false
+    inside do
+      begin
+        Thread.new { sleep 0.02; raise IOError, "of the thread" }.join
+      rescue IOError => error
+        p error.message
+      end
+      3.times { sleep 0.01 }
+      p :next
+    end
+  RUBY
+
   script "exit of a thread comes to the block", <<~'RUBY', out: "[SystemExit, 3]\nensured\n", status: 4
     inside do
       begin

@@ -86,7 +86,17 @@ module NB
       raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting_within?, @fiber)
 
       error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
-      @scheduler.fiber_interrupt(@fiber, error)
+      @scheduler.fiber_interrupt(@fiber, error) unless joined(error)
+    end
+
+    # Whether the block joins the thread that ended with the error: join raises it, and once is
+    # enough.
+    def joined(error)
+      wait = @scheduler.waits.find { |found| found[:owner].equal?(@fiber) }
+      thread = wait && wait[:blocker]
+      thread.is_a?(Thread) && thread.status.nil? && thread.join && false
+    rescue Exception => raised # rubocop:disable Lint/RescueException -- only compared
+      raised.equal?(error)
     end
 
     # The block failed: nobody will wait for what it started.
