@@ -113,6 +113,14 @@ class RunTest < Minitest::Test
     end
   end
 
+  # As `bundle exec` does, which writes over what the kernel knows of the command line.
+  def test_runs_under_another_title
+    code = "Process.setproctitle('nb run -e p 42'); load $PROGRAM_NAME = ARGV.shift"
+    out, err, status = Open3.capture3(RbConfig.ruby, "-e", code, Program::NB.last, "run", "-e",
+                                      "p 42, ARGV", "a b", "")
+    assert_equal [%(42\n["a b", ""]\n), "", 0], [out, err, status.exitstatus]
+  end
+
   def test_waits_of_the_script_are_waits_of_the_loop
     out, = Program.nb("run", "-e", <<~'RUBY')
       start = Process.clock_gettime(Process::CLOCK_MONOTONIC)

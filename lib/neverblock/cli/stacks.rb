@@ -22,11 +22,23 @@ module NB
         return [*SIZES.keys, MARK].each { |name| ENV.delete(name) } if ENV.key?(MARK)
         return if SIZES.keys.any? { |name| ENV.key?(name) }
 
-        program, *arguments = File.read("/proc/self/cmdline").split("\0", -1)[0..-2]
-        exec(SIZES.merge(MARK => "1"), [File.readlink("/proc/self/exe"), program], *arguments)
+        exec(SIZES.merge(MARK => "1"), *command)
       rescue SystemCallError
-        nil # no /proc: the stacks stay as they are
+        nil # the stacks stay as they are
       end
+
+      # How this process was started, Ruby's own options included. Bundler writes a title over it
+      # (Process.setproctitle); RUBYOPT has its options then.
+      def self.command
+        ruby = File.readlink("/proc/self/exe")
+        program, *arguments = File.read("/proc/self/cmdline").split("\0", -1)[0..-2]
+        known = arguments.last(ARGV.size + 1) == [$PROGRAM_NAME, *ARGV]
+        return [[ruby, program], *arguments] if known
+
+        yjit = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?
+        [[ruby, ruby], *("--yjit" if yjit), $PROGRAM_NAME, *ARGV]
+      end
+      private_class_method :command
     end
   end
 end
