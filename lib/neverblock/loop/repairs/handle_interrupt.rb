@@ -9,6 +9,9 @@ module NB
     private_constant :MASKING
 
     class << self
+      # Counts the calling fiber as inside of masks while the block runs.
+      #
+      # @return the block's value
       # @api private
       def masking
         fiber = ::Fiber.current
