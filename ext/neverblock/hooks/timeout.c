@@ -197,7 +197,7 @@ static VALUE timeout_body(VALUE argument)
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
     VALUE value = rb_yield(timeout->duration);
     if (timeout->interrupted) /* Thread.handle_interrupt has held it back */
-        nb_take_interrupts();
+        nb_take_interrupts(Qnil);
     return value;
 }
 
@@ -219,17 +219,11 @@ static VALUE timeout_protected(VALUE argument)
     return rb_rescue2(timeout_body, argument, timeout_rescue, argument, cExpired, (VALUE)0);
 }
 
-static VALUE take_interrupts(VALUE data)
-{
-    nb_take_interrupts();
-    return data;
-}
-
 /* The block may have ended by another exception before Thread#raise came through. */
 static void forget_interrupt(nb_timeout_t *timeout)
 {
     int tag = 0;
-    rb_protect(take_interrupts, Qnil, &tag);
+    rb_protect(nb_take_interrupts, Qnil, &tag);
     if (timeout->loop->overdue == timeout->fiber)
         timeout->loop->overdue = 0;
     if (!tag)

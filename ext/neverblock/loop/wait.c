@@ -180,23 +180,18 @@ static VALUE check_interrupts(RB_BLOCK_CALL_FUNC_ARGLIST(value, data))
     return Qnil;
 }
 
-void nb_take_interrupts(void)
+VALUE nb_take_interrupts(VALUE data)
 {
     VALUE mask = rb_hash_new();
     rb_hash_aset(mask, rb_cObject, ID2SYM(rb_intern("immediate")));
     rb_block_call(rb_cThread, rb_intern("handle_interrupt"), 1, &mask, check_interrupts, Qnil);
-}
-
-static VALUE take_interrupts_body(VALUE data)
-{
-    nb_take_interrupts();
     return data;
 }
 
 static void take_overdue(nb_park_t *park)
 {
     int tag = 0;
-    rb_protect(take_interrupts_body, Qnil, &tag);
+    rb_protect(nb_take_interrupts, Qnil, &tag);
     if (tag) {
         park_leave((VALUE)park);
         rb_jump_tag(tag);

@@ -100,8 +100,9 @@ void nb_unblock(nb_park_t *park);
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
 
 /* Raises what Thread#raise has left for this thread, whatever Thread.handle_interrupt holds back:
- * it is for the fiber that runs, and would strike another after the next switch. */
-void nb_take_interrupts(void);
+ * it is for the fiber that runs, and would strike another after the next switch. For rb_protect:
+ * returns data. */
+VALUE nb_take_interrupts(VALUE data);
 
 /* Lets the others run, then goes on. */
 void nb_yield(nb_loop_t *loop);
