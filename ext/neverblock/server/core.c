@@ -345,5 +345,5 @@ void Init_nb_server(VALUE mNB)
     nb_input_init(rb_mNBServer);
     nb_response_init(rb_mNBServer);
     nb_exchange_init(rb_mNBServer);
-    nb_worker_init(rb_mNBServer);
+    nb_request_init(rb_mNBServer);
 }

@@ -293,7 +293,13 @@ void nb_exchange_init(VALUE server_module);
 /* Wakes or makes one worker, if connections wait and none is on its way. */
 void nb_worker_kick(nb_server_t *server);
 void nb_worker_kick_now(nb_hook_t *hook);
-void nb_worker_init(VALUE server_module);
+
+/* Runs a complete request: env, application, answer. Raises only what ends more than the request.
+ */
+void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming);
+/* Makes the fiber like new for the next request: no locals, no storage, no marks of frameworks. */
+void nb_request_wipe_fiber(nb_server_t *server);
+void nb_request_init(VALUE server_module);
 /* nb_park in the form that rb_protect wants. */
 VALUE nb_park_value(VALUE park);
 

@@ -1,0 +1,281 @@
+/* request.c - one request in its worker's fiber: application, answer, and what is done after it.
+ * Ruby.
+ *
+ * Read after: server.h. Used by: worker.c.
+ */
+#include "server/server.h"
+#include "base/clock.h"
+#include "hooks/hooks.h"
+
+static ID id_call, id_keys, id_report, id_log, id_storage;
+static VALUE finished_key, after_key;
+
+typedef struct {
+    nb_request_t *request;
+    const nb_incoming_t *incoming;
+    nb_server_t *server;
+} run_t;
+
+/* --- one request
+ * ---------------------------------------------------------------------------------- */
+
+static VALUE run_application(VALUE argument)
+{
+    run_t *run = (run_t *)argument;
+    nb_request_t *request = run->request;
+    VALUE env = nb_env_build(run->server, request, run->incoming);
+    nb_reader_consume(request->conn, run->incoming);
+    VALUE triple = rb_funcallv(run->server->app, id_call, 1, &env);
+    if (!request->hijacked && request->conn->state != NB_CONN_CLOSED)
+        nb_response_send(request, triple);
+    else
+        nb_response_discard(triple);
+    RB_GC_GUARD(triple);
+    request->complete = true;
+    return Qnil;
+}
+
+/* What ends the thread or the loop goes on its way; all else ends the request only. An exit is told
+ * to the server by its report, and ends it after the other requests. */
+static bool passes_on(VALUE error)
+{
+    return !RTEST(rb_obj_is_kind_of(error, rb_eException)) ||
+           RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
+           RTEST(rb_obj_is_kind_of(error, rb_path2class("NB::Cancelled")));
+}
+
+static VALUE report(VALUE argument)
+{
+    VALUE *values = (VALUE *)argument;
+    return rb_funcallv(values[0], id_report, 2, values + 1);
+}
+
+static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error)
+{
+    nb_conn_t *conn = request->conn;
+    int failed;
+    bool gone = conn->state == NB_CONN_CLOSED;
+    VALUE values[] = {server->self, error, request->env ? request->env : Qnil};
+    if (!gone || !RTEST(rb_obj_is_kind_of(error, rb_eSystemCallError))) {
+        server->counters.errors++;
+        rb_protect(report, (VALUE)values, &failed);
+        rb_set_errinfo(Qnil);
+    }
+    if (request->head_sent) /* too late to say so: the client sees the connection break */
+        conn->keep = conn->keep && request->complete;
+    else if (request->timed_out)
+        nb_response_error(request, 503, "The request took too long.");
+    else if (RTEST(rb_obj_is_kind_of(error, rb_const_get(rb_mNBServer, rb_intern("BodyError")))))
+        nb_response_error(request, request->refused_body ? request->refused_body : 400,
+                          "The request body did not arrive as announced, or is too large.");
+    else
+        nb_response_error(request, 500, "Internal server error.");
+}
+
+/* --- after a request
+ * -------------------------------------------------------------------------------- */
+
+/* An Array of callables that the application may have filled, or 0. */
+static VALUE callables_of(const nb_request_t *request, VALUE key)
+{
+    VALUE callables = request->env ? rb_hash_aref(request->env, key) : Qnil;
+    return RB_TYPE_P(callables, T_ARRAY) && RARRAY_LEN(callables) ? callables : 0;
+}
+
+typedef struct {
+    VALUE callable;
+    int count;
+    const VALUE *arguments;
+} call_t;
+
+static VALUE call_one(VALUE argument)
+{
+    const call_t *call = (const call_t *)argument;
+    return rb_funcallv(call->callable, id_call, call->count, call->arguments);
+}
+
+/* What one of them raises does not keep the others from being told. */
+static void tell(nb_server_t *server, nb_request_t *request, call_t call)
+{
+    int failed = 0;
+    rb_protect(call_one, (VALUE)&call, &failed);
+    if (!failed)
+        return;
+    VALUE values[] = {server->self, rb_errinfo(), request->env};
+    rb_set_errinfo(Qnil);
+    rb_protect(report, (VALUE)values, &failed);
+    rb_set_errinfo(Qnil);
+}
+
+/* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
+ * and Unicorn have it, then rack.response_finished, the last one first. */
+static void tell_finished(nb_server_t *server, nb_request_t *request, VALUE error)
+{
+    VALUE after = callables_of(request, after_key), finished = callables_of(request, finished_key);
+    VALUE arguments[] = {request->env, request->status ? INT2FIX(request->status) : Qnil,
+                         request->headers ? request->headers : Qnil, error};
+    for (long i = 0; after && i < RARRAY_LEN(after); i++)
+        tell(server, request, (call_t){RARRAY_AREF(after, i), 0, NULL});
+    for (long i = finished ? RARRAY_LEN(finished) - 1 : -1; i >= 0; i--)
+        tell(server, request, (call_t){rb_ary_entry(finished, i), 4, arguments});
+    RB_GC_GUARD(after);
+    RB_GC_GUARD(finished);
+}
+
+static VALUE log_access(VALUE argument)
+{
+    run_t *run = (run_t *)argument;
+    nb_request_t *request = run->request;
+    uint64_t now = nb_clock_now();
+    rb_funcall(run->server->self, id_log, 5, request->env, INT2FIX(request->status),
+               ULL2NUM(request->sent_bytes), ULL2NUM(request->queued_ns),
+               ULL2NUM(now - request->started_ns));
+    return Qnil;
+}
+
+static VALUE wipe(VALUE thread)
+{
+    VALUE keys = rb_funcallv(thread, id_keys, 0, NULL), fiber = rb_fiber_current();
+    for (long i = 0; i < RARRAY_LEN(keys); i++)
+        rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
+    if (rb_ivar_count(fiber)) {
+        VALUE names = rb_obj_instance_variables(fiber);
+        for (long i = 0; i < RARRAY_LEN(names); i++)
+            rb_obj_remove_instance_variable(fiber, RARRAY_AREF(names, i));
+    }
+#ifdef HAVE_RB_FIBER_NEW_STORAGE
+    VALUE storage = rb_funcallv(fiber, id_storage, 0, NULL);
+    if (RB_TYPE_P(storage, T_HASH) && RHASH_SIZE(storage)) {
+        keys = rb_funcallv(storage, id_keys, 0, NULL);
+        for (long i = 0; i < RARRAY_LEN(keys); i++)
+            rb_funcall(rb_obj_class(fiber), rb_intern("[]="), 2, RARRAY_AREF(keys, i), Qnil);
+    }
+#endif
+    return Qnil;
+}
+
+/* The next request shall find a fiber like new: no locals, no storage, no marks of frameworks. */
+void nb_request_wipe_fiber(nb_server_t *server)
+{
+    int failed;
+    rb_protect(wipe, server->loop->thread, &failed);
+    if (failed)
+        rb_set_errinfo(Qnil);
+}
+
+static void count_status(nb_server_t *server, int status)
+{
+    server->counters.requests++;
+    server->counters.responses_4xx += status >= 400 && status < 500;
+    server->counters.responses_5xx += status >= 500;
+}
+
+static VALUE close_file(VALUE file)
+{
+    return rb_io_close(file);
+}
+
+static VALUE drain(VALUE conn)
+{
+    nb_output_drain((nb_conn_t *)conn);
+    return Qnil;
+}
+
+/* Those who asked to be told at the end of the response have it wait for the client. */
+static bool must_drain(const nb_request_t *request)
+{
+    return callables_of(request, after_key) || callables_of(request, finished_key);
+}
+
+static void after_request(run_t *run, VALUE error)
+{
+    nb_request_t *request = run->request;
+    nb_conn_t *conn = request->conn;
+    int failed = 0;
+    if (conn->state != NB_CONN_CLOSED && nb_output_flush(conn) == 0 && !nb_output_empty(conn) &&
+        must_drain(request)) {
+        rb_protect(drain, (VALUE)conn, &failed);
+        rb_set_errinfo(Qnil);
+    }
+    tell_finished(run->server, request, error);
+    count_status(run->server, request->status);
+    if (run->server->options.log && request->env) {
+        rb_protect(log_access, (VALUE)run, &failed);
+        rb_set_errinfo(Qnil);
+    }
+    if (request->input_file) {
+        rb_protect(close_file, request->input_file, &failed);
+        rb_set_errinfo(Qnil);
+    }
+    if (request->head.bytes)
+        nb_buffer_free(&request->head);
+    if (request->exchange)
+        nb_exchange_end(request->exchange);
+    nb_request_wipe_fiber(run->server);
+}
+
+static void leave_connection(nb_conn_t *conn, bool goes_on)
+{
+    nb_conn_dismiss(conn);
+    conn->request = NULL;
+    if (conn->state == NB_CONN_CLOSED)
+        nb_conn_free(conn);
+    else if (goes_on)
+        nb_conn_finish(conn);
+    else
+        nb_conn_close(conn);
+}
+
+void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming)
+{
+    nb_request_t request = {
+        .conn = conn,
+        .fiber = rb_fiber_current(),
+        .started_ns = server->options.log ? nb_clock_now() : server->loop->now_ns,
+    };
+    run_t run = {&request, incoming, server};
+    VALUE error = Qnil;
+    int state = 0;
+    request.queued_ns =
+        request.started_ns > conn->since_ns ? request.started_ns - conn->since_ns : 0;
+    conn->state = NB_CONN_RUN;
+    conn->request = &request;
+    conn->requests++;
+    conn->keep = incoming->head->flags & NB_HEAD_KEEP_ALIVE &&
+                 conn->requests < server->options.requests_per_connection;
+    nb_list_append(&server->running, &request.link);
+    nb_conn_deadline(conn, server->options.request_timeout_ns);
+    rb_protect(run_application, (VALUE)&run, &state);
+    if (state) {
+        error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+        if (!passes_on(error))
+            answer_error(server, &request, error);
+        else
+            conn->keep = false;
+    }
+    bool leaves = state && passes_on(error);
+    after_request(&run, error);
+    nb_list_remove(&request.link);
+    leave_connection(conn, !leaves);
+    if (leaves) {
+        server->running_count--;
+        rb_set_errinfo(error);
+        rb_jump_tag(state);
+    }
+    RB_GC_GUARD(error);
+}
+
+void nb_request_init(VALUE server_module)
+{
+    (void)server_module;
+    id_call = rb_intern("call");
+    id_keys = rb_intern("keys");
+    id_report = rb_intern("report_error");
+    id_log = rb_intern("log_access");
+    id_storage = rb_intern("storage");
+    finished_key = rb_interned_str_cstr("rack.response_finished");
+    rb_gc_register_mark_object(finished_key);
+    after_key = rb_interned_str_cstr("rack.after_reply");
+    rb_gc_register_mark_object(after_key);
+}
