@@ -1,5 +1,4 @@
-/* request.c - one request in its worker's fiber: application, answer, and what is done after it.
- * Ruby.
+/* request.c - one request in its worker's fiber: from the application to what is after it. Ruby.
  *
  * Read after: server.h. Used by: worker.c.
  */
