@@ -169,6 +169,24 @@ static bool others_mask(const nb_timeout_t *timeout)
     return rb_check_funcall(repairs, rb_intern("masking_beside?"), 1, &fiber) == Qtrue;
 }
 
+static VALUE make_exception(VALUE data)
+{
+    const nb_timeout_t *timeout = (const nb_timeout_t *)data;
+    return exception_of(timeout->klass, timeout->message);
+}
+
+/* What making it raises goes to the block as well: the watching thread has to go on. */
+static VALUE exception_for(const nb_timeout_t *timeout)
+{
+    int tag = 0;
+    VALUE exception = rb_protect(make_exception, (VALUE)timeout, &tag);
+    if (!tag)
+        return exception;
+    exception = rb_errinfo();
+    rb_set_errinfo(Qnil);
+    return exception;
+}
+
 /* @!visibility private - sleeps until a deadline may have passed, and ends a block that has
  * computed beyond it. Of the thread in NB::Overtime. */
 static VALUE rb_nb_native_overtime(VALUE mod)
@@ -179,7 +197,7 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     if (!timeout || others_mask(timeout))
         return Qfalse;
     uint64_t deadline_ns = timeout->deadline_ns;
-    VALUE exception = exception_of(timeout->klass, timeout->message);
+    VALUE exception = exception_for(timeout);
     if (overdue() != timeout || timeout->deadline_ns != deadline_ns)
         return Qfalse; /* the block has ended while the exception was made */
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
