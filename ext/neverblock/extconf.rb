@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # Builds neverblock.so from every room below this folder. Options by environment:
-# NB_SANITIZE=1 adds ASan and UBSan, NB_DEV=1 turns warnings into errors.
+# NB_SANITIZE=1 adds ASan and UBSan, NB_CHAOS=1 the faults of loop/chaos.h, NB_DEV=1 turns warnings
+# into errors.
 require "mkmf"
 
 ROOMS = Dir.children(__dir__).select { |name| File.directory?(File.join(__dir__, name)) }.sort
@@ -14,6 +15,7 @@ $INCFLAGS << " -I$(srcdir)" # rubocop:disable Style/GlobalVars
 append_cflags(%w[-std=gnu11 -O3 -Wall -Wextra -Wno-unused-parameter])
 append_cflags(%w[-Wno-suggest-attribute=noreturn -fvisibility=hidden])
 append_cflags("-Werror") if ENV["NB_DEV"]
+append_cppflags("-DNB_CHAOS") if ENV["NB_CHAOS"]
 if ENV["NB_SANITIZE"]
   # No redzones on stacks: ASan does not know those of fibers, which exceptions leave by longjmp.
   append_cflags("-fsanitize=address,undefined -fno-omit-frame-pointer -g -O1 --param asan-stack=0")
@@ -24,6 +26,7 @@ end
 
 have_header("sys/epoll.h")
 have_header("sys/eventfd.h")
+have_header("linux/filter.h")
 have_func("epoll_pwait2", "sys/epoll.h")
 have_func("preadv2", "sys/uio.h")
 have_func("rb_fiber_new_storage", "ruby.h")

@@ -1,7 +1,8 @@
-/* init.c - what the shared object defines. Ruby. Only calls the Init of each room. */
+/* init.c - what the shared object defines. Uses ruby.h. Only calls the Init of each room. */
 #include "delayd/delayd_ruby.h"
-#include "drivers/mysql_wait.h"
+#include "drivers/mysql_call.h"
 #include "hooks/hooks.h"
+#include "loop/chaos.h"
 #include "loop/guest.h"
 #include "server/server.h"
 
@@ -9,18 +10,25 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
 {
     VALUE mNB = rb_define_module("NB");
     Init_nb_loop(mNB);
+    Init_nb_fork();
+    Init_nb_chaos();
     Init_nb_guest(rb_cNBScheduler);
     Init_nb_hooks_io(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);
     Init_nb_hooks_time(rb_cNBScheduler);
     Init_nb_hooks_timeout(rb_cNBScheduler);
+    Init_nb_hooks_section(rb_cNBScheduler);
     Init_nb_hooks_block(rb_cNBScheduler);
+    Init_nb_hooks_early();
+    Init_nb_hooks_mutex();
     Init_nb_hooks_process(rb_cNBScheduler);
     Init_nb_hooks_resolve(rb_cNBScheduler);
     Init_nb_hooks_fiber(rb_cNBScheduler);
     Init_nb_hooks_operation(rb_cNBScheduler);
+    Init_nb_hooks_counted();
+    Init_nb_hooks_joined();
     Init_nb_hooks_report(rb_cNBScheduler);
     Init_nb_delayd(mNB);
     Init_nb_server(mNB);
-    Init_nb_mysql_wait(mNB);
+    Init_nb_mysql_call(mNB);
 }

@@ -9,8 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The event bits of Ruby's IO (IO::READABLE, PRIORITY, WRITABLE), and one of our own. */
-enum { NB_READABLE = 1, NB_PRIORITY = 2, NB_WRITABLE = 4, NB_HANGUP = 8, NB_CLOSED = 16 };
+/* The event bits of Ruby's IO (IO::READABLE, PRIORITY, WRITABLE), and those of our own. */
+enum {
+    NB_READABLE = 1,
+    NB_PRIORITY = 2,
+    NB_WRITABLE = 4,
+    NB_HANGUP = 8,  /* the peer sends no more; it may well receive */
+    NB_CLOSED = 16, /* by ourselves */
+    NB_ENDED = 32,  /* both directions, or an error: concerns whoever waits, for whatever */
+};
 
 typedef struct {
     int fd;
@@ -26,7 +33,7 @@ typedef struct {
     /* All return 0 or -errno. */
     int (*open)(nb_backend_t *backend);
     void (*close)(nb_backend_t *backend);
-    /* fd is to be watched for mask. Edge: called once per file, watches for everything.
+    /* fd is to be watched for mask. Edge: called once per file, watches foreverything.
      * Level: called at each change of the union of masks; 0 takes the fd out.
      * -EPERM: the fd cannot be polled (a regular file): it is always ready. */
     int (*watch)(nb_backend_t *backend, int fd, uint32_t generation, int mask);
@@ -35,7 +42,7 @@ typedef struct {
     int (*verify)(nb_backend_t *backend, int fd, uint32_t generation);
     /* Edge only. Stops events of the fd. */
     void (*forget)(nb_backend_t *backend, int fd);
-    /* Waits up to timeout_ns (0: does not wait, negative: for ever).
+    /* Waits up to timeout_ns (0: does not wait, negative: forever).
      * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL.
      */
     int (*wait)(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns);
@@ -47,8 +54,12 @@ struct nb_backend {
     void *state; /* the backend's own */
 };
 
-/* The backends of this build, best first, ended by NULL. */
+/* The backends of this build, best first, ended by NULL: backends.c. */
 extern const nb_backend_ops_t *const nb_backends[];
+
+/* From now on the kernel lets nobody in at this listening TCP socket, and whom it has let in can
+ * still be accepted. Returns 0 or -errno: -ENOTSUP where it cannot. Of refuse.c. */
+int nb_refuse_connections(int fd);
 
 /* Portable poll(2) of one fd now. Returns the ready mask, 0, or -errno. */
 int nb_poll_now(int fd, int mask);

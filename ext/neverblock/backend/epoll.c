@@ -65,7 +65,7 @@ static int to_mask(uint32_t events)
     if (events & EPOLLRDHUP)
         mask |= NB_READABLE | NB_HANGUP;
     if (events & (EPOLLHUP | EPOLLERR))
-        mask |= NB_READABLE | NB_WRITABLE | NB_HANGUP;
+        mask |= NB_READABLE | NB_WRITABLE | NB_HANGUP | NB_ENDED;
     return mask;
 }
 

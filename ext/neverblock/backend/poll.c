@@ -34,7 +34,7 @@ int nb_poll_mask(short revents)
     if (revents & POLLOUT)
         mask |= NB_WRITABLE;
     if (revents & (POLLHUP | POLLERR))
-        mask |= NB_READABLE | NB_WRITABLE | NB_HANGUP;
+        mask |= NB_READABLE | NB_WRITABLE | NB_HANGUP | NB_ENDED;
     return mask;
 }
 
@@ -153,8 +153,9 @@ static int set_wait(nb_backend_t *backend, nb_event_t *events, int capacity, int
             continue;
         left--;
         /* A closed fd wakes its waiters, whose next system call then says EBADF. */
-        int mask = revents & POLLNVAL ? NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP
-                                      : nb_poll_mask(revents);
+        int mask = revents & POLLNVAL
+                       ? NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED
+                       : nb_poll_mask(revents);
         events[count++] = (nb_event_t){set->fds[i].fd, set->generations[i], mask};
         if (count == capacity)
             set->start = i + 1;
@@ -169,16 +170,4 @@ const nb_backend_ops_t nb_backend_poll = {
     .close = set_close,
     .watch = set_watch,
     .wait = set_wait,
-};
-
-#ifdef HAVE_SYS_EPOLL_H
-extern const nb_backend_ops_t nb_backend_epoll;
-#endif
-
-const nb_backend_ops_t *const nb_backends[] = {
-#ifdef HAVE_SYS_EPOLL_H
-    &nb_backend_epoll,
-#endif
-    &nb_backend_poll,
-    NULL,
 };

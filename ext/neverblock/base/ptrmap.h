@@ -1,7 +1,8 @@
-/* ptrmap.h - pointer -> pointer, open addressing, no tombstones. Pure C. Used by: wait.c.
+/* ptrmap.h - pointer -> pointer, open addressing. Pure C. Used by: wait.c.
  *
  * Finds the wait of a fiber in about 5 ns; a Ruby Hash or st_table costs ten times that and
- * allocates. Keys are never 0.
+ * allocates. Keys are never 0, values never NULL. Who is removed leaves its key behind, since
+ * fibers come back: with the value NULL, until the map is made anew.
  */
 #ifndef NB_PTRMAP_H
 #define NB_PTRMAP_H
@@ -12,13 +13,14 @@
 
 typedef struct {
     uintptr_t key;
-    void *value;
+    void *value; /* NULL: removed */
 } nb_ptrmap_slot_t;
 
 typedef struct {
     nb_ptrmap_slot_t *slots;
-    size_t mask; /* capacity - 1 */
-    size_t count;
+    size_t mask;  /* capacity - 1 */
+    size_t count; /* without the removed */
+    size_t used;  /* with them */
 } nb_ptrmap_t;
 
 static inline size_t nb_ptrmap_home(const nb_ptrmap_t *map, uintptr_t key)
@@ -32,63 +34,71 @@ static inline void nb_ptrmap_free(nb_ptrmap_t *map)
     *map = (nb_ptrmap_t){0};
 }
 
-static inline void *nb_ptrmap_get(const nb_ptrmap_t *map, uintptr_t key)
-{
-    if (!map->slots)
-        return NULL;
-    for (size_t i = nb_ptrmap_home(map, key); map->slots[i].key; i = (i + 1) & map->mask)
-        if (map->slots[i].key == key)
-            return map->slots[i].value;
-    return NULL;
-}
-
-static inline void nb_ptrmap_put(nb_ptrmap_t *map, uintptr_t key, void *value)
+/* The key's slot, or the free one where it would come. */
+static inline nb_ptrmap_slot_t *nb_ptrmap_find(const nb_ptrmap_t *map, uintptr_t key)
 {
     size_t i = nb_ptrmap_home(map, key);
-    while (map->slots[i].key)
+    while (map->slots[i].key && map->slots[i].key != key)
         i = (i + 1) & map->mask;
-    map->slots[i] = (nb_ptrmap_slot_t){key, value};
+    return &map->slots[i];
 }
 
-/* key - not in the map. Returns 0 or -ENOMEM with the map unchanged. */
-static inline int nb_ptrmap_add(nb_ptrmap_t *map, uintptr_t key, void *value)
+static inline void *nb_ptrmap_get(const nb_ptrmap_t *map, uintptr_t key)
 {
-    if (!map->slots || (map->count + 1) * 2 > map->mask + 1) {
-        size_t capacity = map->slots ? (map->mask + 1) * 2 : 64;
-        nb_ptrmap_t grown = {calloc(capacity, sizeof(nb_ptrmap_slot_t)), capacity - 1, map->count};
-        if (!grown.slots)
-            return -ENOMEM;
-        for (size_t i = 0; map->slots && i <= map->mask; i++)
-            if (map->slots[i].key)
-                nb_ptrmap_put(&grown, map->slots[i].key, map->slots[i].value);
-        free(map->slots);
-        *map = grown;
-    }
-    nb_ptrmap_put(map, key, value);
-    map->count++;
+    return map->slots ? nb_ptrmap_find(map, key)->value : NULL;
+}
+
+/* Returns what the key had until now, or NULL. */
+static inline void *nb_ptrmap_put(nb_ptrmap_t *map, uintptr_t key, void *value)
+{
+    nb_ptrmap_slot_t *slot = nb_ptrmap_find(map, key);
+    void *old = slot->value;
+    map->used += !slot->key;
+    map->count += !old;
+    *slot = (nb_ptrmap_slot_t){key, value};
+    return old;
+}
+
+/* Makes the map anew, without the removed. Returns 0 or -ENOMEM with the map unchanged. */
+static inline int nb_ptrmap_renew(nb_ptrmap_t *map)
+{
+    size_t capacity = map->slots ? map->mask + 1 : 64;
+    if ((map->count + 1) * 4 > capacity)
+        capacity *= 2;
+    nb_ptrmap_t renewed = {.slots = calloc(capacity, sizeof(nb_ptrmap_slot_t)),
+                           .mask = capacity - 1};
+    if (!renewed.slots)
+        return -ENOMEM;
+    for (size_t i = 0; map->slots && i <= map->mask; i++)
+        if (map->slots[i].value)
+            nb_ptrmap_put(&renewed, map->slots[i].key, map->slots[i].value);
+    free(map->slots);
+    *map = renewed;
     return 0;
 }
 
-/* Does nothing where the key is absent. Later entries of the run move up (Knuth 6.4, algorithm R).
- */
+/* Makes room for one more. Returns 0 or -ENOMEM with the map unchanged. */
+static inline int nb_ptrmap_reserve(nb_ptrmap_t *map)
+{
+    return map->slots && (map->used + 1) * 2 <= map->mask + 1 ? 0 : nb_ptrmap_renew(map);
+}
+
+/* Takes the place of what the key had. Returns 0 or -ENOMEM with the map unchanged. */
+static inline int nb_ptrmap_add(nb_ptrmap_t *map, uintptr_t key, void *value)
+{
+    if (nb_ptrmap_reserve(map) < 0)
+        return -ENOMEM;
+    nb_ptrmap_put(map, key, value);
+    return 0;
+}
+
+/* Does nothing where the key is absent. */
 static inline void nb_ptrmap_remove(nb_ptrmap_t *map, uintptr_t key)
 {
-    if (!map->slots)
+    nb_ptrmap_slot_t *slot = map->slots ? nb_ptrmap_find(map, key) : NULL;
+    if (!slot || !slot->value)
         return;
-    size_t hole = nb_ptrmap_home(map, key);
-    while (map->slots[hole].key != key) {
-        if (!map->slots[hole].key)
-            return;
-        hole = (hole + 1) & map->mask;
-    }
-    for (size_t i = (hole + 1) & map->mask; map->slots[i].key; i = (i + 1) & map->mask) {
-        size_t home = nb_ptrmap_home(map, map->slots[i].key);
-        if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {
-            map->slots[hole] = map->slots[i];
-            hole = i;
-        }
-    }
-    map->slots[hole].key = 0;
+    slot->value = NULL;
     map->count--;
 }
 

@@ -65,7 +65,7 @@ static size_t transmit(nb_delayd_connection_t *conn, const char *bytes, size_t c
     conn->body_at += (uint64_t)sent - of_bytes;
     if (of_bytes < count || conn->body_at < conn->body_bytes) {
         conn->state = NB_DELAYD_WRITING;
-        nb_delayd_connection_want_turn(conn);
+        nb_delayd_want_turn(conn);
     }
     return of_bytes;
 }

@@ -115,7 +115,7 @@ static void linger(nb_delayd_connection_t *conn)
 {
     for (int reads = 0; conn->readable && conn->state == NB_DELAYD_LINGERING; reads++) {
         if (reads == TURN_READS) {
-            nb_delayd_connection_want_turn(conn);
+            nb_delayd_want_turn(conn);
             return;
         }
         receive(conn, conn->server->in, NB_DELAYD_IN_BYTES);
@@ -160,7 +160,7 @@ static void serve(nb_delayd_connection_t *conn)
         if (conn->state != NB_DELAYD_READING || conn->closing || !conn->readable)
             break;
         if (reads == TURN_READS) {
-            nb_delayd_connection_want_turn(conn);
+            nb_delayd_want_turn(conn);
             break;
         }
         count += receive(conn, in + count, NB_DELAYD_IN_BYTES - count);
@@ -184,12 +184,6 @@ static void on_due(nb_timer_t *timer)
     conn->state = NB_DELAYD_READING;
     nb_delayd_answer_ok(conn);
     serve(conn);
-}
-
-void nb_delayd_connection_want_turn(nb_delayd_connection_t *conn)
-{
-    if (nb_list_empty(&conn->eager))
-        nb_list_append(&conn->server->eager, &conn->eager);
 }
 
 void nb_delayd_connection_turn(nb_delayd_connection_t *conn)

@@ -45,7 +45,11 @@ int nb_delayd_connection_open(nb_delayd_t *server, int fd);
 void nb_delayd_connection_event(nb_delayd_connection_t *conn, uint32_t events);
 
 /* Puts the connection into the eager list, once. */
-void nb_delayd_connection_want_turn(nb_delayd_connection_t *conn);
+static inline void nb_delayd_want_turn(nb_delayd_connection_t *conn)
+{
+    if (nb_list_empty(&conn->eager))
+        nb_list_append(&conn->server->eager, &conn->eager);
+}
 
 /* Goes on with a connection from the eager list. May close and free it. */
 void nb_delayd_connection_turn(nb_delayd_connection_t *conn);

@@ -27,9 +27,10 @@ typedef struct {
 } nb_delayd_request_t;
 
 /* Reads one head from the front of count bytes.
- * request - holds the defaults for delay_ns and body_bytes; only meaningful after a length came
- * back Returns the length of the head (more than 0); 0 when it is not complete but good so far;
- * -EBADMSG with request->problem set when it can never become a good one. */
+ * request - holds the defaults for delay_ns and body_bytes; meaningful once a length is returned
+ *
+ * Returns the length of the head (more than 0); 0 while it is incomplete but good so far; -EBADMSG,
+ * with request->problem set, once it can never become a good one. */
 ssize_t nb_delayd_request_parse(nb_delayd_request_t *request, const char *bytes, size_t count);
 
 #endif

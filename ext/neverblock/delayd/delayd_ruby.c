@@ -1,4 +1,6 @@
-/* delayd_ruby.c - NB::DelayServer, the delay server as Ruby sees it. Ruby. Read after: delayd.h.
+/* delayd_ruby.c - NB::DelayServer, the delay server as Ruby sees it. Uses ruby.h.
+ *
+ * Read after: delayd.h.
  * Used by: lib/neverblock/cli/delay_server.rb, which checks the options and documents the class.
  */
 #include <ruby.h>
@@ -69,7 +71,7 @@ static VALUE rb_nb_delay_server_listen(int argc, VALUE *argv, VALUE self)
     int error;
     rb_check_arity(argc, 6, 6);
     if (delay_server->listening)
-        rb_raise(rb_eIOError, "the delay server listens already");
+        rb_raise(rb_eIOError, "the delay server is already listening");
     options = (nb_delayd_options_t){.bind = StringValueCStr(argv[0]),
                                     .port = (uint16_t)NUM2UINT(argv[1]),
                                     .delay_ns = NUM2ULL(argv[2]),
@@ -140,7 +142,7 @@ static VALUE rb_nb_delay_server_run(VALUE self)
 {
     delay_server_t *delay_server = get_listening(self);
     if (delay_server->running)
-        rb_raise(rb_eIOError, "the delay server runs already");
+        rb_raise(rb_eIOError, "the delay server is already running");
     delay_server->running = true;
     return rb_ensure(run, self, end_of_run, self);
 }
@@ -171,7 +173,8 @@ static VALUE rb_nb_delay_server_close(VALUE self)
 {
     delay_server_t *delay_server = get(self);
     if (delay_server->running)
-        rb_raise(rb_eIOError, "the delay server still runs: stop it and wait for #run to return");
+        rb_raise(rb_eIOError,
+                 "the delay server is still running: stop it and wait for #run to return");
     if (delay_server->listening)
         nb_delayd_close(&delay_server->server);
     delay_server->listening = false;

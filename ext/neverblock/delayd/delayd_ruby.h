@@ -1,4 +1,4 @@
-/* delayd_ruby.h - the door of this room for init.c. Ruby. */
+/* delayd_ruby.h - the door of this room for init.c. Uses ruby.h. */
 #ifndef NB_DELAYD_RUBY_H
 #define NB_DELAYD_RUBY_H
 

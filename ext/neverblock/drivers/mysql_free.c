@@ -1,4 +1,4 @@
-/* mysql_free.c - mysql2's garbage is freed when its connection is idle. Ruby.
+/* mysql_free.c - mysql2's garbage is freed when its connection is idle. Uses ruby.h.
  * Read after: mysql_free.h, mysql_library.h.
  *
  * mysql2 frees a statement by telling the server, and a streamed result by reading the rest of it.
@@ -9,6 +9,15 @@
  *   collected: statement, result -> a note in `found` of its client; mysql2's struct stays
  *   next call of that client     -> mysql2's free function, for each of `found`
  *   collected: client            -> its socket is cut, and nothing waits any more: all is freed
+ *
+ * Two tables by mysql2's struct, owners (clients) and notes (their objects), hold what the garbage
+ * collector may not allocate when it comes. A note is in one of its owner's two lists:
+ *
+ *   nb_mysql_free_later ─▶ living ──on_found──▶ found ──nb_mysql_free_found──▶ freed
+ *                            └─on_client_found─▶ no owner ──on_found──▶ freed at once
+ *
+ * An owner ends with its client. `streams` counts the living results that still have rows on the
+ * wire: while there are any, nothing of this client can be freed, as that would talk to the server.
  */
 #include "drivers/mysql_free.h"
 #include "base/list.h"

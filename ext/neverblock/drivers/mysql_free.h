@@ -1,5 +1,5 @@
-/* mysql_free.h - mysql2's garbage is freed when its connection is idle. Ruby. Used by:
- * mysql_wait.c.
+/* mysql_free.h - mysql2's garbage is freed when its connection is idle. Uses ruby.h. Used by:
+ * mysql_call.c.
  */
 #ifndef NB_MYSQL_FREE_H
 #define NB_MYSQL_FREE_H

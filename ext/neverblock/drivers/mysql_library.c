@@ -4,8 +4,11 @@
 #include "drivers/mysql_library.h"
 #include <dlfcn.h>
 
-#define MARIADB_OPT_IO_WAIT 7024 /* enum mysql_option; the numbers are part of its ABI */
-#define SSL_WRITING 2            /* SSL_want(3) */
+#define MARIADB_OPT_IO_WAIT 7024            /* enum mysql_option; the numbers are part of its ABI */
+#define MARIADB_CONNECTION_SERVER_STATUS 30 /* enum mariadb_value; likewise */
+#define IN_TRANSACTION 1 /* SERVER_STATUS_IN_TRANS, _AUTOCOMMIT: the protocol's */
+#define AUTOCOMMIT 2
+#define SSL_WRITING 2 /* SSL_want(3) */
 
 static struct {
     int (*optionsv)(nb_mysql_t *, int option, ...);
@@ -14,6 +17,7 @@ static struct {
     const char *(*get_client_info)(void);
     int (*register_callback)(char add, nb_mysql_trace_t);
     int (*ssl_want)(const void *ssl);
+    char (*get_infov)(nb_mysql_t *, int value, void *argument, ...);
 } library;
 
 const char *nb_mysql_library_open(const char *path)
@@ -28,6 +32,7 @@ const char *nb_mysql_library_open(const char *path)
     *(void **)&library.more_results = dlsym(handle, "mysql_more_results");
     *(void **)&library.register_callback = dlsym(handle, "ma_pvio_register_callback");
     *(void **)&library.ssl_want = dlsym(handle, "SSL_want");
+    *(void **)&library.get_infov = dlsym(handle, "mariadb_get_infov");
     dlclose(handle);
     if (!library.optionsv || !library.get_socket || !library.more_results)
         return "its client library is not MariaDB Connector/C 3.1 or later";
@@ -58,6 +63,15 @@ int nb_mysql_fd(nb_mysql_t *mysql)
 bool nb_mysql_more_results(nb_mysql_t *mysql)
 {
     return library.more_results(mysql);
+}
+
+bool nb_mysql_in_transaction(nb_mysql_t *mysql)
+{
+    unsigned status = 0;
+    if (!mysql->socket || !library.get_infov ||
+        library.get_infov(mysql, MARIADB_CONNECTION_SERVER_STATUS, &status))
+        return false;
+    return (status & IN_TRANSACTION) && (status & AUTOCOMMIT);
 }
 
 bool nb_mysql_tls_wants_write(const nb_mysql_t *mysql)

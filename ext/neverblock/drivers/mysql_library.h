@@ -50,7 +50,7 @@ const char *nb_mysql_library_version(void);
 /* Has the library ask io_wait for this connection from now on. Returns 0 or not. */
 int nb_mysql_set_io_wait(nb_mysql_t *mysql, nb_mysql_io_wait_t io_wait);
 
-/* Has trace called for every read and write of the process; false if this library cannot, or not
+/* Has trace called forevery read and write of the process; false if this library cannot, or not
  * with TLS in a way that we know. */
 bool nb_mysql_set_trace(nb_mysql_trace_t trace);
 
@@ -59,6 +59,10 @@ int nb_mysql_fd(nb_mysql_t *mysql);
 
 /* Whether the server has more to send for the last query. */
 bool nb_mysql_more_results(nb_mysql_t *mysql);
+
+/* Whether a transaction is open, as of the last answer; not where all statements are in one
+ * (autocommit=0). */
+bool nb_mysql_in_transaction(nb_mysql_t *mysql);
 
 /* Whether the connection is encrypted, or about to be. */
 static inline bool nb_mysql_is_tls(const nb_mysql_t *mysql)

@@ -1,21 +1,26 @@
-/* mysql_wait.c - the MySQL client library waits in our loop. Ruby. Read after: mysql_library.h.
+/* mysql_wait.c - the MySQL client library waits in our loop. Uses ruby.h.
+ *
+ * Read after: mysql_library.h, mysql_wait.h.
  *
  * MariaDB's library asks a function of ours wherever it would call poll(2) (MARIADB_OPT_IO_WAIT).
  * It parks the fiber, whose C stack then holds the library's frames:
  *
- *   Ruby: client.ping -> NB::Drivers::MysqlWait.call(client) { ... }   one nb_mysql_call_t per call
+ *   Ruby: client.ping -> NB::Drivers::MysqlWait.call(client) { ... }   mysql_call.c: an
+ *                                                                    nb_mysql_call_t per call
  *     mysql2: rb_thread_call_without_gvl                               so we are without the GVL
  *       mysql_ping -> pvio_socket_read -> EAGAIN -> io_wait            takes the GVL, parks
  *
  * Nothing may jump through those frames. What is raised in a parked fiber (a timeout, a cancel) is
  * caught, the library is told that its connection is gone and closes it, and the exception goes on
  * from `call`, when the library has returned.
+ *
+ * A wait has three ways: of a call in a loop, it parks; outside of any (no loop, another thread's,
+ * the garbage collector's), it is a plain poll(2); of a call that was struck before, or on a client
+ * that another fiber is parked with, it fails at once.
  */
 #include "drivers/mysql_wait.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/ptrmap.h"
-#include "drivers/mysql_free.h"
 #include "drivers/mysql_library.h"
 #include "hooks/hooks.h"
 #include <errno.h>
@@ -25,25 +30,13 @@
 #include <ruby/thread.h>
 #include <stdatomic.h>
 
-/* One call into the library from a fiber of a loop. Lies on that fiber's C stack. */
-typedef struct nb_mysql_call {
-    nb_loop_t *loop;
-    VALUE fiber, client;
-    nb_mysql_t *mysql;
-    VALUE raised;                /* what struck in a wait; Qundef: nothing */
-    bool refused;                /* the library hears from now on that its connection is gone */
-    struct nb_mysql_call *outer; /* of the same fiber */
-    nb_list_t link;              /* in `connecting` */
-} nb_mysql_call_t;
-
 static nb_ptrmap_t calls;         /* fiber -> the innermost call; with the GVL */
 static nb_ptrmap_t inside;        /* client -> the call that is parked in the library; dito */
 static atomic_size_t calls_count; /* the first one's, for who has no GVL */
 static nb_list_t connecting = {&connecting, &connecting}; /* with the lock */
 static atomic_size_t connecting_count;
 static pthread_mutex_t connecting_lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t client_offset; /* of the MYSQL* in mysql2's struct */
-static bool tls_waits;       /* whether the library lets us do TLS without blocking */
+static bool tls_waits; /* whether the library lets us do TLS without blocking */
 
 /* Others have their turn after so long, also where no wait comes because data is always there. */
 #define SLICE_NS 2000000
@@ -103,8 +96,9 @@ static void wait_by_poll(nb_mysql_wait_t *wait)
 static VALUE park(VALUE argument)
 {
     nb_mysql_wait_t *wait = (nb_mysql_wait_t *)argument;
-    uint64_t deadline =
-        wait->timeout > 0 ? nb_clock_now() + (uint64_t)wait->timeout * 1000000 : NB_NEVER;
+    uint64_t deadline = wait->timeout > 0
+                            ? nb_loop_clock(wait->loop) + (uint64_t)wait->timeout * 1000000
+                            : NB_NEVER;
     wait->result = nb_wait_fd(wait->loop, wait->fd, wait->mask, deadline);
     return Qnil;
 }
@@ -221,18 +215,9 @@ static void on_traffic(int mode, nb_mysql_t *mysql, const unsigned char *buffer,
     errno = error;
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- the beginning and the end of a call -------------------------------------------------- */
 
-static nb_mysql_t *mysql_of(VALUE client)
-{
-    if (!RB_TYPE_P(client, T_DATA) || !RTYPEDDATA_P(client) ||
-        strcmp(RTYPEDDATA_TYPE(client)->wrap_struct_name, "rb_mysql_client") != 0)
-        rb_raise(rb_eTypeError, "no Mysql2::Client: %" PRIsVALUE, rb_obj_class(client));
-    char *wrapper = rb_check_typeddata(client, RTYPEDDATA_TYPE(client));
-    return *(nb_mysql_t **)(wrapper + client_offset);
-}
-
-static void enter(nb_mysql_call_t *call, bool connects)
+void nb_mysql_call_begin(nb_mysql_call_t *call, bool connects)
 {
     call->outer = nb_ptrmap_get(&calls, call->fiber);
     nb_ptrmap_remove(&calls, call->fiber);
@@ -248,148 +233,39 @@ static void enter(nb_mysql_call_t *call, bool connects)
         set_blocking(call->mysql, false);
 }
 
-static void leave(nb_mysql_call_t *call)
+void nb_mysql_call_end(nb_mysql_call_t *call)
 {
     bool connected = !nb_list_empty(&call->link) && call->mysql->socket;
     if (!nb_list_empty(&call->link))
         note_connecting(call, false);
     nb_ptrmap_remove(&calls, call->fiber);
     if (call->outer)
-        (void)nb_ptrmap_add(&calls, call->fiber, call->outer); /* there is room: one just left */
+        (void)nb_ptrmap_put(&calls, call->fiber, call->outer); /* there is room: one just left */
     atomic_store(&calls_count, calls.count);
     if (connected || (tls_waits && !call->outer && nb_mysql_is_tls(call->mysql)))
         set_blocking(call->mysql, true);
 }
 
-static void raise_again(VALUE raised)
+/* In a forked child: the stacks that the calls lie on are the parent's fibers', and the lock may be
+ * held by a thread that is not here. */
+static void forget_calls(void)
 {
-    if (!RTEST(rb_obj_is_kind_of(raised, rb_eException))) /* a Thread#kill */
-        rb_thread_kill(rb_thread_current());
-    rb_exc_raise(raised);
+    nb_ptrmap_free(&calls);
+    nb_ptrmap_free(&inside);
+    nb_list_init(&connecting);
+    atomic_store(&calls_count, 0);
+    atomic_store(&connecting_count, 0);
+    connecting_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static bool has_raised(void *call)
+nb_mysql_call_t *nb_mysql_parked_call(VALUE client)
 {
-    return ((nb_mysql_call_t *)call)->refused;
+    return nb_ptrmap_get(&inside, client);
 }
 
-/* @overload call(client, use)
- *   Runs the block, a call of mysql2 on client. In a loop, the client library waits in the loop.
- *   @param use [Symbol] :connect, :close or :talk, where what the garbage collector has found of
- * this client is freed first
- *   @yieldparam in_loop [Boolean]
- *   @return the block's value
- *   @raise what was raised in a wait; the library has closed the connection then
- *   @raise what {.in_use} raises, when another fiber is waiting inside the library for this client
- *   @scheduling may wait */
-static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
+bool nb_mysql_wait_init(void)
 {
-    nb_loop_t *loop = nb_loop_current();
-    nb_mysql_call_t *other = nb_ptrmap_get(&inside, client);
-    if (other)
-        return rb_funcall(self, rb_intern("in_use"), 1, other->fiber);
-    if (!loop)
-        return rb_yield(Qfalse);
-    nb_mysql_call_t call = {
-        .loop = loop,
-        .fiber = rb_fiber_current(),
-        .client = client,
-        .mysql = mysql_of(client),
-        .raised = Qundef,
-    };
-    int tag = 0;
-    enter(&call, use == ID2SYM(rb_intern("connect")));
-    if (use == ID2SYM(rb_intern("talk")))
-        nb_mysql_free_found(client, has_raised, &call);
-    VALUE value = call.raised != Qundef ? Qnil : rb_protect(rb_yield, Qtrue, &tag);
-    leave(&call);
-    if (call.raised != Qundef)
-        raise_again(call.raised);
-    if (tag)
-        rb_jump_tag(tag);
-    RB_GC_GUARD(client);
-    return value;
-}
-
-/* @overload evict(client)
- *   Ends the call of another fiber that is waiting inside the library for this client: there its
- *   connection is lost. For who wants to close it.
- *   @return [void]
- *   @scheduling may wait, until that fiber has had its turn */
-static VALUE rb_nb_mysql_wait_evict(VALUE self, VALUE client)
-{
-    nb_loop_t *loop = nb_loop_current();
-    nb_mysql_call_t *other;
-    while ((other = nb_ptrmap_get(&inside, client)) && loop == other->loop) {
-        nb_park_t *park = nb_park_of(loop, other->fiber);
-        other->refused = true;
-        if (park)
-            nb_wake(park, NB_WOKEN);
-        nb_yield(loop);
-    }
-    return Qnil;
-}
-
-static VALUE check_typed(VALUE object)
-{
-    if (!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object))
-        rb_raise(rb_eTypeError, "not of mysql2: %" PRIsVALUE, rb_obj_class(object));
-    return object;
-}
-
-/* @overload free_later(object, client, streams)
- *   In a loop: has object freed by the client's next call, once the garbage collector has found it.
- *   @param object [Mysql2::Statement, Mysql2::Result]
- *   @param streams [Boolean] whether it is a streamed result
- *   @return [void] */
-static VALUE rb_nb_mysql_wait_free_later(VALUE self, VALUE object, VALUE client, VALUE streams)
-{
-    mysql_of(client);
-    if (nb_loop_current())
-        nb_mysql_free_later(check_typed(object), client, RTEST(streams), client_offset);
-    return Qnil;
-}
-
-/* @overload has_read(result)
- *   The streamed result was read to its end, or freed.
- *   @return [void] */
-static VALUE rb_nb_mysql_wait_has_read(VALUE self, VALUE result)
-{
-    nb_mysql_free_has_read(check_typed(result));
-    return Qnil;
-}
-
-/* @overload made_by?(client, statement)
- *   @return [Boolean] */
-static VALUE rb_nb_mysql_wait_made_by(VALUE self, VALUE client, VALUE statement)
-{
-    /* mysql2's struct of a statement begins with its client. */
-    return *(VALUE *)RTYPEDDATA_DATA(check_typed(statement)) == client ? Qtrue : Qfalse;
-}
-
-/* @overload attach(path, offset)
- *   @param path [String] mysql2's shared object
- *   @param offset [Integer] where in its struct the MYSQL* is
- *   @return [Array(String, Boolean), String] the library's version and whether TLS waits too; or
- * why it cannot be made to wait */
-static VALUE rb_nb_mysql_wait_attach(VALUE self, VALUE path, VALUE offset)
-{
-    const char *reason = nb_mysql_library_open(StringValueCStr(path));
-    if (reason)
-        return rb_str_new_cstr(reason);
-    client_offset = NUM2SIZET(offset);
+    pthread_atfork(NULL, NULL, forget_calls);
     tls_waits = nb_mysql_set_trace(on_traffic);
-    return rb_assoc_new(rb_str_new_cstr(nb_mysql_library_version()), tls_waits ? Qtrue : Qfalse);
-}
-
-void Init_nb_mysql_wait(VALUE mNB)
-{
-    VALUE mDrivers = rb_define_module_under(mNB, "Drivers");
-    VALUE mWait = rb_define_module_under(mDrivers, "MysqlWait");
-    rb_define_singleton_method(mWait, "attach", rb_nb_mysql_wait_attach, 2);
-    rb_define_singleton_method(mWait, "call", rb_nb_mysql_wait_call, 2);
-    rb_define_singleton_method(mWait, "evict", rb_nb_mysql_wait_evict, 1);
-    rb_define_singleton_method(mWait, "free_later", rb_nb_mysql_wait_free_later, 3);
-    rb_define_singleton_method(mWait, "has_read", rb_nb_mysql_wait_has_read, 1);
-    rb_define_singleton_method(mWait, "made_by?", rb_nb_mysql_wait_made_by, 2);
+    return tls_waits;
 }

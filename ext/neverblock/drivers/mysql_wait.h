@@ -1,9 +1,34 @@
-/* mysql_wait.h - the MySQL client library waits in our loop. Ruby. Used by: init.c. */
+/* mysql_wait.h - the MySQL client library waits in our loop. Uses ruby.h.
+ *
+ * Read after: mysql_library.h.
+ * Used by: mysql_call.c. */
 #ifndef NB_MYSQL_WAIT_H
 #define NB_MYSQL_WAIT_H
 
-#include <ruby.h>
+#include "base/list.h"
+#include "drivers/mysql_library.h"
+#include "loop/loop.h"
 
-void Init_nb_mysql_wait(VALUE mNB);
+/* One call into the library from a fiber of a loop. Lies on that fiber's C stack. */
+typedef struct nb_mysql_call {
+    nb_loop_t *loop;
+    VALUE fiber, client;
+    nb_mysql_t *mysql;
+    VALUE raised;                /* what struck in a wait; Qundef: nothing */
+    bool refused;                /* the library hears from now on that its connection is gone */
+    struct nb_mysql_call *outer; /* of the same fiber */
+    nb_list_t link;              /* in `connecting` */
+} nb_mysql_call_t;
+
+/* From begin to end the library's waits in this fiber are the loop's. What strikes in one is in
+ * call->raised at the end. connects: the library makes the connection in this call. */
+void nb_mysql_call_begin(nb_mysql_call_t *call, bool connects);
+void nb_mysql_call_end(nb_mysql_call_t *call);
+
+/* The call that is parked inside the library for this client, or NULL. With the GVL. */
+nb_mysql_call_t *nb_mysql_parked_call(VALUE client);
+
+/* Once, with the library open. Returns whether TLS waits too. */
+bool nb_mysql_wait_init(void);
 
 #endif

@@ -1,13 +1,14 @@
-/* block.c - block and unblock: Mutex, Queue, Thread#join and everything built on them. Ruby.
- * Read after: wait.h. */
+/* block.c - block and unblock: Mutex, Queue, Thread#join and everything built on them. Uses ruby.h.
+ * Read after: wait.h, early.h. */
+#include "hooks/early.h"
 #include "hooks/hooks.h"
 
 /* @overload block(blocker, timeout = nil)
- *   Stops the fiber until {#unblock}.
+ *   Stops the fiber until {#unblock}. One that came before, for the same blocker, counts.
  *   @param blocker [Object] what it waits for, for {NB.dump}
  *   @param timeout [Numeric, nil] seconds
  *   @return [Boolean] true when unblocked, false after the timeout
- *   @scheduling always waits */
+ *   @scheduling may wait */
 static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
@@ -17,12 +18,47 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     nb_park_init(loop, &park, NB_PARK_BLOCK);
     park.blocker = argv[0];
     if (argc > 1)
-        nb_park_deadline(&park, nb_deadline(argv[1]));
+        nb_park_deadline(&park, nb_deadline(loop, argv[1]));
+    nb_chaos_pause(loop);
+    if (nb_chaos(NB_CHAOS_SPURIOUS) && nb_is_lock_or_queue(park.blocker))
+        return Qtrue;
+    if (nb_early_came(&park))
+        return Qtrue;
     return nb_park(&park) == NB_WOKEN ? Qtrue : Qfalse;
 }
 
+/* Whether unblock(blocker) is meant for the park: 2 surely, 1 presumably (Thread#join is unblocked
+ * by another name than it blocks by, a sleep has none), 0 no. */
+static int meant_for(const nb_park_t *park, VALUE blocker)
+{
+    if (park->kind != NB_PARK_BLOCK && park->kind != NB_PARK_SLEEP)
+        return 0;
+    if (park->blocker == blocker)
+        return 2;
+    return park->blocker && nb_is_lock_or_queue(park->blocker) && nb_is_lock_or_queue(blocker) ? 0
+                                                                                               : 1;
+}
+
+/* The park that unblock(blocker) is meant for, the innermost of several; or NULL. */
+static nb_park_t *unblocked_park(nb_loop_t *loop, VALUE fiber, VALUE blocker)
+{
+    nb_park_t *found = NULL;
+    int best = 0;
+    for (nb_park_t *park = nb_ptrmap_get(&loop->parked, fiber); park; park = park->outer) {
+        int meant = meant_for(park, blocker);
+        if (meant == 2)
+            return park;
+        if (meant > best) {
+            best = meant;
+            found = park;
+        }
+    }
+    return found;
+}
+
 /* @overload unblock(blocker, fiber)
- *   Makes a fiber in {#block} or {#kernel_sleep} go on; does nothing to one that waits otherwise.
+ *   Makes a fiber in {#block} or {#kernel_sleep} go on. Where it does not wait for the blocker yet,
+ *   its next {#block} for it comes back at once.
  *   @param blocker [Object] as given to {#block}
  *   @param fiber [Fiber]
  *   @scheduling never waits
@@ -32,9 +68,11 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     nb_loop_t *loop = nb_loop_any(self);
     if (!RTEST(rb_obj_is_fiber(fiber)))
         rb_raise(rb_eTypeError, "unblock: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
-    nb_park_t *park = loop->closed ? NULL : nb_ptrmap_get(&loop->parked, fiber);
-    if (park && (park->kind == NB_PARK_BLOCK || park->kind == NB_PARK_SLEEP))
+    nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
+    if (park)
         nb_unblock(park);
+    else if (!loop->closed)
+        nb_early_note(loop, fiber, blocker);
     return Qtrue;
 }
 

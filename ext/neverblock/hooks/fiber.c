@@ -1,4 +1,4 @@
-/* fiber.c - fiber, fiber_interrupt, yield, run, idle: the life of the loop's fibers. Ruby.
+/* fiber.c - fiber, fiber_interrupt, yield, run, idle: the life of the loop's fibers. Uses ruby.h.
  * Read after: wait.h. */
 #include "hooks/hooks.h"
 #include <ruby/fiber/scheduler.h>
@@ -33,11 +33,13 @@ static bool passes_on(VALUE error)
            RTEST(rb_obj_is_kind_of(error, rb_eNoMemError));
 }
 
-static void finish(nb_loop_t *loop, int state)
+/* In a child that it has forked a fiber is the first one: with it the process ends. */
+static void finish(nb_loop_t *loop, int state, pid_t pid)
 {
     if (!loop->closed) {
-        if (RHASH_SIZE(loop->deferred)) /* what was meant for its next wait comes too late */
-            rb_hash_delete(loop->deferred, rb_fiber_current());
+        nb_forget_interrupts(loop);
+        if (RHASH_SIZE(loop->early))
+            rb_hash_delete(loop->early, rb_fiber_current());
         loop->fibers--;
         ended++;
         nb_fiber_left(loop);
@@ -49,6 +51,8 @@ static void finish(nb_loop_t *loop, int state)
         rb_jump_tag(state);
     rb_set_errinfo(Qnil);
     rb_funcall(loop->self, id_report, 1, error);
+    if (loop->pid != pid)
+        rb_exit(EXIT_FAILURE);
 }
 
 static VALUE call_block(VALUE block)
@@ -60,9 +64,10 @@ static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
 {
     int state = 0;
     nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    pid_t pid = loop->pid;
     loop->fibers++;
     VALUE value = rb_protect(call_block, block, &state);
-    finish(loop, state);
+    finish(loop, state, pid);
     return value;
 }
 
@@ -80,16 +85,28 @@ static VALUE enter_fiber(VALUE argument)
 
 /* Ruby keeps the stack of a fiber that was entered by transfer until the garbage collector finds it
  * ended. When the system has no room for another stack, those may be what is in the way. */
-static VALUE no_room(VALUE argument, VALUE error)
+static bool make_room(VALUE error)
 {
     VALUE message = rb_funcall(error, rb_intern("message"), 0);
     bool stack = strstr(StringValueCStr(message), "guard page") ||
                  strstr(StringValueCStr(message), "machine stack");
     if (!stack || !ended)
-        rb_exc_raise(error);
+        return false;
     ended = 0;
     rb_gc_start();
+    return true;
+}
+
+static VALUE no_room(VALUE argument, VALUE error)
+{
+    if (!make_room(error))
+        rb_exc_raise(error);
     return enter_fiber(argument);
+}
+
+static VALUE enter(nb_entry_t *entry)
+{
+    return rb_rescue2(enter_fiber, (VALUE)entry, no_room, (VALUE)entry, cFiberError, (VALUE)0);
 }
 
 /* @overload fiber(&block)
@@ -101,33 +118,89 @@ static VALUE rb_nb_scheduler_fiber(VALUE self)
     nb_loop_t *loop = nb_loop_get(self);
     rb_need_block();
     nb_entry_t entry = {loop, nb_fiber_new(fiber_main, rb_block_proc())};
-    rb_rescue2(enter_fiber, (VALUE)&entry, no_room, (VALUE)&entry, cFiberError, (VALUE)0);
+    enter(&entry);
     return entry.fiber;
+}
+
+/* @!visibility private - a fiber of the loop for the block, not begun: for #enter. */
+static VALUE rb_nb_scheduler_new_fiber(VALUE self)
+{
+    rb_need_block();
+    return nb_fiber_new(fiber_main, rb_block_proc());
+}
+
+/* @!visibility private - runs a fiber of #new_fiber until it first waits or ends. */
+static VALUE rb_nb_scheduler_enter(VALUE self, VALUE fiber)
+{
+    nb_entry_t entry = {nb_loop_get(self), fiber};
+    return enter(&entry);
+}
+
+/* @!visibility private - if the fiber is ready, runs it now, and the caller after it. */
+static VALUE rb_nb_scheduler_give_way(VALUE self, VALUE fiber)
+{
+    nb_loop_t *loop = nb_loop_get(self);
+    nb_park_t *park = nb_ptrmap_get(&loop->parked, fiber);
+    if (park && park->state == NB_READY)
+        nb_give_way(park);
+    return Qnil;
 }
 
 typedef struct {
     VALUE (*body)(VALUE);
+    void (*failed)(VALUE);
     VALUE argument;
 } nb_spawn_t;
 
-static VALUE spawn_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, boxed))
+/* What a fiber of nb_spawn begins with: a block of Ruby that calls `spawned`. Below C alone the
+ * blocks that C makes would point to the local variables of whoever made the fiber. They may be
+ * gone, and on Ruby 3.4 an `each(&block)` of a response's body reads them. */
+static VALUE spawner = Qnil;
+static ID id_boxed;
+
+/* @!visibility private */
+static VALUE rb_nb_native_on_spawn(VALUE mod)
+{
+    spawner = rb_block_proc();
+    return Qnil;
+}
+
+/* @!visibility private */
+static VALUE rb_nb_native_spawned(VALUE mod)
 {
     int state = 0;
+    VALUE boxed = rb_ivar_get(rb_fiber_current(), id_boxed);
     nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    pid_t pid = loop->pid;
     nb_spawn_t spawn = *(nb_spawn_t *)RSTRING_PTR(boxed);
+    nb_started(loop);
     VALUE value = rb_protect(spawn.body, spawn.argument, &state);
-    finish(loop, state);
+    finish(loop, state, pid);
     RB_GC_GUARD(boxed);
     return value;
 }
 
-VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
+static bool spawn_failed(nb_loop_t *loop, VALUE boxed, VALUE error)
 {
-    nb_spawn_t spawn = {body, argument};
-    VALUE fiber = nb_fiber_new(spawn_main, rb_str_new((const char *)&spawn, sizeof(spawn)));
+    nb_spawn_t spawn = *(nb_spawn_t *)RSTRING_PTR(boxed);
+    if (make_room(error))
+        return true;
+    loop->fibers--;
+    nb_fiber_left(loop);
+    spawn.failed(spawn.argument);
+    RB_GC_GUARD(boxed);
+    return false;
+}
+
+void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALUE argument)
+{
+    nb_spawn_t spawn = {body, failed, argument};
+    VALUE boxed = rb_str_new((const char *)&spawn, sizeof(spawn));
+    VALUE fiber = rb_funcall_with_block_kw(rb_path2class("Fiber"), id_new, 1, &nonblocking, spawner,
+                                           RB_PASS_KEYWORDS);
+    rb_ivar_set(fiber, id_boxed, boxed);
+    nb_start(loop, fiber, spawn_failed, boxed);
     loop->fibers++;
-    nb_start(loop, fiber);
-    return fiber;
 }
 
 /* @overload fiber_interrupt(fiber, exception)
@@ -151,13 +224,21 @@ static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exce
     return Qnil;
 }
 
+/* @!visibility private - what was to be raised in the current fiber at its next wait is not: its
+ * work has ended, and the next is another's. For pools. */
+static VALUE rb_nb_scheduler_forget_interrupts(VALUE self)
+{
+    nb_forget_interrupts(nb_loop_get(self));
+    return Qnil;
+}
+
 /* @!visibility private - raises in every fiber that waits, except the caller and blocking ones. */
 static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message)
 {
     nb_loop_t *loop = nb_loop_get(self);
     VALUE fibers = rb_ary_new(), current = rb_fiber_current();
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        if (loop->parked.slots[i].key)
+        if (loop->parked.slots[i].value)
             rb_ary_push(fibers, ((nb_park_t *)loop->parked.slots[i].value)->fiber);
     for (long i = 0; i < RARRAY_LEN(fibers); i++) {
         VALUE fiber = RARRAY_AREF(fibers, i);
@@ -177,7 +258,8 @@ static VALUE rb_nb_scheduler_yield(VALUE self)
 }
 
 /* @overload run
- *   Runs the other fibers until none is left that keeps the loop going.
+ *   Runs the fibers until none is left that keeps the loop going. Called by one of them, which is
+ *   itself left, it lets the others have their turn.
  *   @scheduling always waits */
 static VALUE rb_nb_scheduler_run(VALUE self)
 {
@@ -224,6 +306,20 @@ static VALUE rb_nb_scheduler_idle(VALUE self)
     return rb_ensure(yield_block, Qnil, idle_leave, self);
 }
 
+/* @!visibility private - from now on some fiber does not keep the loop going, or again does. */
+static VALUE rb_nb_scheduler_idle_begin(VALUE self)
+{
+    nb_idle_begin(nb_loop_get(self));
+    return Qnil;
+}
+
+/* @!visibility private */
+static VALUE rb_nb_scheduler_idle_end(VALUE self)
+{
+    nb_idle_end(nb_loop_get(self));
+    return Qnil;
+}
+
 /* @!visibility private - whether the fiber is parked in this loop. */
 static VALUE rb_nb_scheduler_waiting_p(VALUE self, VALUE fiber)
 {
@@ -254,8 +350,14 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_hash_aset(nonblocking, ID2SYM(rb_intern("blocking")), Qfalse);
     rb_obj_freeze(nonblocking);
     rb_gc_register_mark_object(nonblocking);
+    id_boxed = rb_intern("neverblock_boxed"); /* no name that Ruby code could use */
+    rb_gc_register_address(&spawner);
+    VALUE mNative = rb_path2class("NB::Native");
+    rb_define_singleton_method(mNative, "on_spawn", rb_nb_native_on_spawn, 0);
+    rb_define_singleton_method(mNative, "spawned", rb_nb_native_spawned, 0);
     rb_define_method(cScheduler, "fiber", rb_nb_scheduler_fiber, 0);
     rb_define_method(cScheduler, "fiber_interrupt", rb_nb_scheduler_fiber_interrupt, 2);
+    rb_define_method(cScheduler, "forget_interrupts", rb_nb_scheduler_forget_interrupts, 0);
     rb_define_private_method(cScheduler, "interrupt_all", rb_nb_scheduler_interrupt_all, 2);
     rb_define_method(cScheduler, "yield", rb_nb_scheduler_yield, 0);
     rb_define_method(cScheduler, "run", rb_nb_scheduler_run, 0);
@@ -263,4 +365,9 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_define_private_method(cScheduler, "waiting_within?", rb_nb_scheduler_waiting_within_p, 1);
     rb_define_method(cScheduler, "hand_over", rb_nb_scheduler_hand_over, 0);
     rb_define_method(cScheduler, "idle", rb_nb_scheduler_idle, 0);
+    rb_define_private_method(cScheduler, "idle_begin", rb_nb_scheduler_idle_begin, 0);
+    rb_define_private_method(cScheduler, "idle_end", rb_nb_scheduler_idle_end, 0);
+    rb_define_private_method(cScheduler, "new_fiber", rb_nb_scheduler_new_fiber, 0);
+    rb_define_private_method(cScheduler, "enter", rb_nb_scheduler_enter, 1);
+    rb_define_private_method(cScheduler, "give_way", rb_nb_scheduler_give_way, 1);
 }

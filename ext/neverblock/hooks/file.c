@@ -1,11 +1,15 @@
-/* file.c - fds that may be in blocking mode, and io_pread, io_pwrite. Ruby. Read after: file.h. */
+/* file.c - fds that may be in blocking mode, and io_pread, io_pwrite. Uses ruby.h.
+ *
+ * Read after: file.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
 #include "hooks/file.h"
-#include "hooks/hooks.h"
-#include "offload/job.h"
+#include "hooks/descriptor.h"
+#include "hooks/hold_buffer.h"
+#include "hooks/job.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <ruby/fiber/scheduler.h>
 #include <ruby/io.h>
@@ -67,7 +71,7 @@ static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t f
     if (!file)
         return -ENOMEM;
     *file = (nb_file_job_t){.job.release = release_file_job,
-                            .fd = dup(fd),
+                            .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
                             .from = from,
                             .writing = writing,
                             .size = size};
@@ -148,15 +152,47 @@ enum { FROM_AT = 2, LENGTH_AT = 3, OFFSET_AT = 4 };
 enum { FROM_AT = 2, OFFSET_AT = 3, LENGTH_AT = 4 };
 #endif
 
+typedef struct {
+    nb_descriptor_t at;
+    char *base;
+    size_t size;
+    off_t from;
+    bool writing;
+} nb_positioned_t;
+
+static VALUE move_positioned(VALUE argument)
+{
+    nb_positioned_t *move = (nb_positioned_t *)argument;
+    nb_descriptor_t *at = &move->at;
+    nb_eager(at->loop);
+    nb_descriptor_take(at);
+    ssize_t count = now_or_not(at->fd, move->base, move->size, move->from, move->writing);
+    if (count == -EAGAIN || count == -EOPNOTSUPP) {
+        count = offload(at->loop, at->fd, move->base, move->size, move->from, move->writing);
+        nb_descriptor_check(at);
+    }
+    return SSIZET2NUM(count);
+}
+
+/* Ruby 3.3 and 3.4 come here without the GVL when our repair is off: nothing may park or raise. */
+static VALUE move_without_gvl(const nb_positioned_t *move)
+{
+    int fd = rb_io_descriptor(move->at.io);
+    ssize_t done = move->writing ? pwrite(fd, move->base, move->size, move->from)
+                                 : pread(fd, move->base, move->size, move->from);
+    return INT2FIX(done < 0 ? -errno : done);
+}
+
 static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
 {
     rb_check_arity(argc, 4, 5);
-    nb_loop_t *loop = nb_loop_get(self);
     void *base;
     size_t size, length = NUM2SIZET(argv[LENGTH_AT]);
     size_t offset = argc > OFFSET_AT ? NUM2SIZET(argv[OFFSET_AT]) : 0;
-    off_t from = NUM2OFFT(argv[FROM_AT]);
-    int fd = rb_io_descriptor(argv[0]);
+    nb_positioned_t move = {.at.loop = nb_loop_get(self),
+                            .at.io = nb_io_of(argv[0]),
+                            .from = NUM2OFFT(argv[FROM_AT]),
+                            .writing = writing};
     if (writing)
         rb_io_buffer_get_bytes_for_reading(argv[1], (const void **)&base, &size);
     else
@@ -164,19 +200,15 @@ static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
     if (offset > size || length > size - offset)
         rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
                  offset, length, size);
-    size_t wanted = length ? length : size - offset;
-    if (from < 0) /* -1 would mean the current position to preadv2 */
+    move.base = (char *)base + offset;
+    move.size = length ? length : size - offset;
+    if (move.from < 0) /* -1 would mean the current position to preadv2 */
         return INT2FIX(-EINVAL);
-    if (!ruby_thread_has_gvl_p()) { /* Ruby 3.3 and 3.4 without our repair: nothing may park here */
-        ssize_t done = writing ? pwrite(fd, (char *)base + offset, wanted, from)
-                               : pread(fd, (char *)base + offset, wanted, from);
-        return INT2FIX(done < 0 ? -errno : done);
-    }
-    nb_eager(loop);
-    ssize_t count = now_or_not(fd, (char *)base + offset, wanted, from, writing);
-    if (count == -EAGAIN || count == -EOPNOTSUPP)
-        count = offload(loop, fd, (char *)base + offset, wanted, from, writing);
-    return SSIZET2NUM(count);
+    if (!ruby_thread_has_gvl_p())
+        return move_without_gvl(&move);
+    VALUE result = nb_hold_buffer(argv[1], move_positioned, (VALUE)&move);
+    RB_GC_GUARD(move.at.io);
+    return result;
 }
 
 /* @overload io_pread(io, buffer, from, length, offset)

@@ -1,4 +1,4 @@
-/* hooks.h - one Init per hook family, called by init.c. Ruby. */
+/* hooks.h - one Init per hook family, called by init.c. Uses ruby.h. */
 #ifndef NB_HOOKS_H
 #define NB_HOOKS_H
 
@@ -8,11 +8,16 @@ void Init_nb_hooks_io(VALUE cScheduler);
 void Init_nb_hooks_select(VALUE cScheduler);
 void Init_nb_hooks_time(VALUE cScheduler);
 void Init_nb_hooks_timeout(VALUE cScheduler);
+void Init_nb_hooks_section(VALUE cScheduler);
 void Init_nb_hooks_block(VALUE cScheduler);
+void Init_nb_hooks_early(void);
+void Init_nb_hooks_mutex(void);
 void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);
 void Init_nb_hooks_fiber(VALUE cScheduler);
 void Init_nb_hooks_operation(VALUE cScheduler);
+void Init_nb_hooks_counted(void);
+void Init_nb_hooks_joined(void);
 void Init_nb_hooks_report(VALUE cScheduler);
 
 /* Waits until fd is ready for an event of mask, or until deadline_ns.
@@ -29,8 +34,12 @@ VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 void nb_idle_begin(nb_loop_t *loop);
 void nb_idle_end(nb_loop_t *loop);
 
-/* A fiber of the loop that runs body(argument) soon: for code that may not switch, such as
- * on_ready. Its waits keep the loop going, except between nb_idle_begin and nb_idle_end. */
-VALUE nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
+/* A fiber of the loop that runs body(argument) soon, or failed(argument) when the system has no
+ * room for its stack: for code that may not switch, such as on_ready. Its waits keep the loop
+ * going, except between nb_idle_begin and nb_idle_end. */
+void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALUE argument);
+
+/* Sets the Symbol key of hash to a count: for the Hashes that stats return. */
+void nb_set_count(VALUE hash, const char *key, uint64_t value);
 
 #endif

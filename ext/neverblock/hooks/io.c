@@ -1,4 +1,4 @@
-/* io.c - io_wait, io_read, io_write: the hot hooks. Ruby. Read after: wait.h, fdtable.h.
+/* io.c - io_wait, io_read, io_write: the hot hooks. Uses ruby.h. Read after: wait.h, fdtable.h.
  *
  * Ruby's core calls io_read and io_write with length 0, which means one attempt, -EAGAIN when it
  * would block; it then calls io_wait, and the hook again. A longer length is a minimum (<= 4.0).
@@ -7,7 +7,9 @@
  */
 #include "hooks/hooks.h"
 #include "base/clock.h"
+#include "hooks/descriptor.h"
 #include "hooks/file.h"
+#include "hooks/hold_buffer.h"
 #include <errno.h>
 #include <ruby/fiber/scheduler.h>
 #include <ruby/io.h>
@@ -39,20 +41,12 @@ int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
     return reason == NB_WOKEN ? park.mask & mask : 0;
 }
 
-/* TypeError for what is no IO, IOError for a closed one. */
-static int descriptor_of(VALUE io)
-{
-    return rb_io_descriptor(RB_TYPE_P(io, T_FILE) ? io : rb_io_get_io(io));
-}
-
 /* What is known of the fd holds for this IO object only; another one may be another file. */
-static nb_slot_t *slot_of(nb_loop_t *loop, int fd, VALUE io)
+static nb_slot_t *slot_of(const nb_descriptor_t *at)
 {
-    nb_slot_t *slot = nb_fdtable_slot(&loop->fds, fd);
-    if (!slot)
-        rb_syserr_fail(fd < 0 ? EBADF : ENOMEM, NULL);
-    if (slot->tag != io) {
-        slot->tag = io;
+    nb_slot_t *slot = at->slot;
+    if (slot->tag != at->io) {
+        slot->tag = at->io;
         slot->dry = slot->stream = slot->misses = slot->doubtful = UNKNOWN;
     }
     return slot;
@@ -71,65 +65,80 @@ static VALUE timeout_of(VALUE io)
 #define rb_eIOTimeoutError rb_eIOError
 #endif
 
+static bool is_dry(const nb_descriptor_t *at, int mask)
+{
+    nb_slot_t *slot = slot_of(at);
+    return (slot->doubtful && mask == NB_READABLE) || (slot->dry & mask) == mask;
+}
+
+/* Returns the events of mask that are ready now. */
+static int ask(const nb_descriptor_t *at, int mask)
+{
+    nb_slot_t *slot = slot_of(at);
+    int ready = nb_poll_now(at->fd, mask);
+    if (ready < 0)
+        rb_syserr_fail(-ready, NULL);
+    if (!ready && slot->registered)
+        slot->dry |= (uint8_t)mask;
+    return ready;
+}
+
 /* @overload io_wait(io, events, timeout)
  *   Waits until io is ready for one of events.
  *   @param io [IO]
  *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE
- *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now and tells the truth; nil:
- * IO#timeout
+ *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now; nil: IO#timeout
  *   @return [Integer, false] the events that are ready, false after the timeout
  *   @raise [IOError] when io is closed meanwhile
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout)
 {
-    nb_loop_t *loop = nb_loop_get(self);
+    nb_descriptor_t at = {.loop = nb_loop_get(self), .io = nb_io_of(io)};
     int mask = NUM2INT(events) & (NB_READABLE | NB_PRIORITY | NB_WRITABLE);
     if (!mask)
         rb_raise(rb_eArgError,
                  "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
                  rb_inspect(events));
-    int fd = descriptor_of(io);
     if (NIL_P(timeout))
-        timeout = timeout_of(io);
+        timeout = timeout_of(at.io);
     else
         nb_check_interval(timeout);
-    uint64_t deadline = nb_deadline(timeout);
+    uint64_t deadline = nb_deadline(at.loop, timeout);
     bool only_ask = deadline != NB_NEVER && NUM2DBL(timeout) <= 0;
-    nb_slot_t *slot = slot_of(loop, fd, io);
-    bool guessed = slot->doubtful && mask == NB_READABLE;
-    if (only_ask || (!guessed && (slot->dry & mask) != mask)) {
-        nb_eager(loop);
-        bool known = slot->registered;
-        int ready = nb_poll_now(fd, mask);
-        if (ready < 0)
-            rb_syserr_fail(-ready, NULL);
-        if (ready)
-            return INT2FIX(ready);
-        if (only_ask)
-            return Qfalse;
-        if (known && slot->registered)
-            slot->dry |= (uint8_t)mask;
+    nb_descriptor_take(&at);
+    if (only_ask || !is_dry(&at, mask)) {
+        nb_eager(at.loop);
+        nb_descriptor_check(&at); /* Ruby may have made the IO for this call, of a bare number */
+        int ready = ask(&at, mask);
+        if (ready || only_ask)
+            return ready ? INT2FIX(ready) : Qfalse;
     }
-    int ready = nb_wait_fd(loop, fd, mask, deadline);
+    int ready = nb_wait_fd(at.loop, at.fd, mask, deadline);
+    nb_descriptor_check(&at);
     RB_GC_GUARD(io);
     return ready ? INT2FIX(ready) : Qfalse;
 }
 
 /* ---- reading and writing ------------------------------------------------------------------- */
 
-typedef struct {
-    nb_loop_t *loop;
-    VALUE io;
-    int fd;
+typedef struct nb_transfer {
+    nb_descriptor_t at;
     char *base; /* the memory from the offset on */
     size_t size, length;
+    ssize_t (*some)(struct nb_transfer *); /* one attempt: how many bytes, or -errno */
+    ssize_t count;                         /* what the last one gave; -EINTR: none yet */
+    int event;
 } nb_transfer_t;
 
-static void classify(nb_slot_t *slot, int fd)
+/* A plain IO over a socket (standard input of a service, IO.for_fd) is no stream here: its
+ * read_nonblock does come this way, and wants to be told EAGAIN when, and only when, it is true. */
+static void classify(nb_slot_t *slot, const nb_descriptor_t *at)
 {
     int type = 0;
     socklen_t length = sizeof(type);
-    bool stream = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+    bool stream = nb_io_is_socket(at->io) &&
+                  getsockopt(at->fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 &&
+                  type == SOCK_STREAM;
     slot->stream = stream ? STREAM_SOCKET : OTHER;
 }
 
@@ -167,43 +176,78 @@ static void note_miss(nb_slot_t *slot, ssize_t count)
     slot->woken = 0;
 }
 
+static nb_slot_t *classified(const nb_descriptor_t *at)
+{
+    nb_slot_t *slot = slot_of(at);
+    if (slot->stream == UNKNOWN && slot->registered)
+        classify(slot, at);
+    return slot;
+}
+
+/* dup2(2) has put another kind of file behind the number, and nobody has told. */
+static bool is_stale(nb_slot_t *slot, ssize_t count)
+{
+    if (count != -ENOTSOCK)
+        return false;
+    slot->dry = slot->misses = slot->doubtful = 0;
+    slot->stream = OTHER;
+    return true;
+}
+
 static ssize_t read_some(nb_transfer_t *transfer)
 {
-    nb_slot_t *slot = slot_of(transfer->loop, transfer->fd, transfer->io);
-    if (slot->stream == UNKNOWN && slot->registered)
-        classify(slot, transfer->fd);
-    if (slot->stream != STREAM_SOCKET)
-        return nb_file_read(transfer->loop, transfer->fd, transfer->base, transfer->size);
-    /* A socket's read_nonblock does not come here, so nobody is told EAGAIN who could mind. */
-    if (likely_dry(slot))
-        return -EAGAIN;
-    ssize_t count = recv(transfer->fd, transfer->base, transfer->size, MSG_DONTWAIT);
-    if (count < 0)
-        count = -errno;
-    note_dry(slot, count, transfer->size, NB_READABLE);
-    note_miss(slot, count);
+    nb_descriptor_t *at = &transfer->at;
+    nb_slot_t *slot = classified(at);
+    if (slot->stream == STREAM_SOCKET) {
+        /* A socket's read_nonblock does not come here: nobody is told EAGAIN who could mind. */
+        if (likely_dry(slot))
+            return -EAGAIN;
+        if (nb_chaos(NB_CHAOS_DRY))
+            return -EAGAIN;
+        size_t size = nb_chaos_size(transfer->size);
+        ssize_t count = recv(at->fd, transfer->base, size, MSG_DONTWAIT);
+        if (count < 0)
+            count = -errno;
+        note_dry(slot, count, size, NB_READABLE);
+        note_miss(slot, count);
+        return is_stale(slot, count) ? -EINTR : count;
+    }
+    ssize_t count = nb_file_read(at->loop, at->fd, transfer->base, transfer->size);
+    nb_descriptor_check(at);
     return count;
 }
 
 static ssize_t write_some(nb_transfer_t *transfer)
 {
-    nb_slot_t *slot = slot_of(transfer->loop, transfer->fd, transfer->io);
-    if (slot->stream == UNKNOWN && slot->registered)
-        classify(slot, transfer->fd);
-    if (slot->stream != STREAM_SOCKET)
-        return nb_file_write(transfer->loop, transfer->fd, transfer->base, transfer->size);
-    ssize_t count = send(transfer->fd, transfer->base, transfer->size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (count < 0)
-        count = -errno;
-    note_dry(slot, count, transfer->size, NB_WRITABLE);
+    nb_descriptor_t *at = &transfer->at;
+    nb_slot_t *slot = classified(at);
+    if (slot->stream == STREAM_SOCKET) {
+        if (nb_chaos(NB_CHAOS_DRY))
+            return -EAGAIN;
+        size_t size = nb_chaos_size(transfer->size);
+        ssize_t count = send(at->fd, transfer->base, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (count < 0)
+            count = -errno;
+        note_dry(slot, count, size, NB_WRITABLE);
+        return is_stale(slot, count) ? -EINTR : count;
+    }
+    ssize_t count = nb_file_write(at->loop, at->fd, transfer->base, transfer->size);
+    nb_descriptor_check(at);
     return count;
 }
 
-static void await(nb_transfer_t *transfer, int event)
+static void await(nb_transfer_t *transfer)
 {
-    VALUE timeout = timeout_of(transfer->io);
-    if (!nb_wait_fd(transfer->loop, transfer->fd, event, nb_deadline(timeout)))
+    nb_descriptor_t *at = &transfer->at;
+    VALUE timeout = timeout_of(at->io);
+    uint64_t deadline = nb_deadline(at->loop, timeout);
+    if (nb_chaos(NB_CHAOS_SPURIOUS))
+        return;
+    if (!NIL_P(timeout)) /* it may be an object whose methods were asked */
+        nb_descriptor_check(at);
+    if (!nb_wait_fd(at->loop, at->fd, transfer->event, deadline))
         rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
+    nb_descriptor_check(at);
 }
 
 static bool shall_wait(nb_transfer_t *transfer, size_t moved)
@@ -213,33 +257,47 @@ static bool shall_wait(nb_transfer_t *transfer, size_t moved)
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
     return false; /* one attempt means one attempt */
 #else
-    nb_slot_t *slot = slot_of(transfer->loop, transfer->fd, transfer->io);
+    nb_slot_t *slot = slot_of(&transfer->at);
     if (slot->stream == UNKNOWN) /* the first time; found out again when the fd is watched */
-        classify(slot, transfer->fd);
+        classify(slot, &transfer->at);
     return transfer->length || slot->stream == STREAM_SOCKET;
 #endif
 }
 
-/* Moves bytes until length of them, at least one attempt. Returns how many, or -errno. */
-static VALUE move_bytes(nb_transfer_t *transfer, ssize_t (*some)(nb_transfer_t *), int event)
+/* Moves bytes until length of them. Returns how many, or -errno. */
+static VALUE move_bytes(VALUE argument)
 {
+    nb_transfer_t *transfer = (nb_transfer_t *)argument;
     size_t moved = 0;
-    nb_eager(transfer->loop);
-    do {
-        ssize_t count = some(transfer);
+    for (;; transfer->count = transfer->some(transfer)) {
+        ssize_t count = transfer->count;
         if (count > 0) {
             moved += (size_t)count;
             transfer->base += count;
             transfer->size -= (size_t)count;
         } else if (count == -EAGAIN && shall_wait(transfer, moved)) {
-            await(transfer, event);
+            await(transfer);
         } else if (count != -EINTR) {
-            if (count < 0 && !moved)
-                return SSIZET2NUM(count);
-            break;
+            return count < 0 && !moved ? SSIZET2NUM(count) : SIZET2NUM(moved);
         }
-    } while (moved < transfer->length || (!moved && transfer->size));
-    return SIZET2NUM(moved);
+        if (moved >= transfer->length && (moved || !transfer->size))
+            return SIZET2NUM(moved);
+    }
+}
+
+/* The first attempt with a stream socket lets nobody run: where it is enough, as most are, nobody
+ * has to be kept from the buffer. */
+static VALUE transfer_bytes(nb_transfer_t *transfer, VALUE buffer)
+{
+    nb_descriptor_take(&transfer->at);
+    if (slot_of(&transfer->at)->stream == STREAM_SOCKET) {
+        transfer->count = transfer->some(transfer);
+        if (transfer->count > 0 && (size_t)transfer->count >= transfer->length)
+            return SSIZET2NUM(transfer->count);
+    }
+    VALUE result = nb_hold_buffer(buffer, move_bytes, (VALUE)transfer);
+    RB_GC_GUARD(transfer->at.io);
+    return result;
 }
 
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
@@ -251,14 +309,21 @@ enum { LENGTH_AT = 2, OFFSET_AT = 3 };
 static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing)
 {
     rb_check_arity(argc, 3, 4);
-    nb_transfer_t transfer = {.loop = nb_loop_get(self), .io = argv[0]};
+    nb_transfer_t transfer = {.at = {.loop = nb_loop_get(self), .io = nb_io_of(argv[0])},
+                              .count = -EINTR};
     void *base;
+    nb_eager(transfer.at.loop); /* before the buffer is looked at: others may change it */
     size_t offset = argc > OFFSET_AT ? NUM2SIZET(argv[OFFSET_AT]) : 0;
-    if (writing)
-        rb_io_buffer_get_bytes_for_reading(argv[1], (const void **)&base, &transfer.size);
-    else
-        rb_io_buffer_get_bytes_for_writing(argv[1], &base, &transfer.size);
     transfer.length = NUM2SIZET(argv[LENGTH_AT]);
+    if (writing) {
+        transfer.some = write_some;
+        transfer.event = NB_WRITABLE;
+        rb_io_buffer_get_bytes_for_reading(argv[1], (const void **)&base, &transfer.size);
+    } else {
+        transfer.some = read_some;
+        transfer.event = NB_READABLE;
+        rb_io_buffer_get_bytes_for_writing(argv[1], &base, &transfer.size);
+    }
     if (offset > transfer.size || transfer.length > transfer.size - offset)
         rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
                  offset, transfer.length, transfer.size);
@@ -269,7 +334,6 @@ static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing
         transfer.length; /* from 4.1 on the length is a maximum, and one attempt is made */
     transfer.length = 0;
 #endif
-    transfer.fd = descriptor_of(transfer.io);
     return transfer;
 }
 
@@ -282,20 +346,7 @@ static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing
 static VALUE rb_nb_scheduler_io_read(int argc, VALUE *argv, VALUE self)
 {
     nb_transfer_t transfer = transfer_of(self, argc, argv, false);
-    VALUE result = move_bytes(&transfer, read_some, NB_READABLE);
-    RB_GC_GUARD(transfer.io);
-    return result;
-}
-
-/* After IO#close_read of a two-way pipe Ruby names the IO object that it left without a descriptor;
- * undef lets it write by itself. */
-static bool emptied(VALUE io)
-{
-#ifdef HAVE_RB_IO_CLOSED_P
-    return RTEST(rb_io_closed_p(io));
-#else
-    return !RFILE(io)->fptr || RFILE(io)->fptr->fd < 0;
-#endif
+    return transfer_bytes(&transfer, argv[1]);
 }
 
 /* @overload io_write(io, buffer, length, offset = 0)
@@ -306,31 +357,16 @@ static bool emptied(VALUE io)
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_write(int argc, VALUE *argv, VALUE self)
 {
-    if (argc && RB_TYPE_P(argv[0], T_FILE) && emptied(argv[0]))
+    /* After IO#close_read of a two-way pipe Ruby names the IO object that it left without a
+     * descriptor; undef lets it write by itself. */
+    if (argc && RB_TYPE_P(argv[0], T_FILE) && nb_io_is_closed(argv[0]))
         return Qundef;
     nb_transfer_t transfer = transfer_of(self, argc, argv, true);
     if (!transfer.size) {
         errno = EINTR; /* Ruby < 3.3.1 takes 0 for an error and looks here (Bug #19640) */
         return INT2FIX(0);
     }
-    VALUE result = move_bytes(&transfer, write_some, NB_WRITABLE);
-    RB_GC_GUARD(transfer.io);
-    return result;
-}
-
-/* @overload io_close(fd)
- *   Wakes who waits for the fd and closes it (called by Ruby >= 4.0).
- *   @param fd [Integer]
- *   @return [true]
- *   @scheduling never waits */
-static VALUE rb_nb_scheduler_io_close(VALUE self, VALUE io)
-{
-    int fd = RB_INTEGER_TYPE_P(io) ? NUM2INT(io) : rb_io_descriptor(io);
-    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next)
-        nb_fdtable_closing(&nb_container_of(item, nb_loop_t, link)->fds, fd);
-    if (close(fd) < 0 && errno != EINTR)
-        rb_syserr_fail(errno, NULL);
-    return Qtrue;
+    return transfer_bytes(&transfer, argv[1]);
 }
 
 void Init_nb_hooks_io(VALUE cScheduler)
@@ -338,6 +374,6 @@ void Init_nb_hooks_io(VALUE cScheduler)
     rb_define_method(cScheduler, "io_wait", rb_nb_scheduler_io_wait, 3);
     rb_define_method(cScheduler, "io_read", rb_nb_scheduler_io_read, -1);
     rb_define_method(cScheduler, "io_write", rb_nb_scheduler_io_write, -1);
-    rb_define_method(cScheduler, "io_close", rb_nb_scheduler_io_close, 1);
+    Init_nb_hooks_descriptor(cScheduler);
     Init_nb_hooks_file(cScheduler);
 }

@@ -1,10 +1,11 @@
-/* process.c - process_wait: a child's end as a readable pidfd. Ruby. Read after: wait.h. */
+/* process.c - process_wait: a child's end as a readable pidfd. Uses ruby.h. Read after: wait.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include <errno.h>
+#include <ruby/thread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,8 +18,18 @@ static VALUE reap(VALUE pid, int flags)
 
 typedef struct {
     nb_loop_t *loop;
+    VALUE fiber;
     int fd;
+    nb_hook_t fork_hook;
 } nb_pidfd_t;
+
+/* It is no object of Ruby's, and the fiber that would close it is the parent's. */
+static void close_in_child(nb_hook_t *hook)
+{
+    nb_pidfd_t *pidfd = nb_container_of(hook, nb_pidfd_t, fork_hook);
+    if (pidfd->fiber != rb_fiber_current())
+        close(pidfd->fd);
+}
 
 static VALUE await_end(VALUE argument)
 {
@@ -29,15 +40,60 @@ static VALUE await_end(VALUE argument)
 static VALUE close_pidfd(VALUE argument)
 {
     nb_pidfd_t *pidfd = (nb_pidfd_t *)argument;
+    nb_list_remove(&pidfd->fork_hook.link);
     nb_fdtable_closing(&pidfd->loop->fds, pidfd->fd);
     close(pidfd->fd);
     return Qnil;
 }
 
-/* A thread for what has no pidfd: any child, a process group, a kernel older than 5.3. */
+typedef struct {
+    idtype_t type;
+    id_t id;
+    int options, error;
+} nb_look_t;
+
+static void *look(void *data)
+{
+    nb_look_t *look = data;
+    siginfo_t info;
+    look->error = waitid(look->type, look->id, &info, look->options) < 0 ? errno : 0;
+    return NULL;
+}
+
+/* @!visibility private - waits, on a thread of its own, until a child as of waitpid(2) has
+ * something to tell; leaves it to be reaped. */
+static VALUE rb_nb_native_await_child(VALUE mod, VALUE child, VALUE flags)
+{
+    pid_t pid = NUM2PIDT(child);
+    int also = NUM2INT(flags);
+    nb_look_t call = {
+        .type = P_PGID,
+        .id = (id_t)(pid ? -pid : getpgrp()),
+        .options = WEXITED | WNOWAIT | (also & WUNTRACED ? WSTOPPED : 0) | (also & WCONTINUED),
+    };
+    if (pid == -1)
+        call.type = P_ALL;
+    if (pid > 0) {
+        call.type = P_PID;
+        call.id = (id_t)pid;
+    }
+    do {
+        rb_thread_call_without_gvl(look, &call, RUBY_UBF_PROCESS, NULL);
+        rb_thread_check_ints();
+    } while (call.error == EINTR);
+    return Qnil;
+}
+
+/* For what has no pidfd: any child, a process group, a kernel older than 5.3. Another may be
+ * quicker to reap what the thread has seen. */
 static VALUE wait_in_thread(VALUE self, VALUE pid, VALUE flags)
 {
-    return rb_funcall(self, rb_intern("process_wait_in_thread"), 2, pid, flags);
+    VALUE status;
+    do {
+        rb_funcall(self, rb_intern("await_child"), 2, pid, flags);
+        status = reap(pid, NUM2INT(flags) | WNOHANG);
+    } while (NIL_P(status));
+    return status;
 }
 
 /* @overload process_wait(pid, flags)
@@ -50,6 +106,7 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
 {
     int options = NUM2INT(flags);
     nb_pidfd_t pidfd = {.loop = nb_loop_get(self), .fd = -1};
+    nb_chaos_step(pidfd.loop);
     VALUE status = reap(pid, options | WNOHANG); /* ended already, or no child of ours */
     if ((options & WNOHANG) || !NIL_P(status))
         return status;
@@ -61,6 +118,9 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
     if (pidfd.fd < 0)
         return errno == ESRCH ? reap(pid, options | WNOHANG) : wait_in_thread(self, pid, flags);
     rb_update_max_fd(pidfd.fd);
+    pidfd.fiber = rb_fiber_current();
+    pidfd.fork_hook.call = close_in_child;
+    nb_loop_on_fork(pidfd.loop, &pidfd.fork_hook);
     rb_ensure(await_end, (VALUE)&pidfd, close_pidfd, (VALUE)&pidfd);
     return reap(pid, options | WNOHANG);
 }
@@ -68,4 +128,6 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
 void Init_nb_hooks_process(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "process_wait", rb_nb_scheduler_process_wait, 2);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "await_child", rb_nb_native_await_child,
+                               2);
 }

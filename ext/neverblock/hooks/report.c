@@ -1,12 +1,13 @@
-/* report.c - what the loop knows of itself: counters and waits, for NB.stats and NB.dump. Ruby. */
+/* report.c - the loop's counters and waits, for NB.stats and NB.dump. Uses ruby.h. */
 #include "base/clock.h"
+#include "hooks/early.h"
 #include "hooks/hooks.h"
 #include "offload/pool.h"
 
 static const char *const kinds[] = {"io",      "select", "sleep",   "block", "process", "resolve",
                                     "offload", "yield",  "handoff", "run",   "start",   "idle"};
 
-static void set(VALUE hash, const char *key, uint64_t value)
+void nb_set_count(VALUE hash, const char *key, uint64_t value)
 {
     rb_hash_aset(hash, ID2SYM(rb_intern(key)), ULL2NUM(value));
 }
@@ -30,28 +31,30 @@ static VALUE rb_nb_scheduler_stats(VALUE self)
     nb_offload_counts(&threads, &queued);
     rb_hash_aset(hash, ID2SYM(rb_intern("backend")),
                  loop->fds.backend.ops ? rb_utf8_str_new_cstr(loop->fds.backend.ops->name) : Qnil);
-    set(hash, "fibers", loop->fibers);
-    set(hash, "idle_fibers", loop->idle_fibers);
-    set(hash, "parked", loop->parked.count);
-    set(hash, "ready", loop->ready.count);
-    set(hash, "timers", loop->timers.count);
-    set(hash, "watches", loop->fds.count ? loop->fds.count - 1 : 0);
-    set(hash, "switches", counters->switches);
-    set(hash, "polls", counters->turns);
-    set(hash, "sleeps", counters->sleeps);
-    set(hash, "events", counters->events);
-    set(hash, "io_waits", counters->io_waits);
-    set(hash, "sleep_waits", counters->sleep_waits);
-    set(hash, "block_waits", counters->block_waits);
-    set(hash, "resolves", counters->resolves);
-    set(hash, "offloads", counters->offloads);
-    set(hash, "offload_threads", (uint64_t)threads);
-    set(hash, "offload_queued", (uint64_t)queued);
-    set(hash, "interrupts", counters->cancels);
-    set(hash, "timers_fired", counters->timers_fired);
+    nb_set_count(hash, "fibers", loop->fibers);
+    nb_set_count(hash, "idle_fibers", loop->idle_fibers);
+    nb_set_count(hash, "parked", loop->parked.count);
+    nb_set_count(hash, "ready", loop->ready.count);
+    nb_set_count(hash, "timers", loop->timers.count);
+    nb_set_count(hash, "watches", loop->fds.count ? loop->fds.count - 1 : 0);
+    nb_set_count(hash, "switches", counters->switches);
+    nb_set_count(hash, "polls", counters->turns);
+    nb_set_count(hash, "sleeps", counters->sleeps);
+    nb_set_count(hash, "events", counters->events);
+    nb_set_count(hash, "io_waits", counters->io_waits);
+    nb_set_count(hash, "sleep_waits", counters->sleep_waits);
+    nb_set_count(hash, "block_waits", counters->block_waits);
+    nb_set_count(hash, "resolves", counters->resolves);
+    nb_set_count(hash, "offloads", counters->offloads);
+    nb_set_count(hash, "offload_threads", (uint64_t)threads);
+    nb_set_count(hash, "offload_queued", (uint64_t)queued);
+    nb_set_count(hash, "interrupts", counters->cancels);
+    nb_set_count(hash, "timers_fired", counters->timers_fired);
     set_seconds(hash, "lag_max", counters->lag_max_ns);
     set_seconds(hash, "lag_mean",
                 counters->lag_count ? counters->lag_sum_ns / counters->lag_count : 0);
+    set_seconds(hash, "lag_sum", counters->lag_sum_ns);
+    nb_set_count(hash, "lag_count", counters->lag_count);
     return hash;
 }
 
@@ -71,7 +74,8 @@ static VALUE describe(const nb_park_t *park, uint64_t now)
     rb_hash_aset(hash, ID2SYM(rb_intern("owner")), park->owner);
     rb_hash_aset(hash, ID2SYM(rb_intern("kind")), ID2SYM(rb_intern(kinds[park->kind])));
     rb_hash_aset(hash, ID2SYM(rb_intern("ready")), park->state == NB_READY ? Qtrue : Qfalse);
-    rb_hash_aset(hash, ID2SYM(rb_intern("blocker")), park->blocker ? park->blocker : Qnil);
+    rb_hash_aset(hash, ID2SYM(rb_intern("blocker")),
+                 park->blocker && !nb_is_hidden(park->blocker) ? park->blocker : Qnil);
     rb_hash_aset(hash, ID2SYM(rb_intern("fds")), fds_of(park));
     set_seconds(hash, "waited", now > park->since_ns ? now - park->since_ns : 0);
     rb_hash_aset(hash, ID2SYM(rb_intern("timeout")),
@@ -91,9 +95,9 @@ static VALUE rb_nb_scheduler_waits(VALUE self)
 {
     nb_loop_t *loop = nb_loop_any(self);
     VALUE fibers = rb_ary_new(), waits = rb_ary_new();
-    uint64_t now = nb_clock_now();
+    uint64_t now = nb_loop_clock(loop);
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        if (loop->parked.slots[i].key)
+        if (loop->parked.slots[i].value)
             rb_ary_push(fibers, (VALUE)loop->parked.slots[i].key);
     for (long i = 0; i < RARRAY_LEN(fibers); i++) {
         nb_park_t *park = nb_ptrmap_get(&loop->parked, RARRAY_AREF(fibers, i));

@@ -1,4 +1,4 @@
-/* resolve.c - address_resolve: getaddrinfo(3) on an offload thread. Ruby.
+/* resolve.c - address_resolve: getaddrinfo(3) on an offload thread. Uses ruby.h.
  *
  * So nsswitch, /etc/hosts and mDNS hold as always. One lookup per name at a time; answers are kept
  * for a short while. Read after: wait.h, offload/pool.h. */
@@ -167,6 +167,7 @@ static VALUE rb_nb_scheduler_address_resolve(VALUE self, VALUE hostname)
 {
     nb_loop_t *loop = nb_loop_get(self);
     const char *host = StringValueCStr(hostname);
+    nb_chaos_step(loop);
     nb_name_t *name = kept_name(loop, host);
     nb_waiter_t waiter;
     if (!name)
@@ -181,11 +182,31 @@ static VALUE rb_nb_scheduler_address_resolve(VALUE self, VALUE hostname)
     return answer(name);
 }
 
+/* @overload numeric_address(sockaddr)
+ *   @param sockaddr [String] of IPv4 or IPv6, packed
+ *   @return [Array(String, String), nil] address and port; nil where there is none
+ *   @scheduling never waits */
+static VALUE rb_nb_native_numeric_address(VALUE self, VALUE sockaddr)
+{
+    char host[ADDRESS_BYTES], port[sizeof("65535")];
+    const struct sockaddr *address = (const struct sockaddr *)StringValuePtr(sockaddr);
+    size_t length = (size_t)RSTRING_LEN(sockaddr);
+    (void)self;
+    if (length < sizeof(*address) ||
+        (address->sa_family != AF_INET && address->sa_family != AF_INET6) ||
+        getnameinfo(address, (socklen_t)length, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV))
+        return Qnil;
+    return rb_assoc_new(rb_str_new_cstr(host), rb_str_new_cstr(port));
+}
+
 static void forget_names(nb_loop_t *loop)
 {
     while (!nb_list_empty(&loop->names)) {
         nb_name_t *name = nb_container_of(loop->names.next, nb_name_t, link);
         nb_list_remove(&name->link);
+        while (!nb_list_empty(&name->waiters)) /* in a forked child; else none is left */
+            nb_list_remove(name->waiters.next);
         if (name->until_ns) /* else the work still runs, and is dropped by its thread */
             name_free(name);
     }
@@ -194,4 +215,6 @@ static void forget_names(nb_loop_t *loop)
 void Init_nb_hooks_resolve(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "address_resolve", rb_nb_scheduler_address_resolve, 1);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "numeric_address",
+                               rb_nb_native_numeric_address, 1);
 }

@@ -1,4 +1,4 @@
-/* select.c - io_select: IO.select on any number of IOs, without a thread. Ruby.
+/* select.c - io_select: IO.select on any number of IOs, without a thread. Uses ruby.h.
  * Read after: wait.h. */
 #include "base/clock.h"
 #include "hooks/hooks.h"
@@ -19,18 +19,22 @@ typedef struct {
 
 static const int masks[3] = {NB_READABLE, NB_WRITABLE, NB_PRIORITY};
 
-/* The same conversions and errors as IO.select: TypeError for no IO, IOError for a closed one. */
-static int descriptor(nb_select_t *select, int list, VALUE entry)
+/* What the entries stand for; may call their to_io. The same errors in the same order as IO.select:
+ * TypeError for no IO, IOError for a closed one. */
+static void convert(nb_select_t *select)
 {
-    rb_io_t *fptr;
-    VALUE io = rb_io_get_io(entry);
-    if (list == 1)
-        io = rb_io_get_write_io(io);
-    GetOpenFile(io, fptr);
-    rb_ary_push(select->ios, io);
-    if (list == 0 && rb_io_read_pending(fptr))
-        select->buffered++;
-    return rb_io_descriptor(io);
+    for (int list = 0; list < 3; list++) {
+        if (NIL_P(select->lists[list]))
+            continue;
+        for (long i = 0; i < RARRAY_LEN(select->lists[list]); i++) {
+            rb_io_t *fptr;
+            VALUE io = rb_io_get_io(RARRAY_AREF(select->lists[list], i));
+            if (list == 1)
+                io = rb_io_get_write_io(io);
+            GetOpenFile(io, fptr);
+            rb_ary_push(select->ios, io);
+        }
+    }
 }
 
 static bool is_buffered(nb_select_t *select, int index)
@@ -40,31 +44,46 @@ static bool is_buffered(nb_select_t *select, int index)
     return (select->fds[index].events & POLLIN) && rb_io_read_pending(fptr);
 }
 
+/* Their fds now: anew whenever others may have run. IOError for a closed one. Calls no Ruby. */
 static void collect(nb_select_t *select)
 {
+    select->count = select->buffered = 0;
     for (int list = 0; list < 3; list++) {
         if (NIL_P(select->lists[list]))
             continue;
         for (long i = 0; i < RARRAY_LEN(select->lists[list]); i++) {
-            int fd = descriptor(select, list, RARRAY_AREF(select->lists[list], i));
+            rb_io_t *fptr;
+            VALUE io = RARRAY_AREF(select->ios, select->count);
+            GetOpenFile(io, fptr);
+            if (list == 0 && rb_io_read_pending(fptr))
+                select->buffered++;
             select->fds[select->count++] =
-                (struct pollfd){.fd = fd, .events = nb_poll_events(masks[list])};
+                (struct pollfd){.fd = rb_io_descriptor(io), .events = nb_poll_events(masks[list])};
         }
     }
 }
 
-/* The truth about all of them now. Returns how many are ready. */
+static bool is_ready(const struct pollfd *fd)
+{
+    return nb_poll_mask(fd->revents) & nb_poll_mask(fd->events);
+}
+
+/* The truth about all of them now. Returns how many are ready: what hangs up is so for reading and
+ * writing, not exceptional. */
 static int ask(nb_select_t *select)
 {
-    int ready;
+    int result, ready = 0;
+    collect(select);
     do {
-        ready = poll(select->fds, (nfds_t)select->count, 0);
-    } while (ready < 0 && errno == EINTR);
-    if (ready < 0)
+        result = poll(select->fds, (nfds_t)select->count, 0);
+    } while (result < 0 && errno == EINTR);
+    if (result < 0)
         rb_syserr_fail(errno, "select");
-    for (int i = 0; i < select->count; i++)
+    for (int i = 0; result && i < select->count; i++) {
         if (select->fds[i].revents & POLLNVAL)
             rb_syserr_fail(EBADF, NULL);
+        ready += is_ready(&select->fds[i]);
+    }
     return ready;
 }
 
@@ -86,7 +105,14 @@ static VALUE results(nb_select_t *select)
 typedef struct {
     nb_select_t *select;
     nb_park_t park;
+    size_t hung_up;
 } nb_select_park_t;
+
+/* Nothing exceptional comes after that, and the backend would tell it again and again. */
+static bool is_hung_up(const struct pollfd *fd)
+{
+    return fd->events == POLLPRI && fd->revents & (POLLHUP | POLLERR);
+}
 
 static VALUE park_body(VALUE argument)
 {
@@ -94,6 +120,10 @@ static VALUE park_body(VALUE argument)
     nb_select_t *select = wait->select;
     for (int i = 0; i < select->count; i++) {
         struct pollfd *fd = &select->fds[i];
+        if (is_hung_up(fd)) {
+            wait->hung_up++;
+            continue;
+        }
         nb_park_watch_init(&select->watches[i], &wait->park, fd->fd, nb_poll_mask(fd->events));
         int result = nb_fdtable_add(&select->loop->fds, &select->watches[i].watch);
         if (result < 0)
@@ -101,15 +131,21 @@ static VALUE park_body(VALUE argument)
         if (result > 0)
             return Qnil;
     }
+    wait->park.watches = select->watches;
+    wait->park.watch_count = select->count;
     nb_park_deadline(&wait->park, select->deadline);
+    select->loop->external += wait->hung_up; /* to wait for nothing is no deadlock */
     return INT2FIX(nb_park(&wait->park));
 }
 
 static VALUE park_leave(VALUE argument)
 {
-    nb_select_t *select = ((nb_select_park_t *)argument)->select;
+    nb_select_park_t *wait = (nb_select_park_t *)argument;
+    nb_select_t *select = wait->select;
     for (int i = 0; i < select->count; i++)
         nb_fdtable_remove(&select->loop->fds, &select->watches[i].watch);
+    if (wait->park.watches)
+        select->loop->external -= wait->hung_up;
     return Qnil;
 }
 
@@ -131,8 +167,7 @@ static bool park_all(nb_select_t *select)
  *   IO.select: any number of IOs, any fd number, buffered data seen.
  *   @param readable [Array<#to_io>, nil]
  *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now
- *   @return [Array(Array, Array, Array), nil] the given objects that are ready; nil after the
- * timeout
+ *   @return [Array(Array, Array, Array), nil] the given objects that are ready; nil after timeout
  *   @raise [TypeError, IOError] as IO.select
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_select(int argc, VALUE *argv, VALUE self)
@@ -150,13 +185,13 @@ static VALUE rb_nb_scheduler_io_select(int argc, VALUE *argv, VALUE self)
     }
     if (argc > 3 && !NIL_P(argv[3])) {
         rb_time_timespec_interval(argv[3]);
-        select.deadline = nb_deadline(argv[3]);
+        select.deadline = nb_deadline(select.loop, argv[3]);
         select.only_ask = NUM2DBL(argv[3]) <= 0;
     }
     VALUE fds, watches;
     select.fds = ALLOCV_N(struct pollfd, fds, total + 1);
     select.watches = ALLOCV_N(nb_park_watch_t, watches, total + 1);
-    collect(&select);
+    convert(&select);
     nb_eager(select.loop);
     int ready = ask(&select);
     while (!ready && !select.buffered && !select.only_ask && park_all(&select))

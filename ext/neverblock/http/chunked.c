@@ -3,7 +3,7 @@
  * One byte moves the state one step, except in data, which is passed through in one piece.
  * The grammar is that of RFC 9112 7.1, with "bad" blanks only where it has BWS.
  *
- * Read after: chunked.h, tables.h. Used by: server/reader.c, server/input.c.
+ * Read after: chunked.h, tables.h. Used by: server/body.c.
  */
 #include "chunked.h"
 #include "tables.h"

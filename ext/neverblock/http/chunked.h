@@ -1,6 +1,6 @@
 /* chunked.h - takes a chunked request body apart, RFC 9112 7.1. Pure C, no allocation.
  *
- * Read after: head.h. Used by: server/reader.c, server/input.c.
+ * Read after: head.h. Used by: server/body.c.
  *
  *     while ((result = nb_chunked_read(&chunked, bytes, size, &piece)) == NB_CHUNKED_DATA) {
  *         append(body, bytes + piece.at, piece.size);
@@ -34,7 +34,7 @@ typedef struct nb_piece {
 
 #define NB_CHUNKED_ERRORS(X)                                                                       \
     X(BAD_SIZE, 400, "a chunk size is not hexadecimal")                                            \
-    X(HUGE_SIZE, 413, "a chunk is beyond any limit")                                               \
+    X(HUGE_SIZE, 400, "a chunk size has more digits than a size can have")                         \
     X(BAD_EXTENSION, 400, "a chunk extension is malformed")                                        \
     X(BAD_END, 400, "a chunk does not end where its size says")                                    \
     X(BAD_TRAILER, 400, "a trailer field is malformed")                                            \
@@ -58,7 +58,7 @@ void nb_chunked_start(nb_chunked_t *chunked);
  * NB_CHUNKED_… error; piece->used is set in every case. */
 int nb_chunked_read(nb_chunked_t *chunked, const char *bytes, size_t size, nb_piece_t *piece);
 
-/* The HTTP status for an error: 400 or 413. */
+/* The HTTP status for an error: 400 or 431. */
 int nb_chunked_status(int error);
 
 /* One clause for the response body and the log. */

@@ -146,6 +146,10 @@ static int read_host(nb_head_t *head, const line_t *line, const char *at, const 
     head->flags |= NB_HEAD_SAW_HOST;
     if (!nb_target_good_authority(at, end) || (at < end && *at == ':'))
         return NB_HEAD_BAD_HOST;
+    /* RFC 9110 4.2.1: no http URI has an empty host. The other forms do not take theirs from here.
+     */
+    if (at == end && head->form == NB_TARGET_ORIGIN)
+        return NB_HEAD_BAD_HOST;
     if (head->form == NB_TARGET_ORIGIN || head->form == NB_TARGET_ASTERISK)
         head->host = nb_span_of(line->bytes, at, end);
     return 0;

@@ -80,7 +80,7 @@ typedef struct nb_head {
     X(LONG_METHOD, 501, "the method is longer than any we know")                                   \
     X(BAD_TARGET, 400, "the request target is malformed")                                          \
     X(BAD_VERSION, 400, "the protocol version is malformed")                                       \
-    X(UNKNOWN_VERSION, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here")                          \
+    X(UNKNOWN_VERSION, 505, "only HTTP/1.0 and HTTP/1.1 are supported")                            \
     X(BARE_LF, 400, "a line ends without carriage return")                                         \
     X(BAD_NAME, 400, "a field name is malformed")                                                  \
     X(BAD_VALUE, 400, "a field value has a control character")                                     \
@@ -89,16 +89,16 @@ typedef struct nb_head {
     X(LONG_HEAD, 431, "the request head is too long")                                              \
     X(MANY_FIELDS, 431, "the request has too many fields")                                         \
     X(NO_HOST, 400, "the Host field is missing")                                                   \
-    X(TWO_HOSTS, 400, "the Host field is there twice")                                             \
-    X(BAD_HOST, 400, "the Host field is malformed")                                                \
+    X(TWO_HOSTS, 400, "the Host field appears twice")                                              \
+    X(BAD_HOST, 400, "the Host field is malformed or empty")                                       \
     X(BAD_LENGTH, 400, "the Content-Length is not one plain number")                               \
-    X(TWO_LENGTHS, 400, "the Content-Length is there twice")                                       \
-    X(HUGE_LENGTH, 413, "the Content-Length is beyond any limit")                                  \
+    X(TWO_LENGTHS, 400, "the Content-Length appears twice")                                        \
+    X(HUGE_LENGTH, 400, "the Content-Length has more digits than a length can have")               \
     X(BAD_CODING, 400, "the Transfer-Encoding does not end in one chunked")                        \
-    X(UNKNOWN_CODING, 501, "only the transfer coding chunked is spoken here")                      \
+    X(UNKNOWN_CODING, 501, "the only supported transfer coding is chunked")                        \
     X(OLD_CODING, 400, "Transfer-Encoding came with HTTP/1.0")                                     \
     X(TWO_FRAMINGS, 400, "Content-Length and Transfer-Encoding came together")                     \
-    X(BAD_EXPECT, 417, "only 100-continue can be expected here")
+    X(BAD_EXPECT, 417, "the only supported expectation is 100-continue")
 
 enum nb_head_result {
     NB_HEAD_MORE = 0, /* not complete: call again with more bytes */
@@ -122,7 +122,7 @@ void nb_head_start(nb_head_t *head);
 int nb_head_read(nb_head_t *head, const char *bytes, size_t size, nb_field_t *fields,
                  size_t capacity, const nb_head_limits_t *limits);
 
-/* The HTTP status for an error of nb_head_read: 400, 413, 414, 417, 431, 501 or 505. */
+/* The HTTP status for an error of nb_head_read: 400, 414, 417, 431, 501 or 505. */
 int nb_head_status(int error);
 
 /* One clause for the response body and the log. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_BITS 8
+#define PAGE_BITS NB_FDTABLE_PAGE_BITS
 #define PAGE_SIZE (1u << PAGE_BITS)
 #define IGNORED_LIMIT                                                                              \
     16 /* events in a row for nobody before the fd is taken out of the backend                     \
@@ -30,6 +30,35 @@ void nb_fdtable_close(nb_fdtable_t *table)
     table->count = 0;
 }
 
+/* The backend of nobody. */
+static int watch_nothing(nb_backend_t *backend, int fd, uint32_t generation, int mask)
+{
+    (void)backend, (void)fd, (void)generation, (void)mask;
+    return 0;
+}
+
+static void leave_alone(nb_backend_t *backend, int fd)
+{
+    (void)backend, (void)fd;
+}
+
+static void close_nothing(nb_backend_t *backend)
+{
+    (void)backend;
+}
+
+static const nb_backend_ops_t abandoned = {.name = "abandoned",
+                                           .edge = true,
+                                           .watch = watch_nothing,
+                                           .forget = leave_alone,
+                                           .close = close_nothing};
+
+void nb_fdtable_abandon(nb_fdtable_t *table)
+{
+    table->backend.ops->close(&table->backend);
+    table->backend.ops = &abandoned;
+}
+
 static nb_slot_t *add_page(nb_fdtable_t *table, size_t page)
 {
     if (page >= table->page_count) {
@@ -49,15 +78,10 @@ static nb_slot_t *add_page(nb_fdtable_t *table, size_t page)
     return table->pages[page] = slots;
 }
 
-nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
+nb_slot_t *nb_fdtable_make_slot(nb_fdtable_t *table, int fd)
 {
-    if (fd < 0)
-        return NULL;
-    size_t page = (size_t)fd >> PAGE_BITS;
-    nb_slot_t *slots = page < table->page_count ? table->pages[page] : NULL;
-    if (!slots && !(slots = add_page(table, page)))
-        return NULL;
-    return &slots[(size_t)fd & (PAGE_SIZE - 1)];
+    nb_slot_t *slots = fd < 0 ? NULL : add_page(table, (size_t)fd >> PAGE_BITS);
+    return slots ? &slots[(size_t)fd & (PAGE_SIZE - 1)] : NULL;
 }
 
 static int union_mask(const nb_slot_t *slot)
@@ -119,7 +143,7 @@ static void notify(nb_slot_t *slot, int mask)
     while (item != &slot->watches) {
         nb_watch_t *watch = nb_container_of(item, nb_watch_t, link);
         item = item->next; /* on_ready may take this watch out, no other */
-        if (mask & (watch->mask | NB_HANGUP))
+        if (mask & (watch->mask | NB_ENDED))
             watch->on_ready(watch, mask);
     }
 }
@@ -135,7 +159,7 @@ static void verify(nb_fdtable_t *table, nb_watch_t *watch)
      * tells them the truth. */
     if (result < 0) {
         slot->registered = slot->dry = 0;
-        notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP);
+        notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED);
     }
 }
 
@@ -185,6 +209,7 @@ void nb_fdtable_closing(nb_fdtable_t *table, int fd)
         table->backend.ops->forget(&table->backend, fd);
     slot->registered = slot->dry = 0;
     slot->generation++;
+    slot->closings++;
     slot->tag = 0;
-    notify(slot, NB_HANGUP | NB_CLOSED);
+    notify(slot, NB_HANGUP | NB_ENDED | NB_CLOSED);
 }

@@ -25,10 +25,32 @@ typedef struct nb_watch {
     void (*on_ready)(struct nb_watch *, int mask);
 } nb_watch_t;
 
+/* A slot: what is known of the file behind a number, to save system calls that find nothing.
+ * fdtable.c learns it from the kernel, hooks/io.c from what its calls return ("-": as it was).
+ *
+ *   what happened                      registered  dry        stream  woken  misses     doubtful
+ *   a new file is watched                  1       none         ?       0      0           0
+ *   it cannot be watched; it is closed;
+ *     16 events in a row for nobody        0       none         -       -      -           -
+ *   an event came                          -       without it   -       1      -           -
+ *   another IO object has the number       -       none         ?       -      0           0
+ *   a call found nothing, or not enough    -       with it      -       -      -           -
+ *   a read found nothing                   -       with it      -       0     +1, to 4     -
+ *   a read found something                 -       -            -       0      0 if no    -
+ *                                                                          event had come
+ *   the next read after 4 misses and no
+ *     event: not tried, the fiber waits    -       -            -       -      -           1
+ *   that fiber's watch is added            -       -            -       -      -           0
+ *   a recv or send said ENOTSOCK           -       none         other   -      0           0
+ *
+ * dry is noted only while registered is 1, and after a read or write only of a stream socket: else
+ * no edge is certain to follow.
+ * hung_up is set by a hangup and ends with the file: after it a short read means nothing. */
 typedef struct {
     nb_list_t watches;
     uintptr_t tag; /* the IO object seen last; compared, never followed */
     uint32_t generation;
+    uint32_t closings;  /* how often the number was given up, as far as we were told */
     uint8_t registered; /* the backend knows this file */
     uint8_t dry;        /* events known not to be ready: an edge will come when that changes */
     uint8_t hung_up;    /* a hangup was seen: a short read does not mean dry any more */
@@ -38,6 +60,8 @@ typedef struct {
     uint8_t misses;     /* reads in a row that found nothing without an event before */
     uint8_t doubtful;   /* the next watch rests on a guess that there is nothing to read */
 } nb_slot_t;
+
+#define NB_FDTABLE_PAGE_BITS 8
 
 typedef struct {
     nb_backend_t backend;
@@ -55,8 +79,18 @@ int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops);
 /* Closes the backend and frees the slots. Watches still added are left dangling: the owner ends. */
 void nb_fdtable_close(nb_fdtable_t *table);
 
+/* In a forked child: closes its copy of the backend, which is the parent's. The table can still be
+ * used, to take watches out, and has nothing to do with any file. */
+void nb_fdtable_abandon(nb_fdtable_t *table);
+
 /* The slot of fd, made if need be. NULL without memory or for a negative fd. */
-nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd);
+nb_slot_t *nb_fdtable_make_slot(nb_fdtable_t *table, int fd);
+static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
+{
+    size_t page = (size_t)fd >> NB_FDTABLE_PAGE_BITS;
+    nb_slot_t *slots = page < table->page_count ? table->pages[page] : NULL;
+    return slots ? &slots[fd & ((1 << NB_FDTABLE_PAGE_BITS) - 1)] : nb_fdtable_make_slot(table, fd);
+}
 
 /* Adds the watch (fd, mask and on_ready set). Returns 0 when added, a ready mask > 0 when the fd is
  * of a kind that is always ready (not added), or -errno. */

@@ -1,4 +1,4 @@
-/* guest.c - the loop as a guest of another event loop. Ruby. Read after: guest.h. */
+/* guest.c - the loop as a guest of another event loop. Uses ruby.h. Read after: guest.h. */
 #include "loop/guest.h"
 #include "base/clock.h"
 #include "loop/wait.h"
@@ -48,7 +48,8 @@ static void on_timer(nb_watch_t *watch, int mask)
     (void)mask;
 }
 
-void nb_guest_rest(nb_loop_t *loop)
+/* Called whenever the host's fiber goes on: the others may have waited for something new. */
+static void rest(nb_loop_t *loop)
 {
     if (loop->guest.turning)
         return;
@@ -62,11 +63,10 @@ void nb_guest_rest(nb_loop_t *loop)
         nb_loop_wakeup(loop);
 }
 
-void nb_guest_leave(nb_loop_t *loop)
+/* Not a guest any more. Touches nothing that a forked child shares with its parent. */
+static void leave(nb_loop_t *loop)
 {
     nb_guest_t *guest = &loop->guest;
-    if (!guest->host)
-        return;
     atomic_store(&loop->asleep, false);
     guest->host = 0;
     nb_fdtable_remove(&loop->fds, &guest->timer);
@@ -78,7 +78,7 @@ static VALUE rb_nb_scheduler_begin_as_guest(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
     if (loop->guest.host)
-        rb_raise(rb_eRuntimeError, "the loop is a guest already");
+        rb_raise(rb_eRuntimeError, "the loop is already a guest");
     if (loop->fds.backend.fd < 0)
         rb_raise(rb_eNotImpError,
                  "the backend %s has no fd that another event loop could watch: use epoll",
@@ -90,6 +90,8 @@ static VALUE rb_nb_scheduler_begin_as_guest(VALUE self)
         .host = rb_fiber_current(),
         .timer = {.fd = fd, .mask = NB_READABLE, .on_ready = on_timer},
         .set_ns = NB_NEVER,
+        .rest = rest,
+        .leave = leave,
     };
     int result = nb_fdtable_add(&loop->fds, &loop->guest.timer);
     if (result < 0) {
@@ -97,7 +99,7 @@ static VALUE rb_nb_scheduler_begin_as_guest(VALUE self)
         loop->guest.host = 0;
         rb_syserr_fail(-result, "watching the timer");
     }
-    nb_guest_rest(loop);
+    rest(loop);
     return INT2NUM(loop->fds.backend.fd);
 }
 
@@ -115,7 +117,7 @@ static VALUE end_turn(VALUE argument)
     nb_loop_t *loop = (nb_loop_t *)argument;
     loop->guest.turning = false;
     if (loop->guest.host)
-        nb_guest_rest(loop);
+        rest(loop);
     return Qnil;
 }
 
@@ -139,7 +141,7 @@ static VALUE rb_nb_scheduler_end_as_guest(VALUE self)
         return Qnil;
     nb_fdtable_remove(&loop->fds, &loop->guest.timer);
     nb_fdtable_closing(&loop->fds, loop->guest.timer.fd); /* its number will be another file's */
-    nb_guest_leave(loop);
+    leave(loop);
     return Qnil;
 }
 

@@ -1,4 +1,6 @@
-/* guest.h - the loop as a guest of another event loop on its thread. Ruby. Read after: loop.h.
+/* guest.h - the loop as a guest of another event loop on its thread. Uses ruby.h.
+ *
+ * Read after: loop.h.
  *
  * The host (such as EventMachine's reactor) sleeps in the kernel and watches one fd, our epoll fd;
  * when that is readable it gives our fibers a turn. Between the turns the loop counts as asleep:
@@ -15,12 +17,6 @@ static inline bool nb_guest_is_host(nb_loop_t *loop, VALUE fiber)
 {
     return loop->guest.host == fiber;
 }
-
-/* Called whenever the host's fiber goes on: the others may have waited for something new. */
-void nb_guest_rest(nb_loop_t *loop);
-
-/* Not a guest any more. Touches nothing that a forked child shares with its parent. */
-void nb_guest_leave(nb_loop_t *loop);
 
 void Init_nb_guest(VALUE cScheduler);
 

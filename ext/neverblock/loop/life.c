@@ -1,11 +1,16 @@
-/* life.c - how a loop is made, marked, forked and freed. Ruby. Read after: loop.h. */
+/* life.c - how a loop is made, marked and freed. Uses ruby.h. Read after: loop.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1 /* pthread_getattr_np */
+#endif
 #include "base/clock.h"
-#include "loop/guest.h"
-#include "loop/wait.h"
-#include "offload/pool.h"
+#include "base/mailbox.h"
+#include "loop/shield.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <ruby/debug.h>
 #include <ruby/fiber/scheduler.h>
+#include <ruby/version.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/eventfd.h>
@@ -17,17 +22,55 @@
 VALUE rb_cNBScheduler;
 nb_list_t nb_open_loops = {&nb_open_loops, &nb_open_loops};
 
-static void loop_mark(void *data)
+/* ---- a thread's value ------------------------------------------------------------------------ */
+
+#if RUBY_API_VERSION_CODE < 30300 && defined(__GLIBC__)
+#define FRAME_WORDS 128 /* more than the frame has; the stack goes on above it */
+
+/* Ruby asks the scheduler to close when the thread's block has ended, and meanwhile has the
+ * block's value in a frame above the VM stack, with which the machine stack begins to the
+ * collector (until 3.2). Nothing else needs to know the value: so the loop looks there. */
+static const VALUE *find_value_frame(VALUE thread)
 {
-    nb_loop_t *loop = data;
-    rb_gc_mark(loop->thread);
-    rb_gc_mark(loop->current);
-    rb_gc_mark(loop->deferred);
-    rb_gc_mark(loop->guest.host);
-    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
-        if (!loop->parked.slots[i].key)
-            continue;
-        nb_park_t *park = loop->parked.slots[i].value;
+    VALUE *low,
+        vm_stack = rb_hash_aref(rb_const_get(rb_path2class("RubyVM"), rb_intern("DEFAULT_PARAMS")),
+                                ID2SYM(rb_intern("thread_vm_stack_size")));
+    size_t length = ruby_stack_length(&low), size;
+    pthread_attr_t attributes;
+    void *bottom;
+    if (thread == rb_thread_main() || pthread_getattr_np(pthread_self(), &attributes))
+        return NULL;
+    int result = pthread_attr_getstack(&attributes, &bottom, &size);
+    pthread_attr_destroy(&attributes);
+    const VALUE *frame = low + length + NUM2SIZET(vm_stack) / sizeof(VALUE),
+                *top = (VALUE *)((char *)bottom + size);
+    bool on_it = (void *)low >= bottom && low < top; /* and not on a fiber's */
+    return !result && on_it && frame + FRAME_WORDS <= top ? frame : NULL;
+}
+
+static void mark_value(const nb_loop_t *loop)
+{
+    if (loop->value_frame)
+        rb_gc_mark_locations(loop->value_frame, loop->value_frame + FRAME_WORDS);
+}
+#else
+#define find_value_frame(thread) NULL
+#define mark_value(loop) ((void)0)
+#endif
+
+/* @!visibility private - the thread may have ended: #close begins. */
+static VALUE rb_nb_scheduler_keep_value(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    loop->value_frame = find_value_frame(rb_thread_current());
+    return Qnil;
+}
+
+/* ---- marked and freed ------------------------------------------------------------------------ */
+
+static void mark_parks(const nb_park_t *park)
+{
+    for (; park; park = park->outer) {
         rb_gc_mark(park->fiber);
         rb_gc_mark(park->owner);
         rb_gc_mark(park->blocker);
@@ -37,9 +80,28 @@ static void loop_mark(void *data)
     }
 }
 
-static void close_kernel_side(nb_loop_t *loop)
+static void loop_mark(void *data)
 {
-    nb_guest_leave(loop);
+    nb_loop_t *loop = data;
+    rb_gc_mark(loop->self); /* so that it stays where it is */
+    rb_gc_mark(loop->thread);
+    rb_gc_mark(loop->overdue);
+    rb_gc_mark(loop->leader);
+    rb_gc_mark(loop->current);
+    rb_gc_mark(loop->deferred);
+    rb_gc_mark(loop->early);
+    rb_gc_mark(loop->guest.host);
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
+        if (loop->parked.slots[i].value)
+            mark_parks(loop->parked.slots[i].value);
+    nb_shields_mark(loop);
+    mark_value(loop);
+}
+
+void nb_loop_close_kernel_side(nb_loop_t *loop)
+{
+    if (loop->guest.host)
+        loop->guest.leave(loop);
     if (loop->forget_names)
         loop->forget_names(loop);
     nb_mailbox_close(loop->mail);
@@ -49,22 +111,27 @@ static void close_kernel_side(nb_loop_t *loop)
         close(loop->wake_fds[1]);
 }
 
-static void release(nb_loop_t *loop)
+void nb_loop_release(nb_loop_t *loop)
 {
     if (loop->closed)
         return;
     loop->closed = true;
+    loop->value_frame = NULL; /* of a stack that ends with its thread */
     nb_list_remove(&loop->link);
-    close_kernel_side(loop);
+    nb_loop_close_kernel_side(loop);
+    while (!nb_list_empty(&loop->on_fork))
+        nb_list_remove(loop->on_fork.next);
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
+    nb_ptrmap_free(&loop->shields);
+    nb_ptrmap_free(&loop->mutex_sleeps);
     free(loop->ready.items);
     loop->ready = (nb_ready_t){0};
 }
 
 static void loop_free(void *data)
 {
-    release(data);
+    nb_loop_release(data);
     xfree(data);
 }
 
@@ -89,9 +156,10 @@ static VALUE loop_alloc(VALUE klass)
     VALUE self = TypedData_Make_Struct(klass, nb_loop_t, &nb_loop_type, loop);
     loop->self = self;
     loop->closed = true; /* until opened */
-    loop->deferred = Qnil;
+    loop->leader = loop->deferred = loop->early = Qnil;
     nb_list_init(&loop->link);
     nb_list_init(&loop->before_poll);
+    nb_list_init(&loop->on_fork);
     nb_list_init(&loop->names);
     return self;
 }
@@ -112,7 +180,7 @@ static int open_wake_fds(int fds[2])
 #endif
 }
 
-static int open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
+int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     int result = nb_fdtable_open(&loop->fds, ops);
     if (result < 0)
@@ -142,7 +210,8 @@ static VALUE rb_nb_scheduler_open(VALUE self, VALUE name)
     if (!*ops)
         return Qfalse;
     loop->deferred = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
-    int result = open_kernel_side(loop, *ops);
+    loop->early = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
+    int result = nb_loop_open_kernel_side(loop, *ops);
     if (result < 0)
         rb_syserr_fail(-result, "NB::Scheduler.new: opening the backend");
     loop->closed = false;
@@ -158,6 +227,34 @@ static VALUE rb_nb_scheduler_mine_p(VALUE self)
     return !thread || thread == rb_thread_current() ? Qtrue : Qfalse;
 }
 
+/* At the thread's next step: from the end of Fiber.set_scheduler to the next line. */
+static void give_back(rb_event_flag_t event, VALUE scheduler, VALUE self, ID id, VALUE klass)
+{
+    bool taken = NIL_P(rb_fiber_scheduler_get());
+    if (taken || event == RUBY_EVENT_LINE)
+        rb_thread_remove_event_hook(rb_thread_current(), give_back);
+    if (taken)
+        rb_fiber_scheduler_set(scheduler);
+}
+
+/* @!visibility private - raises in a fiber of the loop that closes it under the others. Ruby closes
+ * the scheduler of a forked child in whichever fiber forked: that one is the last.
+ *
+ * Ruby 3.4's Fiber.set_scheduler takes the scheduler from the thread all the same. */
+static VALUE rb_nb_scheduler_refuse_close(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    bool inside = loop->runner || !NIL_P(loop->leader) ||
+                  !RTEST(rb_funcall(rb_fiber_current(), rb_intern("blocking?"), 0));
+    if (loop->forked || !inside)
+        return Qnil;
+    rb_thread_add_event_hook(rb_thread_current(), give_back, RUBY_EVENT_C_RETURN | RUBY_EVENT_LINE,
+                             self);
+    rb_raise(rb_path2class("FiberError"),
+             "a fiber cannot close the loop that runs it, nor give its thread another scheduler: "
+             "call Fiber.set_scheduler where NB.run has ended, or in a thread of its own");
+}
+
 /* @!visibility private - frees the kernel's side; the last step of #close. */
 static VALUE rb_nb_scheduler_release(VALUE self)
 {
@@ -166,7 +263,7 @@ static VALUE rb_nb_scheduler_release(VALUE self)
     if (loop->thread)
         prctl(PR_SET_TIMERSLACK, loop->old_timer_slack, 0, 0, 0);
 #endif
-    release(loop);
+    nb_loop_release(loop);
     return Qnil;
 }
 
@@ -179,9 +276,15 @@ static void bind_thread(nb_loop_t *loop)
 #endif
 }
 
+static inline nb_loop_t *loop_of(VALUE scheduler)
+{
+    return nb_is_loop(scheduler) ? RTYPEDDATA_DATA(scheduler)
+                                 : rb_check_typeddata(scheduler, &nb_loop_type);
+}
+
 nb_loop_t *nb_loop_any(VALUE scheduler)
 {
-    return rb_check_typeddata(scheduler, &nb_loop_type);
+    return loop_of(scheduler);
 }
 
 static void refuse(nb_loop_t *loop)
@@ -205,7 +308,7 @@ static void refuse(nb_loop_t *loop)
 
 nb_loop_t *nb_loop_get(VALUE scheduler)
 {
-    nb_loop_t *loop = rb_check_typeddata(scheduler, &nb_loop_type);
+    nb_loop_t *loop = loop_of(scheduler);
     if (loop->closed)
         refuse(loop);
     if (loop->thread != rb_thread_current()) {
@@ -219,73 +322,9 @@ nb_loop_t *nb_loop_get(VALUE scheduler)
 nb_loop_t *nb_loop_current(void)
 {
     VALUE scheduler = rb_fiber_scheduler_current();
-    if (NIL_P(scheduler) || !rb_typeddata_is_kind_of(scheduler, &nb_loop_type))
+    if (!nb_is_loop(scheduler))
         return NULL;
     return nb_loop_get(scheduler);
-}
-
-/* ---- fork -------------------------------------------------------------------------------- */
-
-/* Ruby makes the fiber that forked the child's first one; nobody will enter the others again. */
-static void drop_parks(nb_loop_t *loop)
-{
-    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
-        nb_park_t *park = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
-        if (park)
-            nb_timers_remove(&loop->timers, &park->timer);
-    }
-    nb_ptrmap_free(&loop->parked);
-    loop->ready.head = loop->ready.tail;
-    loop->ready.count = 0;
-    loop->runner = NULL;
-}
-
-static void start_clean(nb_loop_t *loop)
-{
-    const nb_backend_ops_t *ops = loop->fds.backend.ops;
-    bool scheduled = !RTEST(rb_funcall(rb_fiber_current(), rb_intern("blocking?"), 0));
-    close_kernel_side(loop);
-    nb_list_init(&loop->before_poll);
-    loop->fibers = scheduled ? 1 : 0;
-    loop->idle_fibers = loop->external = 0;
-    drop_parks(loop);
-    rb_hash_clear(loop->deferred);
-    int result = open_kernel_side(loop, ops);
-    if (result < 0)
-        rb_syserr_fail(-result, "nb_loops_after_fork: opening the backend");
-}
-
-void nb_loops_after_fork(void)
-{
-    nb_offload_after_fork();
-    nb_list_t *item = nb_open_loops.next;
-    while (item != &nb_open_loops) {
-        nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
-        item = item->next;
-        if (loop->pid == getpid())
-            continue;
-        if (!loop->thread || loop->thread == rb_thread_current())
-            start_clean(loop);
-        else
-            release(loop);
-    }
-}
-
-/* @!visibility private */
-static VALUE rb_nb_native_after_fork(VALUE mod)
-{
-    nb_loops_after_fork();
-    return Qnil;
-}
-
-/* @!visibility private - every open loop wakes who waits for fd: it is about to be closed. */
-static VALUE rb_nb_native_closing(VALUE mod, VALUE fd)
-{
-    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next) {
-        nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
-        nb_fdtable_closing(&loop->fds, NUM2INT(fd));
-    }
-    return Qnil;
 }
 
 /* @!visibility private - names of this build's backends, best first. */
@@ -303,9 +342,9 @@ void Init_nb_loop(VALUE mNB)
     rb_define_alloc_func(rb_cNBScheduler, loop_alloc);
     rb_define_private_method(rb_cNBScheduler, "open", rb_nb_scheduler_open, 1);
     rb_define_private_method(rb_cNBScheduler, "mine?", rb_nb_scheduler_mine_p, 0);
+    rb_define_private_method(rb_cNBScheduler, "keep_value", rb_nb_scheduler_keep_value, 0);
+    rb_define_private_method(rb_cNBScheduler, "refuse_close", rb_nb_scheduler_refuse_close, 0);
     rb_define_private_method(rb_cNBScheduler, "release", rb_nb_scheduler_release, 0);
     VALUE mNative = rb_define_module_under(mNB, "Native");
-    rb_define_singleton_method(mNative, "after_fork", rb_nb_native_after_fork, 0);
-    rb_define_singleton_method(mNative, "closing", rb_nb_native_closing, 1);
     rb_define_singleton_method(mNative, "backends", rb_nb_native_backends, 0);
 }

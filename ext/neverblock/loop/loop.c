@@ -1,12 +1,15 @@
-/* loop.c - one turn of the loop. Ruby. Read after: loop.h, wait.h. */
+/* loop.c - one turn of the loop. Uses ruby.h. Read after: loop.h, wait.h. */
 #include "loop/loop.h"
 #include "base/clock.h"
+#include "loop/virtual.h"
 #include "loop/wait.h"
-#include "offload/pool.h"
-#include <errno.h>
+#include <limits.h>
 #include <ruby/thread.h>
 #include <ruby/version.h>
-#include <unistd.h>
+
+#define REFUSED INT_MIN /* for event_count: the backend has not been asked */
+#define REPEAT_WAKEUPS (RUBY_API_VERSION_CODE < 30300)
+#define LOOPBACK_NS 1000000 /* what was written here is there at the latest, as a rule at once */
 
 /* ---- one turn ---------------------------------------------------------------------------- */
 
@@ -14,6 +17,10 @@ static void *ask_backend(void *argument)
 {
     nb_loop_t *loop = argument;
     nb_backend_t *backend = &loop->fds.backend;
+    if (nb_chaos(NB_CHAOS_EINTR)) {
+        loop->event_count = 0;
+        return NULL;
+    }
     loop->event_count = backend->ops->wait(backend, loop->events, NB_EVENTS, loop->poll_timeout_ns);
     return NULL;
 }
@@ -41,10 +48,10 @@ static void expire(nb_loop_t *loop)
 {
     uint64_t next = nb_timers_next(&loop->timers);
     if (next == NB_NEVER) {
-        loop->now_ns = nb_clock_now();
+        loop->now_ns = nb_loop_clock(loop);
         return;
     }
-    uint64_t now = loop->now_ns = nb_clock_now();
+    uint64_t now = loop->now_ns = nb_loop_clock(loop);
     if (next > now)
         return;
     uint64_t late = now - next;
@@ -55,42 +62,21 @@ static void expire(nb_loop_t *loop)
     loop->counters.timers_fired += nb_timers_expire(&loop->timers, now);
 }
 
-static void wake_fd_write(void *argument)
-{
-    nb_loop_t *loop = argument;
-    uint64_t one = 1;
-    ssize_t written = write(loop->wake_fds[1], &one, sizeof(one));
-    (void)written; /* full means already signalled */
-}
-
-void nb_loop_wakeup(nb_loop_t *loop)
-{
-    if (atomic_load_explicit(&loop->asleep, memory_order_relaxed) && !loop->signalled) {
-        loop->signalled = true;
-        int saved = errno; /* unblock is called where the caller still looks at errno */
-        wake_fd_write(loop);
-        errno = saved;
-    }
-}
-
-void nb_loop_on_wake_fd(nb_watch_t *watch, int mask)
-{
-    nb_loop_t *loop = nb_container_of(watch, nb_loop_t, wake_watch);
-    uint64_t drained;
-    while (read(loop->wake_fds[0], &drained, sizeof(drained)) > 0 &&
-           loop->wake_fds[0] != loop->wake_fds[1])
-        ;
-    (void)mask;
-    nb_mailbox_collect(loop->mail);
-}
+/* ---- asleep ---------------------------------------------------------------------------------
+ *
+ * Here Ruby code runs inside a park, on whichever fiber happens to sleep for all. The rule: what it
+ * raises is the runner's, who gets it by an interrupt (look_at_threads, give_interrupts,
+ * raise_deadlock); only where there is none, it is this fiber's. And since others may have run
+ * meanwhile, the ready ring and the runner are looked at anew after it. */
 
 /* A bare `sleep` waits for a signal, as it does in a thread. */
 static bool sleeps_for_signal(const nb_loop_t *loop)
 {
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
-        const nb_park_t *park = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
-        if (park && park->kind == NB_PARK_SLEEP && park->mask)
-            return true;
+        const nb_park_t *park = loop->parked.slots[i].value;
+        for (; park; park = park->outer)
+            if (park->kind == NB_PARK_SLEEP && park->for_signal)
+                return true;
     }
     return false;
 }
@@ -102,11 +88,45 @@ static bool only_threads_help(const nb_loop_t *loop)
            !sleeps_for_signal(loop);
 }
 
-/* Another thread that sleeps for ever cannot help, unless it was just killed or woken and has not
+/* Raised just now on this fiber's stack, it shall show the place where it goes. */
+static void forget_place(VALUE error)
+{
+    VALUE lines = rb_funcall(error, rb_intern("backtrace"), 0);
+    if (RTEST(rb_equal(lines, rb_make_backtrace())))
+        rb_funcall(error, rb_intern("set_backtrace"), 1, Qnil);
+}
+
+/* Calls what looks at Ruby's threads, on whichever fiber happens to sleep for all. The signal or
+ * Thread#raise that may come meanwhile belongs to the runner: it goes there, and Qundef returns. */
+static VALUE look_at_threads(nb_loop_t *loop, VALUE (*look)(VALUE), VALUE argument)
+{
+    int tag = 0;
+    nb_park_t *runner = loop->runner;
+    VALUE value = rb_protect(look, argument, &tag);
+    if (!tag)
+        return value;
+    VALUE error = rb_errinfo();
+    if (!runner || runner != loop->runner || runner->fiber == rb_fiber_current() ||
+        !nb_is_exception(error))
+        rb_jump_tag(tag); /* Thread#kill ends every fiber, whichever is the first */
+    rb_set_errinfo(Qnil);
+    forget_place(error);
+    nb_interrupt(loop, runner->fiber, error);
+    return Qundef;
+}
+
+static VALUE threads_asleep(VALUE self)
+{
+    return rb_funcall(self, rb_intern("threads_asleep"), 0);
+}
+
+/* Another thread that sleeps forever cannot help, unless it was just killed or woken and has not
  * run yet: so they must look asleep for a while. */
 static bool deadlocked(nb_loop_t *loop)
 {
-    VALUE asleep = rb_funcall(loop->self, rb_intern("threads_asleep"), 0);
+    VALUE asleep = look_at_threads(loop, threads_asleep, loop->self);
+    if (asleep == Qundef)
+        return false;
     if (NIL_P(asleep))
         loop->suspect_since_ns = 0;
     else if (!loop->suspect_since_ns)
@@ -136,23 +156,51 @@ static void give_interrupts(nb_loop_t *loop)
     }
 }
 
-/* Before 3.3 Ruby has no thread that repeats a kill or raise which another thread missed on its way
- * into a blocking call: whoever sleeps does that, and for a loop nobody would. */
-static void repeat_missed_wakeups(nb_loop_t *loop)
+/* rb_nogvl refuses to begin while Ruby has something to do on this fiber, such as to let the other
+ * threads run: it is done here. repeat: before 3.3 Ruby has no thread that repeats a kill or raise
+ * which another thread missed on its way into a blocking call: whoever sleeps does that, and for a
+ * loop nobody would. */
+static VALUE serve_threads(VALUE repeat)
 {
-#if RUBY_API_VERSION_CODE < 30300
-    if (!loop->event_count)
+    if (repeat)
         rb_thread_wait_for((struct timeval){.tv_usec = 1});
-#endif
+    rb_thread_check_ints();
+    return Qnil;
 }
 
 static int64_t sleep_limit(void)
 {
-#if RUBY_API_VERSION_CODE < 30300
-    if (!rb_thread_alone())
-        return NB_LOOK_NS;
-#endif
-    return INT64_MAX;
+    return REPEAT_WAKEUPS && !rb_thread_alone() ? NB_LOOK_NS : INT64_MAX;
+}
+
+static VALUE threads_may_write(VALUE self)
+{
+    return rb_funcall(self, rb_intern("threads_may_write?"), 0);
+}
+
+/* How long a virtual clock listens before it jumps to the next timer; -1: it does not jump, since
+ * something from elsewhere may come first. That can end unheard, so it is asked now and then. */
+static int64_t before_jump(nb_loop_t *loop)
+{
+    nb_peer_t peer = nb_virtual_awaits(loop);
+    if (peer == NB_PEER_HERE && look_at_threads(loop, threads_may_write, loop->self) == Qfalse)
+        return LOOPBACK_NS;
+    return peer == NB_PEER_NONE ? 0 : -1;
+}
+
+/* The backend is asked, without the GVL. Returns whether Ruby has refused to begin. */
+static bool ask_asleep(nb_loop_t *loop)
+{
+    loop->counters.sleeps++;
+    loop->signalled = false;
+    atomic_store(&loop->asleep, true);
+    loop->event_count = REFUSED;
+    rb_nogvl(ask_backend, loop, nb_loop_signal, loop, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+    atomic_store(&loop->asleep, false);
+    bool refused = loop->event_count == REFUSED;
+    if (refused)
+        loop->event_count = 0;
+    return refused;
 }
 
 static void sleep_in_kernel(nb_loop_t *loop)
@@ -161,40 +209,40 @@ static void sleep_in_kernel(nb_loop_t *loop)
         nb_fdtable_verify(&loop->fds, true);
     bool doubtful = !loop->ready.count && only_threads_help(loop);
     bool stuck = doubtful && deadlocked(loop);
+    int64_t moment = loop->virtual_ns && loop->timers.count ? before_jump(loop) : -1;
     if (loop->ready.count)
         return; /* perhaps by another thread, while the question was asked in Ruby */
     if (stuck) {
         raise_deadlock(loop);
         return;
     }
-    uint64_t next = nb_timers_next(&loop->timers), now = nb_clock_now();
-    int64_t limit = doubtful ? NB_LOOK_NS : sleep_limit();
+    uint64_t next = nb_timers_next(&loop->timers), now = nb_loop_clock(loop);
+    int64_t limit = doubtful || loop->virtual_ns ? NB_LOOK_NS : sleep_limit();
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;
+    if (moment >= 0)
+        loop->poll_timeout_ns = moment;
     bool shortened = loop->poll_timeout_ns < 0 ? limit != INT64_MAX : loop->poll_timeout_ns > limit;
     if (shortened)
         loop->poll_timeout_ns = limit;
-    loop->counters.sleeps++;
-    loop->signalled = false;
-    atomic_store(&loop->asleep, true);
-    loop->event_count = 0; /* rb_nogvl may refuse to begin */
-    rb_nogvl(ask_backend, loop, wake_fd_write, loop, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
-    atomic_store(&loop->asleep, false);
-    if (shortened)
-        repeat_missed_wakeups(loop);
-    loop->now_ns = nb_clock_now(); /* what came begins now, not when we fell asleep */
+    uint64_t since_ns = loop->virtual_ns ? nb_clock_now() : 0;
+    bool refused = ask_asleep(loop);
+    bool repeat = REPEAT_WAKEUPS && shortened && !loop->event_count;
+    if (loop->virtual_ns && moment < 0)
+        nb_virtual_pass(loop, since_ns);
+    loop->now_ns = nb_loop_clock(loop); /* what came begins now, not when we fell asleep */
     dispatch(loop);
+    if (moment >= 0 && !refused && !loop->event_count && !loop->ready.count)
+        nb_virtual_jump(loop);
     expire(loop);
     if (rb_thread_interrupted(loop->thread))
         give_interrupts(loop);
-    else
-        /* rb_nogvl also refuses when our time slice is over and other threads wait for the GVL;
-         * only this gives it to them. */
-        rb_thread_check_ints();
+    else if (refused || repeat)
+        look_at_threads(loop, serve_threads, (VALUE)repeat);
 }
 
 void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
 {
-    loop->since_poll = 0;
+    loop->since_poll = loop->steps = 0;
     loop->counters.turns++;
     call_hooks(loop);
     expire(loop);

@@ -1,14 +1,22 @@
-/* loop.h - one loop: ready ring, timers, fd table, backend, and the fibers parked in it. Ruby.
+/* loop.h - one loop: ready ring, timers, fd table, backend and parked fibers. Uses ruby.h.
  *
  * A loop belongs to one thread and one process. There is no loop fiber: whichever fiber has nothing
  * to do runs nb_loop_turn. Everything here is called with the GVL, and, where not said otherwise,
  * on the loop's own thread.
+ *
+ * The files of this room, each of which uses those before it:
+ *
+ *   timers · fdtable · chaos · wake · shield   lists and tables; who is ready
+ *   peer · virtual                      a clock for tests
+ *   interrupt · loop · wait · run       exceptions for a fiber; a turn; parking; waiting for all
+ *   life · guest · fork                 a loop's beginning and end, and its life in odd places
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
  */
 #ifndef NB_LOOP_H
 #define NB_LOOP_H
 
+#include "base/clock.h"
 #include "base/ptrmap.h"
 #include "loop/fdtable.h"
 #include "loop/ready.h"
@@ -27,24 +35,33 @@ typedef struct {
     uint64_t lag_max_ns, lag_sum_ns, lag_count; /* how late timers fire */
 } nb_counters_t;
 
+struct nb_loop;
+
 /* What there is when another event loop runs this one; see guest.h. */
 typedef struct {
     VALUE host;       /* the fiber that runs the other one; 0: there is none */
     nb_watch_t timer; /* of a timerfd */
     uint64_t set_ns;  /* when it is due, or NB_NEVER */
     bool turning;     /* fibers of ours run, by the host's leave */
+    /* Of guest.c, for those below it; set while there is a host. */
+    void (*rest)(struct nb_loop *);  /* the host's fiber goes on */
+    void (*leave)(struct nb_loop *); /* the loop closes */
 } nb_guest_t;
 
 typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
+    VALUE leader;       /* the fiber of NB.run's block, which is the thread's own code; or nil */
     VALUE current;      /* the fiber that a switch of ours entered last */
+    VALUE starting;     /* the fiber that is being entered for the first time; or 0 */
     VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
+    VALUE early;        /* Hash fiber -> Array of blockers; hooks/early.h */
     VALUE overdue;      /* the fiber that Thread#raise is meant for, from hooks/timeout.c; or 0 */
-    nb_list_t link;     /* in the list of open loops */
+    const VALUE *value_frame; /* while it closes: where Ruby has the thread's value; or NULL */
+    nb_list_t link;           /* in the list of open loops */
     pid_t pid;
     bool closed;
+    bool forked;            /* in this process, a child: it has only the fiber that forked */
     struct nb_park *runner; /* who is inside nb_run, usually the thread's root fiber; or NULL */
-    size_t run_floor;       /* it wakes when `fibers` has come down to this */
     bool interrupted;       /* the runner shall look at the thread's interrupts */
     atomic_bool asleep;     /* in the kernel without the GVL, or about to be */
     bool signalled;         /* the wake fd was written since the loop fell asleep */
@@ -54,16 +71,23 @@ typedef struct nb_loop {
     nb_timers_t timers;
     nb_ready_t ready;
     nb_ptrmap_t parked;        /* fiber -> nb_park_t */
+    nb_ptrmap_t shields;       /* fiber -> the innermost shield that it is in */
+    nb_ptrmap_t mutex_sleeps;  /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     uint64_t now_ns;           /* the clock at the last turn */
+    uint64_t virtual_ns;       /* of a loop whose time is not real, loop/virtual.h; else 0 */
     size_t fibers;             /* scheduled, not ended, not idle: what keeps `run` going */
     size_t idle_fibers;        /* inside Scheduler#idle */
+    size_t traced;             /* timeouts that hooks/overtime.c looks for at each step */
+    size_t traced_calls;       /* calls in C since the last line */
     size_t external;           /* something outside is certain to wake a fiber: offloaded work */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
     unsigned since_poll;       /* switches since the backend was asked */
+    unsigned steps;            /* these, and calls that needed no wait: some look at the clock */
     unsigned eager;            /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;     /* nb_hook_t */
+    nb_list_t on_fork;         /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
-    struct nb_mailbox *mail;                /* finished work of the offload threads */
+    struct nb_mailbox *mail;                /* finished work of other threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
     void (*forget_names)(struct nb_loop *); /* frees them; NULL before the first */
     int old_timer_slack;
@@ -74,8 +98,8 @@ typedef struct nb_loop {
     int64_t poll_timeout_ns;
 } nb_loop_t;
 
-/* Called once, before the loop next asks the kernel: to flush what a batch of callbacks collected.
- */
+/* Called once: before the loop next asks the kernel, to flush what a batch of callbacks collected;
+ * or in a forked child, to let go of what the parent has in the loop. */
 typedef struct nb_hook {
     nb_list_t link;
     void (*call)(struct nb_hook *);
@@ -84,12 +108,26 @@ typedef struct nb_hook {
 extern const rb_data_type_t nb_loop_type;
 extern VALUE rb_cNBScheduler;
 
+/* rb_typeddata_is_kind_of without its call, as every hook asks. */
+static inline bool nb_is_loop(VALUE object)
+{
+    return RB_TYPE_P(object, T_DATA) && RTYPEDDATA_P(object) &&
+           RTYPEDDATA_TYPE(object) == &nb_loop_type;
+}
+
 /* The loop of a scheduler object; raises NB::ClosedError, NB::WrongThreadError, NB::ForkedError. */
 nb_loop_t *nb_loop_get(VALUE scheduler);
 /* The same without the checks of thread and state: for unblock, stats and the like. */
 nb_loop_t *nb_loop_any(VALUE scheduler);
 /* The loop that runs the current fiber, or NULL (no scheduler, another kind, a blocking fiber). */
 nb_loop_t *nb_loop_current(void);
+
+/* The loop's time, in nanoseconds: that of its timers. Each look at a virtual one takes a
+ * nanosecond, so that of equal waits the one that began first ends first. */
+static inline uint64_t nb_loop_clock(nb_loop_t *loop)
+{
+    return loop->virtual_ns ? ++loop->virtual_ns : nb_clock_now();
+}
 
 /* One turn: asks the backend, runs what is due. may_sleep: with nothing ready, sleeps in the kernel
  * without the GVL until there is. May raise (interrupts, deadlock). */
@@ -100,6 +138,9 @@ void nb_loop_settle(nb_loop_t *loop);
 
 /* Makes a sleeping loop look at its ready ring. Any thread. */
 void nb_loop_wakeup(nb_loop_t *loop);
+
+/* Writes the wake fd. Any thread, without the GVL. argument: the loop. */
+void nb_loop_signal(void *argument);
 
 /* What the wake fd's watch calls: drains it, takes in finished offloaded work. */
 void nb_loop_on_wake_fd(nb_watch_t *watch, int mask);
@@ -113,6 +154,10 @@ void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 /* Adds a hook, unless it is added already (link initialised by nb_list_init). */
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
 
+/* Has the hook called in a forked child, before the loop forgets the timers and watches of others:
+ * their memory is whole, and nothing of it may be used afterwards. */
+void nb_loop_on_fork(nb_loop_t *loop, nb_hook_t *hook);
+
 /* The open loops of this process, for the few things that concern all: IO#close, fork. */
 extern nb_list_t nb_open_loops;
 
@@ -120,6 +165,14 @@ extern nb_list_t nb_open_loops;
  * backend; the loops of threads that did not survive end. */
 void nb_loops_after_fork(void);
 
+/* The backend, the wake fd and the mailbox: in life.c, for fork.c. Returns 0 or -errno. */
+int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops);
+void nb_loop_close_kernel_side(nb_loop_t *loop);
+
+/* Frees all that the loop has; it is closed then. */
+void nb_loop_release(nb_loop_t *loop);
+
 void Init_nb_loop(VALUE mNB);
+void Init_nb_fork(void);
 
 #endif

@@ -1,9 +1,7 @@
-/* wait.c - parking and waking fibers. Ruby. Read after: wait.h. */
+/* wait.c - parking and waking fibers. Uses ruby.h. Read after: wait.h. */
 #include "loop/wait.h"
 #include "base/clock.h"
 #include "loop/guest.h"
-
-#define POLL_EVERY 64 /* switches between two looks at the backend while fibers are ready */
 
 static void on_due(nb_timer_t *timer)
 {
@@ -44,30 +42,6 @@ void nb_park_deadline(nb_park_t *park, uint64_t when_ns)
     park->timer.when_ns = when_ns;
 }
 
-static void make_ready(nb_park_t *park, nb_reason_t reason, bool first)
-{
-    nb_ready_t *ready = &park->loop->ready;
-    if (park->state == NB_PARKED) {
-        if (nb_ready_reserve(ready) < 0)
-            rb_memerror();
-        park->state = NB_READY;
-        park->reason = reason;
-        park->ready_place = first ? nb_ready_push_front(ready, park) : nb_ready_push(ready, park);
-        nb_loop_wakeup(park->loop);
-    } else if (park->state == NB_READY && reason > park->reason) {
-        park->reason = reason;
-    }
-}
-
-void nb_wake(nb_park_t *park, nb_reason_t reason)
-{
-    make_ready(park, reason, false);
-}
-void nb_wake_first(nb_park_t *park, nb_reason_t reason)
-{
-    make_ready(park, reason, true);
-}
-
 static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
 {
     loop->current = owner;
@@ -77,11 +51,49 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->current = self->owner;
 }
 
+#ifdef NB_CHAOS
+void nb_chaos_step(nb_loop_t *loop)
+{
+    nb_chaos_pause(loop);
+    if (nb_chaos(NB_CHAOS_POLL))
+        nb_loop_turn(loop, false);
+    if (nb_chaos(NB_CHAOS_YIELD))
+        nb_yield(loop);
+}
+
+static bool has_its_place(const nb_park_t *park)
+{
+    return !park || park->kind == NB_PARK_HANDOFF || park->kind == NB_PARK_ROOT;
+}
+
+/* Another ready park trades places with the first. */
+static void nb_shuffle(nb_loop_t *loop)
+{
+    nb_ready_t *ready = &loop->ready;
+    if (ready->tail - ready->head < 2 || !nb_chaos(NB_CHAOS_ORDER))
+        return;
+    size_t first = ready->head, other = first + nb_chaos_pick(ready->tail - first);
+    nb_park_t **one = &ready->items[first & ready->mask],
+              **two = &ready->items[other & ready->mask];
+    nb_park_t *park = *one;
+    if (has_its_place(*one) || has_its_place(*two))
+        return;
+    *one = *two;
+    *two = park;
+    (*one)->ready_place = first;
+    (*two)->ready_place = other;
+}
+#else
+#define nb_shuffle(loop) ((void)0)
+#endif
+
 /* Pops a park and marks it running; a fiber that never ran comes back as a park of its own. */
 static nb_park_t *next_ready(nb_loop_t *loop)
 {
-    if (++loop->since_poll > POLL_EVERY && loop->ready.count)
+    loop->since_poll++;
+    if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop)))
         nb_loop_turn(loop, false);
+    nb_shuffle(loop);
     nb_park_t *next = nb_ready_pop(&loop->ready);
     if (next) {
         next->state = NB_RUNNING;
@@ -90,45 +102,106 @@ static nb_park_t *next_ready(nb_loop_t *loop)
     return next;
 }
 
-/* Exceptions for a fiber that cannot be raised at now, in their order: none replaces another. */
-static VALUE deferred_of(nb_loop_t *loop, VALUE fiber)
+/* Returns 0 or -ENOMEM. */
+static int link_park(nb_park_t *park)
 {
-    VALUE queue = rb_hash_aref(loop->deferred, fiber);
-    if (NIL_P(queue))
-        rb_hash_aset(loop->deferred, fiber, queue = rb_ary_new());
-    return queue;
+    nb_ptrmap_t *parked = &park->loop->parked;
+    if (nb_ptrmap_reserve(parked) < 0)
+        return -ENOMEM;
+    park->outer = nb_ptrmap_put(parked, park->fiber, park);
+    park->linked = true;
+    return 0;
 }
 
-static void defer(nb_loop_t *loop, VALUE fiber, VALUE exception)
+static inline void unlink_park(nb_park_t *park)
 {
-    rb_ary_push(deferred_of(loop, fiber), exception);
+    if (!park->linked)
+        return;
+    if (!park->outer)
+        nb_ptrmap_remove(&park->loop->parked, park->fiber);
+    else /* there is room, except in a forked child */
+        (void)nb_ptrmap_add(&park->loop->parked, park->fiber, park->outer);
+    park->linked = false;
 }
 
-/* Returns nil if there is none. */
-static VALUE take_deferred(nb_loop_t *loop, VALUE fiber)
+typedef struct {
+    nb_park_t park;
+    nb_start_failed_t failed;
+    VALUE argument;
+} nb_start_t;
+
+typedef struct {
+    nb_loop_t *loop;
+    nb_park_t *self;
+    VALUE fiber;
+} nb_entrance_t;
+
+static VALUE try_to_enter(VALUE argument)
 {
-    VALUE queue = rb_hash_aref(loop->deferred, fiber);
-    if (NIL_P(queue))
-        return Qnil;
-    VALUE exception = rb_ary_shift(queue);
-    if (!RARRAY_LEN(queue))
-        rb_hash_delete(loop->deferred, fiber);
-    return exception;
+    nb_entrance_t *entrance = (nb_entrance_t *)argument;
+    enter(entrance->loop, entrance->self, entrance->fiber, entrance->fiber);
+    return Qnil;
 }
 
-static void enter_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *start)
+/* Ruby makes a fiber's stack at its first entry, and raises in whoever enters it when there is no
+ * room. That is nothing to this fiber, which only happened to be next. */
+static void enter_new(nb_loop_t *loop, nb_park_t *self, nb_start_t start)
 {
-    VALUE fiber = start->fiber, exception = start->exception;
-    nb_ptrmap_remove(&loop->parked, fiber);
-    xfree(start);
-    if (exception != Qundef)
-        defer(loop, fiber, exception);
-    enter(loop, self, fiber, fiber);
-    RB_GC_GUARD(fiber);
+    nb_entrance_t entrance = {loop, self, start.park.fiber};
+    VALUE error = Qnil;
+    int tag = 0;
+    if (start.park.exception != Qundef)
+        nb_defer(loop, entrance.fiber, start.park.exception);
+    do {
+        loop->starting = entrance.fiber;
+        rb_protect(try_to_enter, (VALUE)&entrance, &tag);
+        if (tag && loop->starting != entrance.fiber)
+            rb_jump_tag(tag); /* it has begun: this is ours, such as a signal */
+        loop->current = self->owner;
+        loop->starting = 0;
+        error = tag ? rb_errinfo() : Qnil;
+        rb_set_errinfo(Qnil);
+    } while (tag && start.failed(loop, start.argument, error));
+    RB_GC_GUARD(entrance.fiber);
+    RB_GC_GUARD(start.argument);
+}
+
+static nb_park_t *non_blocking_park(nb_loop_t *loop)
+{
+    for (size_t i = 0; i <= loop->parked.mask; i++) {
+        nb_park_t *park = loop->parked.slots[i].value;
+        if (park && park->kind != NB_PARK_START &&
+            !RTEST(rb_funcall(park->fiber, rb_intern("blocking?"), 0)))
+            return park;
+    }
+    return NULL;
+}
+
+/* In a blocking fiber, such as the thread's first one, an entry that fails leaves Ruby's count of
+ * blocking fibers wrong (all versions), and from then on no hook would be called any more: another
+ * one serves the new fiber. Not inlined: every park's stack would have room for its frame, and a
+ * fiber that waits for a socket would use a second page (464 bytes; 4 % of an echo's misses).
+ */
+NOINLINE(static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park));
+static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
+{
+    bool blocking = RTEST(rb_funcall(self->fiber, rb_intern("blocking?"), 0));
+    nb_park_t *other = blocking ? non_blocking_park(loop) : NULL;
+    if (other) {
+        park->state = NB_PARKED;
+        nb_wake_first(park, NB_WOKEN);
+        enter(loop, self, other->fiber, other->owner);
+        return;
+    }
+    nb_start_t start = *nb_container_of(park, nb_start_t, park);
+    unlink_park(park);
+    xfree(nb_container_of(park, nb_start_t, park));
+    enter_new(loop, self, start);
 }
 
 /* Control may also come back because some fiber ended: Ruby then goes on in the thread's first
- * fiber. Whoever finds itself here without having been popped goes on serving the others. */
+ * fiber, or because an outer park of this one was woken, which goes on when this one has ended.
+ * Whoever finds itself here without having been popped goes on serving the others. */
 static VALUE park_wait(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
@@ -140,8 +213,8 @@ static VALUE park_wait(VALUE argument)
         if (!next)
             nb_loop_turn(loop, true);
         else if (next->kind == NB_PARK_START)
-            enter_new(loop, self, next);
-        else if (next != self)
+            start_new(loop, self, next);
+        else if (next->fiber != self->fiber)
             enter(loop, self, next->fiber, next->owner);
     }
     return Qnil;
@@ -151,7 +224,7 @@ static VALUE park_leave(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
     nb_loop_t *loop = self->loop;
-    nb_ptrmap_remove(&loop->parked, self->fiber);
+    unlink_park(self);
     nb_timers_remove(&loop->timers, &self->timer);
     if (self->ready_place != NB_READY_IDLE)
         nb_ready_take_out(&loop->ready, self->ready_place);
@@ -159,33 +232,19 @@ static VALUE park_leave(VALUE argument)
         nb_fdtable_remove(&loop->fds, &self->watches[i].watch);
     self->state = NB_RUNNING;
     if (nb_guest_is_host(loop, self->fiber))
-        nb_guest_rest(loop);
+        loop->guest.rest(loop);
     return Qnil;
 }
 
 static void raise_deferred(nb_park_t *park)
 {
-    VALUE exception = take_deferred(park->loop, park->fiber);
+    VALUE exception = nb_take_deferred(park->loop, park->fiber);
     if (exception == Qnil)
-        exception = take_deferred(park->loop, park->owner);
+        exception = nb_take_deferred(park->loop, park->owner);
     if (exception != Qnil) {
         park_leave((VALUE)park);
         rb_exc_raise(exception);
     }
-}
-
-static VALUE check_interrupts(RB_BLOCK_CALL_FUNC_ARGLIST(value, data))
-{
-    rb_thread_check_ints();
-    return Qnil;
-}
-
-VALUE nb_take_interrupts(VALUE data)
-{
-    VALUE mask = rb_hash_new();
-    rb_hash_aset(mask, rb_cObject, ID2SYM(rb_intern("immediate")));
-    rb_block_call(rb_cThread, rb_intern("handle_interrupt"), 1, &mask, check_interrupts, Qnil);
-    return data;
 }
 
 static void take_overdue(nb_park_t *park)
@@ -206,7 +265,7 @@ nb_reason_t nb_park(nb_park_t *park)
     if (RHASH_SIZE(loop->deferred))
         raise_deferred(park);
     if ((park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
-        nb_ptrmap_add(&loop->parked, park->fiber, park) < 0) {
+        link_park(park) < 0) {
         park_leave((VALUE)park);
         rb_memerror();
     }
@@ -218,64 +277,10 @@ nb_reason_t nb_park(nb_park_t *park)
     return park->reason;
 }
 
-nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber)
-{
-    nb_park_t *park = nb_ptrmap_get(&loop->parked, fiber);
-    for (size_t i = 0; !park && loop->parked.slots && i <= loop->parked.mask; i++) {
-        nb_park_t *other = loop->parked.slots[i].key ? loop->parked.slots[i].value : NULL;
-        if (other && other->owner == fiber)
-            park = other;
-    }
-    return park;
-}
-
-bool nb_park_raises(const nb_park_t *park)
-{
-    return park->raise || park->exception != Qundef;
-}
-
-/* Mutex, Queue and ConditionVariable wake one of several waiters and forget it. If that one raised
- * instead of taking what it was woken for, the others would wait for ever: from unblock on, what is
- * to be raised in it comes at its next wait. */
-static bool was_unblocked(const nb_park_t *park)
-{
-    return (park->kind == NB_PARK_BLOCK || park->kind == NB_PARK_SLEEP) &&
-           park->state == NB_READY && park->reason == NB_WOKEN;
-}
-
-bool nb_park_may_raise(const nb_park_t *park)
-{
-    return !nb_park_raises(park) && !was_unblocked(park);
-}
-
-void nb_unblock(nb_park_t *park)
-{
-    nb_wake(park, NB_WOKEN);
-    if (park->exception != Qundef)
-        rb_ary_unshift(deferred_of(park->loop, park->fiber), park->exception);
-    if (park->raise)
-        park->put_off(park->raise_data);
-    park->exception = Qundef;
-    park->raise = NULL;
-    park->reason = NB_WOKEN;
-}
-
-void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception)
-{
-    nb_park_t *park = nb_park_of(loop, fiber);
-    loop->counters.cancels++;
-    if (park && nb_park_may_raise(park)) {
-        park->exception = exception;
-        nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else if (RTEST(rb_fiber_alive_p(fiber))) {
-        defer(loop, fiber, exception);
-    }
-}
-
 void nb_yield(nb_loop_t *loop)
 {
     loop->eager = 0;
-    if (!loop->ready.count || loop->since_poll >= POLL_EVERY)
+    if (!loop->ready.count || loop->since_poll >= NB_POLL_EVERY)
         nb_loop_turn(loop, false);
     if (!loop->ready.count && !RHASH_SIZE(loop->deferred))
         return;
@@ -285,16 +290,24 @@ void nb_yield(nb_loop_t *loop)
     nb_park(&park);
 }
 
-void nb_start(nb_loop_t *loop, VALUE fiber)
+void nb_start(nb_loop_t *loop, VALUE fiber, nb_start_failed_t failed, VALUE argument)
 {
-    nb_park_t *park = xmalloc(sizeof(*park));
-    nb_park_init(loop, park, NB_PARK_START);
-    park->fiber = park->owner = fiber;
-    if (nb_ptrmap_add(&loop->parked, fiber, park) < 0) {
-        xfree(park);
+    nb_start_t *start = xmalloc(sizeof(*start));
+    start->failed = failed;
+    start->argument = argument;
+    nb_park_init(loop, &start->park, NB_PARK_START);
+    start->park.fiber = start->park.owner = fiber;
+    start->park.blocker = argument; /* marked */
+    if (link_park(&start->park) < 0) {
+        xfree(start);
         rb_memerror();
     }
-    nb_wake(park, NB_WOKEN);
+    nb_wake(&start->park, NB_WOKEN);
+}
+
+void nb_started(nb_loop_t *loop)
+{
+    loop->starting = 0;
 }
 
 void nb_enter(nb_loop_t *loop, VALUE fiber)
@@ -306,76 +319,31 @@ void nb_enter(nb_loop_t *loop, VALUE fiber)
     nb_park(&park);
 }
 
+void nb_give_way(nb_park_t *park)
+{
+    nb_loop_t *loop = park->loop;
+    nb_park_t self;
+    nb_park_init(loop, &self, NB_PARK_HANDOFF);
+    nb_wake_first(&self, NB_WOKEN);
+    if (nb_ready_reserve(&loop->ready) < 0) {
+        park_leave((VALUE)&self);
+        rb_memerror();
+    }
+    nb_ready_take_out(&loop->ready, park->ready_place);
+    park->ready_place = nb_ready_push_front(&loop->ready, park);
+    nb_park(&self);
+}
+
 VALUE nb_hand_over(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 {
     nb_park_t park;
     nb_park_init(loop, &park, NB_PARK_HANDOFF);
     if (loop->overdue && loop->overdue == park.owner)
         take_overdue(&park);
-    if (nb_ptrmap_add(&loop->parked, park.fiber, &park) < 0)
+    if (link_park(&park) < 0)
         rb_memerror();
     nb_wake_first(&park, NB_WOKEN);
     VALUE value = rb_ensure(body, argument, park_leave, (VALUE)&park);
     loop->current = park.owner;
     return value;
-}
-
-void nb_fiber_left(nb_loop_t *loop)
-{
-    if (loop->runner && loop->fibers <= loop->run_floor)
-        nb_wake(loop->runner, NB_WOKEN);
-}
-
-/* A switch between fibers can leave a pending interrupt flagged on the fiber that slept; waking our
- * own thread flags it on this one. */
-static void take_interrupts(nb_loop_t *loop)
-{
-    loop->interrupted = false;
-    rb_thread_wakeup_alive(loop->thread);
-    rb_thread_check_ints();
-}
-
-typedef struct {
-    nb_loop_t *loop;
-    nb_park_t *outer;
-    size_t outer_floor;
-} nb_run_t;
-
-static VALUE run_wait(VALUE argument)
-{
-    nb_loop_t *loop = ((nb_run_t *)argument)->loop;
-    if (loop->fibers <= loop->run_floor && loop->ready.count)
-        nb_yield(loop); /* a fiber in Scheduler#idle may just have been given work */
-    while (loop->fibers > loop->run_floor) {
-        nb_park_t park;
-        nb_park_init(loop, &park, NB_PARK_ROOT);
-        loop->runner = &park;
-        nb_park(&park);
-        loop->runner = NULL;
-        if (loop->interrupted)
-            take_interrupts(loop);
-    }
-    return Qnil;
-}
-
-static VALUE run_leave(VALUE argument)
-{
-    nb_run_t *run = (nb_run_t *)argument;
-    run->loop->runner = run->outer;
-    run->loop->run_floor = run->outer_floor;
-    return Qnil;
-}
-
-void nb_run(nb_loop_t *loop)
-{
-    nb_run_t run = {loop, loop->runner, loop->run_floor};
-    VALUE fiber = rb_fiber_current();
-    if (nb_guest_is_host(loop, fiber))
-        rb_raise(rb_path2class("FiberError"),
-                 "waiting here would stop the event loop whose guest ours is, and "
-                 "with it what is waited for: use NB.async, or a fiber pool");
-    /* Ruby closes the scheduler of a forked child in whichever fiber forked. */
-    bool counted = !RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0));
-    loop->run_floor = counted ? 1 : 0;
-    rb_ensure(run_wait, (VALUE)&run, run_leave, (VALUE)&run);
 }

@@ -1,10 +1,10 @@
-/* wait.h - parking and waking fibers: the only place where a fiber stops or goes on. Ruby.
+/* wait.h - parking and waking fibers: the only place where a fiber stops or goes on. Uses ruby.h.
  *
  * A park lies on the waiting fiber's C stack. Who parks cleans up; a park is woken once.
  *
  *     nb_park_t park;
  *     nb_park_init(loop, &park, NB_PARK_SLEEP);
- *     nb_park_deadline(&park, nb_clock_now() + ns);
+ *     nb_park_deadline(&park, nb_loop_clock(loop) + ns);
  *     if (nb_park(&park) == NB_WOKEN_BY_TIMER) ...
  *
  * Read after: loop.h. Used by: hooks/, server/.
@@ -12,6 +12,8 @@
 #ifndef NB_WAIT_H
 #define NB_WAIT_H
 
+#include "base/clock.h"
+#include "loop/chaos.h"
 #include "loop/loop.h"
 
 typedef enum {
@@ -53,6 +55,8 @@ typedef struct nb_park {
     VALUE blocker;   /* what is waited for, as the hook was told; 0 when nothing */
     VALUE exception; /* to raise when it goes on; Qundef for none */
     VALUE first;     /* the fiber to enter first; 0 for none */
+    struct nb_park *outer;   /* what its fiber waited for already: this one is of a trap handler, a
+                                finalizer or the like, which Ruby runs on a waiting fiber's stack */
     void (*raise)(void *);   /* called when it goes on, to raise: an expired timeout_after */
     void (*put_off)(void *); /* called instead when it was unblocked before it could raise */
     void *raise_data;
@@ -61,8 +65,10 @@ typedef struct nb_park {
     size_t ready_place;
     nb_park_watch_t *watches; /* taken out of the fd table when the park ends */
     int watch_count;
-    int mask; /* events that woke it */
+    int mask; /* events that came for its watches */
     uint8_t kind, state, reason;
+    bool linked;     /* nb_park_of finds it */
+    bool for_signal; /* a bare `sleep`: a signal ends it, and nothing else has to */
 } nb_park_t;
 
 /* Fills the park for the current fiber. Does not link it anywhere. */
@@ -77,6 +83,12 @@ void nb_park_deadline(nb_park_t *park, uint64_t when_ns);
 /* Stops the current fiber until the park is woken. Raises what another gave it. */
 nb_reason_t nb_park(nb_park_t *park);
 
+/* The same in the form that rb_protect wants. */
+static inline VALUE nb_park_value(VALUE park)
+{
+    return (VALUE)nb_park((nb_park_t *)park);
+}
+
 /* Makes the park ready; the first reason counts, except that a wake beats a timeout. */
 void nb_wake(nb_park_t *park, nb_reason_t reason);
 
@@ -84,19 +96,48 @@ void nb_wake(nb_park_t *park, nb_reason_t reason);
 void nb_wake_first(nb_park_t *park, nb_reason_t reason);
 
 /* Raises exception in fiber when it runs next, wherever it waits, at the latest at its next wait.
- * Any thread. */
+ * A shield (shield.h) holds it back. Any thread. */
 void nb_interrupt(nb_loop_t *loop, VALUE fiber, VALUE exception);
 
+/* The same for what began inside of so many shields, which do not hold it back. */
+void nb_interrupt_at(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth);
+
+/* Forgets what was to be raised in the current fiber at its next wait: the work that it was meant
+ * for has ended, and a pooled fiber goes on with other work. */
+void nb_forget_interrupts(nb_loop_t *loop);
+
+/* Keeps an exception for a fiber's next wait; they come in their order, none replaces another. */
+void nb_defer(nb_loop_t *loop, VALUE fiber, VALUE exception);
+
+/* Takes the first one out again; nil if there is none. */
+VALUE nb_take_deferred(nb_loop_t *loop, VALUE fiber);
+
+/* Whether what rb_protect has caught is an exception: Thread#kill leaves a number, and throw an
+ * object of Ruby's own that has no class. */
+bool nb_is_exception(VALUE caught);
+
 /* Whether an exception will come out of this wait already. */
-bool nb_park_raises(const nb_park_t *park);
+static inline bool nb_park_raises(const nb_park_t *park)
+{
+    return park->raise || park->exception != Qundef;
+}
 
 /* Whether one may still be given to it. */
 bool nb_park_may_raise(const nb_park_t *park);
 
-/* Wakes a park in block or sleep; what was to be raised in it comes at its next wait. */
-void nb_unblock(nb_park_t *park);
+/* Leaves what was to be raised in a park to its fiber's next wait. */
+void nb_put_off(nb_park_t *park);
 
-/* The park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
+/* Wakes a park in block or sleep; what was to be raised in it comes at its next wait. */
+static inline void nb_unblock(nb_park_t *park)
+{
+    nb_wake(park, NB_WOKEN);
+    if (nb_park_raises(park))
+        nb_put_off(park);
+    park->reason = NB_WOKEN;
+}
+
+/* The innermost park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
 
 /* Raises what Thread#raise has left for this thread, whatever Thread.handle_interrupt holds back:
@@ -107,17 +148,39 @@ VALUE nb_take_interrupts(VALUE data);
 /* Lets the others run, then goes on. */
 void nb_yield(nb_loop_t *loop);
 
-/* Called by hooks that did not wait: now and then lets others run, so that a fiber whose I/O is
- * always ready does not starve the rest. */
+#define NB_POLL_EVERY 64    /* switches between two looks at the backend while fibers are ready */
+#define NB_SLICE_NS 1000000 /* or this long: fibers that compute between their waits */
 #define NB_EAGER_LIMIT 64
+
+/* Whether the backend was not asked for so long, at one more step: a switch, or a call that needed
+ * no wait. Not every one reads the clock, which is a system call on some machines: the 1st, 2nd,
+ * 4th and every 6th do, whoever makes them. */
+static inline bool nb_slice_is_over(nb_loop_t *loop)
+{
+    unsigned steps = ++loop->steps;
+    bool look = steps % 6 == 0 || (steps < 6 && !(steps & (steps - 1)));
+    return look && nb_loop_clock(loop) - loop->now_ns >= NB_SLICE_NS;
+}
+
+/* Called by hooks that did not wait: now and then lets others run, so that a fiber whose I/O is
+ * always ready does not starve the rest. Most have to wait after one or two calls: those of them
+ * that compute are noticed when they do. */
 static inline void nb_eager(nb_loop_t *loop)
 {
-    if (++loop->eager >= NB_EAGER_LIMIT)
+    nb_chaos_step(loop);
+    bool late = ++loop->eager > 1 && nb_slice_is_over(loop);
+    if (late)
+        loop->since_poll = NB_POLL_EVERY;
+    if (late || loop->eager >= NB_EAGER_LIMIT)
         nb_yield(loop);
 }
 
-/* Makes a fiber that has not run yet ready. For code that may not switch, such as on_ready. */
-void nb_start(nb_loop_t *loop, VALUE fiber);
+/* Makes a fiber that has not run yet ready. For code that may not switch, such as on_ready. The
+ * fiber's first act is nb_started. Where there is no room for its stack, failed is told instead,
+ * which returns whether to try once more. */
+typedef bool (*nb_start_failed_t)(nb_loop_t *loop, VALUE argument, VALUE error);
+void nb_start(nb_loop_t *loop, VALUE fiber, nb_start_failed_t failed, VALUE argument);
+void nb_started(nb_loop_t *loop);
 
 /* Runs other fibers until none but the caller keeps the loop going. */
 void nb_run(nb_loop_t *loop);
@@ -132,9 +195,12 @@ void nb_fiber_left(nb_loop_t *loop);
 /* Runs fiber (new) at once; comes back when it first waits or ends. */
 void nb_enter(nb_loop_t *loop, VALUE fiber);
 
+/* Runs the fiber of a park that is ready at once; the caller goes on when that waits or ends. */
+void nb_give_way(nb_park_t *park);
+
 /* A timeout argument of a hook: nil -> NB_NEVER, seconds -> a deadline from now.
  * Raises TypeError and ArgumentError as Ruby does. The one place where seconds become nanoseconds.
  */
-uint64_t nb_deadline(VALUE timeout);
+uint64_t nb_deadline(nb_loop_t *loop, VALUE timeout);
 
 #endif

@@ -6,91 +6,16 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #define IDLE_SECONDS 5
 #define STACK_BYTES (256 * 1024)
-
-struct nb_mailbox {
-    nb_list_t done;
-    int wake_fd; /* -1 once closed */
-    int running; /* work that has this mailbox and is not collected */
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
 static nb_list_t queue = {&queue, &queue};
 static int threads, idle, queued;
-
-nb_mailbox_t *nb_mailbox_new(int wake_fd)
-{
-    nb_mailbox_t *mail = malloc(sizeof(*mail));
-    if (mail) {
-        *mail = (nb_mailbox_t){.wake_fd = wake_fd};
-        nb_list_init(&mail->done);
-    }
-    return mail;
-}
-
-/* Called with the lock. */
-static void free_if_unused(nb_mailbox_t *mail)
-{
-    if (mail->wake_fd < 0 && mail->running == 0)
-        free(mail);
-}
-
-void nb_mailbox_close(nb_mailbox_t *mail)
-{
-    if (!mail)
-        return;
-    pthread_mutex_lock(&lock);
-    while (!nb_list_empty(&mail->done)) {
-        nb_work_t *work = nb_container_of(mail->done.next, nb_work_t, link);
-        nb_list_remove(&work->link);
-        mail->running--;
-        work->drop(work);
-    }
-    mail->wake_fd = -1;
-    free_if_unused(mail);
-    pthread_mutex_unlock(&lock);
-}
-
-void nb_mailbox_collect(nb_mailbox_t *mail)
-{
-    nb_list_t done;
-    nb_list_init(&done);
-    pthread_mutex_lock(&lock);
-    while (!nb_list_empty(&mail->done)) {
-        nb_list_t *item = mail->done.next;
-        nb_list_remove(item);
-        nb_list_append(&done, item);
-        mail->running--;
-    }
-    pthread_mutex_unlock(&lock);
-    while (!nb_list_empty(&done)) {
-        nb_work_t *work = nb_container_of(done.next, nb_work_t, link);
-        nb_list_remove(&work->link);
-        work->done(work);
-    }
-}
-
-/* Called with the lock. */
-static void deliver(nb_work_t *work)
-{
-    nb_mailbox_t *mail = work->mail;
-    if (mail->wake_fd < 0) {
-        mail->running--;
-        work->drop(work);
-        free_if_unused(mail);
-        return;
-    }
-    uint64_t one = 1;
-    nb_list_append(&mail->done, &work->link);
-    ssize_t written = write(mail->wake_fd, &one, sizeof(one));
-    (void)written; /* full means already signalled */
-}
+static bool guarded; /* against forks */
 
 /* Called with the lock; false when it is time to end. */
 static int await_work(void)
@@ -115,12 +40,33 @@ static void *thread_main(void *unused)
         queued--;
         pthread_mutex_unlock(&lock);
         work->run(work);
+        nb_mailbox_deliver(work);
         pthread_mutex_lock(&lock);
-        deliver(work);
     }
     threads--;
     pthread_mutex_unlock(&lock);
     return unused;
+}
+
+/* A fork shall not find a list half linked, nor the lock taken by a thread that the child has not.
+ */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void fork_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The child has none of the threads, nor the work they had. */
+static void fork_in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&work_came, NULL);
+    nb_list_init(&queue);
+    threads = idle = queued = 0;
 }
 
 /* Called with the lock. Signals stay with Ruby's own threads. */
@@ -129,6 +75,8 @@ static int start_thread(void)
     sigset_t all, old;
     pthread_attr_t attributes;
     pthread_t thread;
+    if (!guarded)
+        guarded = !pthread_atfork(before_fork, fork_in_parent, fork_in_child);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_attr_init(&attributes);
@@ -145,18 +93,19 @@ static int start_thread(void)
 int nb_offload(nb_mailbox_t *mail, nb_work_t *work)
 {
     int result = 0;
+    nb_mailbox_expect(mail, work); /* before: no lock is taken while another is held */
     pthread_mutex_lock(&lock);
     if (queued >= idle && threads < NB_OFFLOAD_THREADS)
         result = start_thread();
     if (result == 0 || threads > 0) {
         result = 0;
-        work->mail = mail;
-        mail->running++;
         queued++;
         nb_list_append(&queue, &work->link);
         pthread_cond_signal(&work_came);
     }
     pthread_mutex_unlock(&lock);
+    if (result < 0)
+        nb_mailbox_take_back(work);
     return result;
 }
 
@@ -166,12 +115,4 @@ void nb_offload_counts(int *thread_count, int *queue_count)
     *thread_count = threads;
     *queue_count = queued;
     pthread_mutex_unlock(&lock);
-}
-
-void nb_offload_after_fork(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    pthread_cond_init(&work_came, NULL);
-    nb_list_init(&queue);
-    threads = idle = queued = 0;
 }

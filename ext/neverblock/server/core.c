@@ -1,9 +1,26 @@
-/* core.c - NB::Server::Core, the C half of NB::Server. Ruby.
+/* core.c - NB::Server::Core, the C half of NB::Server. Uses ruby.h.
  *
  * Read after: server.h. Used by: lib/neverblock/server.rb.
  */
-#include "server/server.h"
 #include "base/clock.h"
+#include "loop/wait.h"
+#include "server/carrier.h"
+#include "server/connection.h"
+#include "server/deadline.h"
+#include "server/env.h"
+#include "server/events.h"
+#include "server/exchange.h"
+#include "server/forked.h"
+#include "server/input.h"
+#include "server/listener.h"
+#include "server/output.h"
+#include "server/refusal.h"
+#include "server/request.h"
+#include "server/response.h"
+#include "server/response_parts.h"
+#include "server/stats.h"
+#include "server/timing.h"
+#include "server/worker.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,17 +28,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* While draining: browsers open connections that they may never use. */
-#define FIRST_BYTE_NS (2 * UINT64_C(1000000000))
-
 VALUE rb_mNBServer, rb_cNBServerCore;
 
-/* --- memory
- * ---------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void server_mark(void *data)
 {
     nb_server_t *server = data;
+    rb_gc_mark(server->self); /* itself, so that compaction leaves it where we call it */
     rb_gc_mark(server->app);
     rb_gc_mark(server->env_template);
     if (server->cache) /* not yet, when making it collects garbage */
@@ -34,6 +48,8 @@ static void server_mark(void *data)
 static void server_free(void *data)
 {
     nb_server_t *server = data;
+    nb_list_remove(&server->fork_hook.link);
+    nb_refusals_free(server);
     free(server->fields);
     xfree(server->cache);
     nb_buffer_free(&server->head_out);
@@ -58,23 +74,36 @@ static void on_accept_timer(nb_timer_t *timer)
     nb_listener_resume(nb_container_of(timer, nb_server_t, accept_timer));
 }
 
+static void on_drained(nb_server_t *server)
+{
+    if (server->joiner && server->draining && !server->connection_count)
+        nb_wake(server->joiner, NB_WOKEN);
+}
+
+static const nb_conn_tells_t tells = {
+    .room = nb_listener_resume, .runnable = nb_worker_runnable, .drained = on_drained};
+
 static VALUE core_alloc(VALUE klass)
 {
     nb_server_t *server;
     VALUE self = TypedData_Make_Struct(klass, nb_server_t, &nb_server_type, server);
     nb_list_t *lists[] = {&server->listeners, &server->connections, &server->runnable,
                           &server->idle,      &server->dirty,       &server->running,
-                          &server->outputs};
+                          &server->outputs,   &server->refusals,    &server->later};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         nb_list_init(lists[i]);
     server->cache = nb_env_cache_new();
     server->self = self;
+    server->tells = &tells;
     server->app = server->env_template = Qnil;
-    server->flush_hook.call = nb_output_flush_all;
+    server->flush_hook.call = nb_conns_flush;
     nb_list_init(&server->flush_hook.link);
     server->kick_hook.call = nb_worker_kick_now;
     nb_list_init(&server->kick_hook.link);
+    nb_list_init(&server->fork_hook.link);
     server->accept_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_accept_timer};
+    server->queue_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_worker_queue_due};
+    server->later_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_conns_go_on};
     return self;
 }
 
@@ -83,19 +112,22 @@ static nb_server_t *server_of(VALUE self)
     return rb_check_typeddata(self, &nb_server_type);
 }
 
-/* --- options
- * --------------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static uint64_t number(VALUE options, const char *name)
 {
     return NUM2ULL(rb_hash_fetch(options, ID2SYM(rb_intern(name))));
 }
 
-/* Seconds, or nil for never. The one place where the server's seconds become nanoseconds. */
+/* Seconds, or nil for never. */
+static uint64_t nanoseconds(VALUE seconds)
+{
+    return NIL_P(seconds) ? NB_NEVER : nb_clock_ns(NUM2DBL(seconds));
+}
+
 static uint64_t duration(VALUE options, const char *name)
 {
-    VALUE value = rb_hash_fetch(options, ID2SYM(rb_intern(name)));
-    return NIL_P(value) ? NB_NEVER : (uint64_t)(NUM2DBL(value) * 1e9);
+    return nanoseconds(rb_hash_fetch(options, ID2SYM(rb_intern(name))));
 }
 
 static bool flag(VALUE options, const char *name)
@@ -114,6 +146,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
         .body_max_bytes = number(options, "body_bytes"),
         .body_memory_bytes = number(options, "body_memory_bytes"),
         .bodies_memory_bytes = number(options, "bodies_memory_bytes"),
+        .bodies_file_bytes = number(options, "bodies_file_bytes"),
         .header_timeout_ns = duration(options, "header_timeout"),
         .body_timeout_ns = duration(options, "body_timeout"),
         .idle_timeout_ns = duration(options, "idle_timeout"),
@@ -121,9 +154,11 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
         .request_timeout_ns = duration(options, "request_timeout"),
         .queue_timeout_ns = duration(options, "queue_timeout"),
         .fibers = number(options, "fibers"),
+        .body_fibers = number(options, "body_fibers"),
         .queue = number(options, "queue"),
         .connections = number(options, "connections"),
         .requests_per_connection = number(options, "requests_per_connection"),
+        .body_bytes_per_second = number(options, "body_bytes_per_second"),
         .cancel_when_gone = flag(options, "cancel_when_gone"),
         .early_hints = flag(options, "early_hints"),
         .shared = flag(options, "shared"),
@@ -139,8 +174,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
     return self;
 }
 
-/* --- running
- * ----------------------------------------------------------------------------------------- */
+/* --- running ---------------------------------------------------------------------------------- */
 
 /* @!visibility private - binds the server to the current loop. */
 static VALUE rb_nb_core_start(VALUE self)
@@ -151,6 +185,7 @@ static VALUE rb_nb_core_start(VALUE self)
         rb_raise(rb_path2class("NB::NoSchedulerError"),
                  "NB::Server needs a loop: call it inside NB.run { }");
     server->started = server->accepting = true;
+    nb_server_watch_forks(server);
     return self;
 }
 
@@ -164,66 +199,76 @@ static VALUE rb_nb_core_listen(VALUE self, VALUE fd, VALUE local, VALUE https, V
     return self;
 }
 
-/* @!visibility private - a connection that others accepted (TLS); address: String, the client's. */
+/* @!visibility private - a connection that others accepted (TLS); address: String, the client's.
+ * Returns the Carrier, or false when there is no memory. */
 static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
-    nb_listener_t listener = {.server = server, .local = true, .https = RTEST(https)};
+    nb_arrival_t arrival = {.local = true, .https = RTEST(https)};
     int flags = fcntl(NUM2INT(fd), F_GETFL);
     fcntl(NUM2INT(fd), F_SETFL, flags | O_NONBLOCK);
-    nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &listener, NULL);
+    nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &arrival);
     if (!conn)
         return Qfalse;
+    VALUE carrier = nb_carrier_new(conn);
     if (server->draining) /* its handshake took until now */
-        nb_conn_deadline(conn, FIRST_BYTE_NS);
+        nb_conn_idle(conn);
     const char *text = StringValueCStr(address);
     conn->family = strchr(text, ':') ? AF_INET6 : AF_INET;
     if (inet_pton(conn->family, text, conn->peer) != 1)
         conn->family = 0;
-    return Qtrue;
+    return carrier;
 }
 
-void nb_server_check_drained(nb_server_t *server)
+/* @!visibility private - bytes that the client of another's socket (TLS) has not taken. */
+static VALUE rb_nb_core_unacknowledged(VALUE self, VALUE fd)
 {
-    if (server->joiner && server->draining && !server->connection_count)
-        nb_wake(server->joiner, NB_WOKEN);
+    (void)self;
+    return INT2NUM(nb_unacknowledged_bytes(NUM2INT(fd)));
 }
 
-/* Nothing has come since its last answer: not even what the loop has not seen yet. */
-static bool is_idle(const nb_conn_t *conn)
+/* @!visibility private - it was cut off. */
+static VALUE rb_nb_core_count_timeout(VALUE self)
 {
-    char byte;
-    return conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue) && !conn->in.size &&
-           conn->requests && recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
-}
-
-/* @!visibility private - takes in those whom the kernel has let in, and nobody after them: the
- * listeners can be closed. */
-static VALUE rb_nb_core_leave(VALUE self)
-{
-    nb_server_t *server = server_of(self);
-    nb_listener_accept_rest(server);
-    server->accepting = false;
-    nb_listener_close_all(server);
+    server_of(self)->counters.timeouts++;
     return self;
 }
 
-/* @!visibility private - no more connections are accepted; idle ones end, others after their
- * answer. */
+/* @!visibility private - takes in those whom the kernel has let in, and nobody after them: then the
+ * listeners can be closed. False: fds or memory are short, and it wants to be called again. */
+static VALUE rb_nb_core_leave(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    server->accepting = false;
+    if (!nb_listener_accept_rest(server))
+        return Qfalse;
+    nb_listener_close_all(server);
+    return Qtrue;
+}
+
+/* @!visibility private - at a TCP listener the kernel lets nobody in from now on. */
+static VALUE rb_nb_core_refuse(VALUE klass, VALUE fd)
+{
+    int result = nb_refuse_connections(NUM2INT(fd));
+    (void)klass;
+    if (result < 0)
+        rb_syserr_fail(-result, "NB::Server: refusing connections");
+    return Qnil;
+}
+
+/* @!visibility private - no more connections are accepted; each ends after its next answer, or
+ * soon when no request comes. */
 static VALUE rb_nb_core_drain(VALUE self)
 {
     nb_server_t *server = server_of(self);
     nb_list_t *item = server->connections.next;
     server->accepting = false;
     server->draining = true;
-    nb_listener_close_all(server);
     while (item != &server->connections) {
         nb_conn_t *conn = nb_container_of(item, nb_conn_t, link);
         item = item->next;
-        if (is_idle(conn))
-            nb_conn_close(conn);
-        else if (conn->state == NB_CONN_IDLE && nb_list_empty(&conn->queue))
-            nb_conn_deadline(conn, FIRST_BYTE_NS);
+        if (conn->state == NB_CONN_IDLE)
+            nb_conn_idle(conn);
     }
     return self;
 }
@@ -238,8 +283,9 @@ static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
     if (server->draining && !server->connection_count)
         return Qtrue;
     nb_park_init(server->loop, &park, NB_PARK_BLOCK);
-    nb_park_deadline(&park, NIL_P(timeout) ? NB_NEVER
-                                           : nb_clock_now() + (uint64_t)(NUM2DBL(timeout) * 1e9));
+    uint64_t after_ns = nanoseconds(timeout);
+    nb_park_deadline(&park,
+                     after_ns == NB_NEVER ? NB_NEVER : nb_loop_clock(server->loop) + after_ns);
     server->joiner = &park;
     rb_protect(nb_park_value, (VALUE)&park, &state);
     server->joiner = NULL;
@@ -255,6 +301,7 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
     if (!server->started)
         return self;
     rb_nb_core_drain(self);
+    nb_listener_close_all(server);
     server->started = false;
     for (nb_list_t *item = server->running.next; item != &server->running; item = item->next) {
         nb_request_t *request = nb_container_of(item, nb_request_t, link);
@@ -269,60 +316,12 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
         nb_wake(worker->park, NB_WOKEN);
     }
     nb_timers_remove(&server->loop->timers, &server->accept_timer);
+    nb_timers_remove(&server->loop->timers, &server->later_timer);
+    nb_timers_remove(&server->loop->timers, &server->queue_timer);
     nb_list_remove(&server->flush_hook.link);
     nb_list_remove(&server->kick_hook.link);
+    nb_list_remove(&server->fork_hook.link);
     return self;
-}
-
-/* --- looking in
- * ---------------------------------------------------------------------------------------- */
-
-static void note(VALUE hash, const char *name, uint64_t value)
-{
-    rb_hash_aset(hash, ID2SYM(rb_intern(name)), ULL2NUM(value));
-}
-
-/* @!visibility private */
-static VALUE rb_nb_core_stats(VALUE self)
-{
-    nb_server_t *server = server_of(self);
-    const nb_server_counters_t *counters = &server->counters;
-    VALUE hash = rb_hash_new();
-    note(hash, "connections", server->connection_count);
-    note(hash, "running", server->running_count);
-    note(hash, "queued", server->runnable_count);
-    note(hash, "fibers", server->worker_count);
-    note(hash, "fibers_max", server->options.fibers);
-    note(hash, "accepted", counters->accepted);
-    note(hash, "requests", counters->requests);
-    note(hash, "responses_4xx", counters->responses_4xx);
-    note(hash, "responses_5xx", counters->responses_5xx);
-    note(hash, "refused", counters->refused);
-    note(hash, "rejected_503", counters->rejected_503);
-    note(hash, "timeouts", counters->timeouts);
-    note(hash, "resets", counters->resets);
-    note(hash, "errors", counters->errors);
-    note(hash, "request_bytes", counters->request_bytes);
-    note(hash, "response_bytes", counters->response_bytes);
-    note(hash, "queue_us_max", counters->queue_ns_max / 1000);
-    rb_hash_aset(hash, ID2SYM(rb_intern("draining")), server->draining ? Qtrue : Qfalse);
-    return hash;
-}
-
-/* @!visibility private - [[env, fiber, age in seconds], …] of the requests that run. */
-static VALUE rb_nb_core_running(VALUE self)
-{
-    nb_server_t *server = server_of(self);
-    VALUE all = rb_ary_new();
-    uint64_t now = nb_clock_now();
-    for (nb_list_t *item = server->running.next; item != &server->running; item = item->next) {
-        nb_request_t *request = nb_container_of(item, nb_request_t, link);
-        if (request->env)
-            rb_ary_push(all,
-                        rb_ary_new_from_args(3, request->env, request->fiber,
-                                             DBL2NUM((double)(now - request->started_ns) / 1e9)));
-    }
-    return all;
 }
 
 void Init_nb_server(VALUE mNB)
@@ -335,15 +334,20 @@ void Init_nb_server(VALUE mNB)
     rb_define_method(rb_cNBServerCore, "start", rb_nb_core_start, 0);
     rb_define_method(rb_cNBServerCore, "listen", rb_nb_core_listen, 4);
     rb_define_method(rb_cNBServerCore, "adopt", rb_nb_core_adopt, 3);
+    rb_define_method(rb_cNBServerCore, "unacknowledged", rb_nb_core_unacknowledged, 1);
+    rb_define_method(rb_cNBServerCore, "count_timeout", rb_nb_core_count_timeout, 0);
+    rb_define_singleton_method(rb_cNBServerCore, "refuse", rb_nb_core_refuse, 1);
     rb_define_method(rb_cNBServerCore, "leave", rb_nb_core_leave, 0);
     rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
     rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
     rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);
-    rb_define_method(rb_cNBServerCore, "stats", rb_nb_core_stats, 0);
-    rb_define_method(rb_cNBServerCore, "running", rb_nb_core_running, 0);
-    nb_env_init(rb_mNBServer);
-    nb_input_init(rb_mNBServer);
-    nb_response_init(rb_mNBServer);
+    nb_carrier_init(rb_mNBServer);
+    nb_stats_init();
+    nb_timing_init();
+    nb_env_init();
+    nb_input_init();
     nb_exchange_init(rb_mNBServer);
-    nb_request_init(rb_mNBServer);
+    nb_response_init();
+    nb_response_parts_init();
+    nb_request_init();
 }

@@ -1,13 +1,16 @@
-/* env.c - the Rack env of one request, built in one go. Ruby.
+/* env.c - the Rack env of one request, built in one go. Uses ruby.h.
  *
  * The template (everything that is the same for all requests) is copied, then what differs is set.
  * Keys are frozen and shared; Host, its two derivatives and the client's address are kept in small
  * caches, because the same few come again and again.
  *
- * Read after: server.h, http/tables.h. Used by: worker.c.
+ * Read after: env.h, http/tables.h.
  */
-#include "server/server.h"
+#include "server/env.h"
 #include "http/tables.h"
+#include "server/exchange.h"
+#include "server/input.h"
+#include "server/timing.h"
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <ruby/encoding.h>
@@ -20,7 +23,7 @@
 static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
 static VALUE key_method, key_path, key_uri, key_query, key_protocol, key_name, key_port, key_remote,
     key_input, key_hijack, key_finished, key_after, key_upgrade, key_scheme, key_length, key_early,
-    key_exchange;
+    key_exchange, key_queue;
 static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix, text_chunked;
 static VALUE method_names[8];
 
@@ -63,6 +66,19 @@ static VALUE shared(const char *text)
     VALUE string = rb_interned_str_cstr(text);
     rb_gc_register_mark_object(string);
     return string;
+}
+
+/* UTF-8, so that it is the very object of a literal: a Hash compares no bytes then. */
+static VALUE interned_key(const char *text, size_t size)
+{
+    return rb_enc_interned_str(text, (long)size, rb_utf8_encoding());
+}
+
+VALUE nb_env_key(const char *text)
+{
+    VALUE key = interned_key(text, strlen(text));
+    rb_gc_register_mark_object(key);
+    return key;
 }
 
 static VALUE binary(const char *bytes, size_t size)
@@ -145,7 +161,7 @@ static VALUE unknown_key(const char *name, size_t size)
     memcpy(key, "HTTP_", 5);
     for (size_t i = 0; i < size; i++)
         key[i + 5] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
-    return rb_interned_str(key, (long)size + 5);
+    return interned_key(key, size + 5);
 }
 
 /* "X_Real_IP" would become the same key as "X-Real-IP", which a proxy in front sets: names with an
@@ -180,8 +196,7 @@ static void set_field(VALUE env, const nb_incoming_t *in, const nb_field_t *fiel
     rb_hash_aset(env, key, value);
 }
 
-/* --- the rest -----------------------------------------------------------------------------------
- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static VALUE method_of(const char *name, size_t size)
 {
@@ -246,8 +261,8 @@ static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn, 
 static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
-    if (in->body) {
-        rb_hash_aset(env, key_input, nb_input_of(in->body, in->body_size));
+    if (in->body_size) {
+        rb_hash_aset(env, key_input, nb_input_of(in->bytes + in->head->size, in->body_size));
     } else if (in->body_later) {
         VALUE input = rb_const_get(rb_mNBServer, conn->body->streamed ? rb_intern("StreamedInput")
                                                                       : rb_intern("LazyInput"));
@@ -271,6 +286,18 @@ static VALUE upgrade_protocols(VALUE env)
     return rb_funcall(field, rb_intern("split"), 1, rb_str_new_cstr(", "));
 }
 
+/* X-Queue-Start is the same by an older name. */
+static void set_queue(VALUE env, nb_request_t *request, const bool *seen)
+{
+    int known = seen[NB_FIELD_X_REQUEST_START] ? NB_FIELD_X_REQUEST_START : NB_FIELD_X_QUEUE_START;
+    if (seen[known]) {
+        VALUE text = rb_hash_aref(env, field_keys[known]);
+        nb_timing_proxied(request, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+        RB_GC_GUARD(text);
+    }
+    rb_hash_aset(env, key_queue, DBL2NUM((double)request->queued_ns / 1e9));
+}
+
 VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming_t *in)
 {
     bool seen[NB_FIELD_KNOWN_COUNT] = {false};
@@ -286,6 +313,7 @@ VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming
     for (uint32_t i = 0; i < head->field_count; i++)
         set_field(env, in, &in->fields[i], seen);
     set_host(env, in, request->conn, seen);
+    set_queue(env, request, seen);
     rb_hash_aset(env, key_hijack, request->exchange);
     rb_hash_aset(env, key_exchange, request->exchange);
     rb_hash_aset(env, key_finished, rb_ary_new());
@@ -304,37 +332,37 @@ static VALUE key_of_known(int known)
     const struct nb_field_name *field = &nb_field_names[known];
     VALUE key = unknown_key(field->name, field->size);
     if (known == NB_FIELD_CONTENT_LENGTH || known == NB_FIELD_CONTENT_TYPE)
-        key = rb_interned_str(RSTRING_PTR(key) + 5, RSTRING_LEN(key) - 5);
+        key = interned_key(RSTRING_PTR(key) + 5, (size_t)RSTRING_LEN(key) - 5);
     rb_gc_register_mark_object(key);
     return key;
 }
 
 static void make_keys(void)
 {
-    key_method = shared("REQUEST_METHOD");
-    key_path = shared("PATH_INFO");
-    key_uri = shared("REQUEST_URI");
-    key_query = shared("QUERY_STRING");
-    key_protocol = shared("SERVER_PROTOCOL");
-    key_name = shared("SERVER_NAME");
-    key_port = shared("SERVER_PORT");
-    key_remote = shared("REMOTE_ADDR");
-    key_input = shared("rack.input");
-    key_hijack = shared("rack.hijack");
-    key_finished = shared("rack.response_finished");
-    key_after = shared("rack.after_reply");
-    key_upgrade = shared("rack.protocol");
-    key_scheme = shared("rack.url_scheme");
-    key_early = shared("rack.early_hints");
-    key_exchange = shared("neverblock.exchange");
+    key_method = nb_env_key("REQUEST_METHOD");
+    key_path = nb_env_key("PATH_INFO");
+    key_uri = nb_env_key("REQUEST_URI");
+    key_query = nb_env_key("QUERY_STRING");
+    key_protocol = nb_env_key("SERVER_PROTOCOL");
+    key_name = nb_env_key("SERVER_NAME");
+    key_port = nb_env_key("SERVER_PORT");
+    key_remote = nb_env_key("REMOTE_ADDR");
+    key_input = nb_env_key("rack.input");
+    key_hijack = nb_env_key("rack.hijack");
+    key_finished = nb_env_key("rack.response_finished");
+    key_after = nb_env_key("rack.after_reply");
+    key_upgrade = nb_env_key("rack.protocol");
+    key_scheme = nb_env_key("rack.url_scheme");
+    key_early = nb_env_key("rack.early_hints");
+    key_exchange = nb_env_key("neverblock.exchange");
+    key_queue = nb_env_key("neverblock.queue_seconds");
     key_length = field_keys[NB_FIELD_CONTENT_LENGTH];
 }
 
-void nb_env_init(VALUE server_module)
+void nb_env_init(void)
 {
     static const char *const methods[] = {"GET",     "POST",   "HEAD",  "PUT",
                                           "OPTIONS", "DELETE", "PATCH", "QUERY"};
-    (void)server_module;
     for (int known = 1; known < NB_FIELD_KNOWN_COUNT; known++)
         field_keys[known] = key_of_known(known);
     make_keys();

@@ -1,11 +1,18 @@
-/* exchange.c - what an application may do with its request beyond env and triple. Ruby.
+/* exchange.c - what an application may do with its request beyond env and triple. Uses ruby.h.
  *
- * NB::Server::Exchange is rack.hijack, the early hints, the stream's way out and the lazy body's
- * way in. It forgets the request when the request ends; a call after that raises IOError.
+ * NB::Server::Exchange is rack.hijack, the lazy body's way in and, in response_parts.c, the body's
+ * and stream's way out and the early hints. It forgets the request when the request ends; a call
+ * after that raises IOError. What another thread calls is done in the loop's own, by
+ * NB::Server::Ferry.
  *
- * Read after: server.h, response.c. Used by: env.c, worker.c.
+ * Read after: exchange.h.
  */
-#include "server/server.h"
+#include "server/exchange.h"
+#include "base/clock.h"
+#include "loop/wait.h"
+#include "server/deadline.h"
+#include "server/input.h"
+#include "server/output.h"
 #include <ruby/io.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,11 +39,23 @@ static nb_request_t *request_of(VALUE self)
 {
     nb_request_t *request = rb_check_typeddata(self, &exchange_type);
     if (!request)
-        rb_raise(rb_eIOError, "the request has ended: its socket and stream are no longer here");
+        rb_raise(rb_eIOError, "this request has finished; its socket and stream are closed");
     return request;
 }
 
-static nb_request_t *open_request_of(VALUE self)
+bool nb_exchange_is_elsewhere(const nb_request_t *request)
+{
+    return rb_thread_current() != request->conn->server->loop->thread;
+}
+
+VALUE nb_exchange_ferry(VALUE self, const nb_request_t *request, const char *name, VALUE argument)
+{
+    VALUE arguments[] = {self, ID2SYM(rb_intern(name)), argument};
+    return rb_funcallv(request->conn->server->self, rb_intern("ferry"), argument == Qundef ? 2 : 3,
+                       arguments);
+}
+
+nb_request_t *nb_exchange_request(VALUE self)
 {
     nb_request_t *request = request_of(self);
     if (request->hijacked)
@@ -65,18 +84,25 @@ static VALUE unread_bytes(nb_request_t *request)
     if (request->input)
         rb_str_append(bytes, rb_funcall(request->input, rb_intern("unread"), 0));
     if (body)
-        rb_str_cat(bytes, body->memory.bytes, (long)body->memory.size);
+        nb_body_copy(body, bytes);
     if (body && body->is_chunked && (!body->complete || RSTRING_LEN(bytes)))
-        rb_raise(rb_eIOError, "a request whose chunked body is not read cannot be hijacked: "
-                              "read rack.input to its end before");
+        rb_raise(rb_eIOError, "a request with an unread chunked body cannot be hijacked: "
+                              "read rack.input to its end first");
     rb_str_cat(bytes, conn->in.bytes, (long)conn->in.size);
     return bytes;
 }
 
-/* @!visibility private - the socket as an IO; bytes that were read already are pushed back. */
+/* @!visibility private - the socket as an IO; bytes that were read already are pushed back. What
+ * was written before, such as early hints, goes out first. */
 static VALUE rb_nb_exchange_detach(VALUE self)
 {
-    nb_request_t *request = open_request_of(self);
+    nb_request_t *request = nb_exchange_request(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "detach", Qundef);
+    if (!nb_output_empty(request->conn)) {
+        nb_conn_drain(request->conn);
+        request = nb_exchange_request(self);
+    }
     VALUE unread = unread_bytes(request);
     bool local = request->conn->local;
     request->hijacked = true;
@@ -91,10 +117,13 @@ static VALUE rb_nb_exchange_detach(VALUE self)
  *   not looked at.
  *   @return [TCPSocket, UNIXSocket] also in env["rack.hijack_io"]
  *   @raise [IOError] if the request has ended
- *   @scheduling never waits */
+ *   @scheduling may wait, for a client that does not take the early hints
+ *   @thread any */
 static VALUE rb_nb_exchange_call(VALUE self)
 {
     nb_request_t *request = request_of(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "call", Qundef);
     VALUE key = rb_str_new_cstr("rack.hijack_io");
     if (request->hijacked)
         return rb_hash_aref(request->env, key);
@@ -112,41 +141,16 @@ static VALUE rb_nb_exchange_client_gone_p(VALUE self)
     return !request || request->gone || request->conn->state == NB_CONN_CLOSED ? Qtrue : Qfalse;
 }
 
-/* @overload early_hints(headers)
- *   Sends "103 Early Hints" before the response.
- *   @param headers [Hash{String=>String}] such as {"link" => "</a.css>; rel=preload"}
- *   @return [nil]
- *   @scheduling never waits */
-static VALUE rb_nb_exchange_early_hints(VALUE self, VALUE headers)
-{
-    nb_response_early_hints(open_request_of(self), headers);
-    return Qnil;
-}
-
-/* @!visibility private - one part of a streaming body. */
-static VALUE rb_nb_exchange_write(VALUE self, VALUE string)
-{
-    nb_response_write(open_request_of(self), string);
-    return SIZET2NUM((size_t)RSTRING_LEN(string));
-}
-
-/* @!visibility private */
-static VALUE rb_nb_exchange_flush(VALUE self)
-{
-    nb_output_flush(open_request_of(self)->conn);
-    return self;
-}
-
 static void send_continue(nb_conn_t *conn, nb_request_t *request)
 {
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!conn->body->held)
         return;
-    conn->body->held = false;
     if (request->head_sent) /* the client knows by now that nobody waited for it */
-        return;
-    nb_output_collect(conn, text, sizeof(text) - 1);
-    nb_output_flush(conn);
+        conn->body->held = false;
+    else if (nb_reader_ask(conn) < 0)
+        nb_conn_close(conn);
+    else
+        nb_conn_flush(conn);
 }
 
 /* Reads what is there. Returns 0, or the status for a body that cannot become complete. */
@@ -164,51 +168,75 @@ static int receive_body(nb_conn_t *conn)
     return 0;
 }
 
-/* Waits for the next bytes of the body. */
+/* Returns 0, or the status for a client that is too slow. */
+static int wait_for_body(nb_conn_t *conn)
+{
+    conn->body->since_ns = nb_loop_clock(conn->server->loop);
+    nb_waited_t waited = nb_conn_wait(conn, NB_DUE_BODY, nb_body_patience(conn));
+    if (waited == NB_WAITED_IN_VAIN)
+        rb_syserr_fail(EPIPE, "the client is gone");
+    if (conn->body)
+        nb_body_expected(conn, nb_loop_clock(conn->server->loop));
+    return waited == NB_WAITED ? 0 : 408;
+}
+
+/* Takes the next bytes of the body. Other fibers may do so too: once this one goes on, the body may
+ * be complete, refused or gone. */
 static void fetch_body(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
-    send_continue(conn, request);
-    if (!conn->readable && !nb_conn_wait(conn, conn->server->options.body_timeout_ns))
+    if (!request->refused_body)
+        send_continue(conn, request);
+    if (conn->state == NB_CONN_CLOSED)
         rb_syserr_fail(EPIPE, "the client is gone");
-    request->refused_body = receive_body(conn);
+    if (!request->refused_body && !conn->readable) {
+        int status = wait_for_body(conn);
+        request->refused_body = request->refused_body ? request->refused_body : status;
+    }
+    if (!request->refused_body && nb_body_missing(conn))
+        request->refused_body = receive_body(conn);
+    if (!nb_body_missing(conn))
+        nb_input_arrived(conn->server, request);
     if (request->refused_body) {
         conn->keep = false;
         rb_raise(rb_const_get(rb_mNBServer, rb_intern("BodyError")),
-                 "the request body ended early, is malformed or too large");
+                 "the request body ended early, came too slowly, is malformed or too large");
     }
 }
 
 /* @!visibility private - the body that the client holds back until "100 Continue". */
 static VALUE rb_nb_exchange_body(VALUE self)
 {
-    nb_request_t *request = open_request_of(self);
+    nb_request_t *request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;
-    if (!conn->body)
-        return Qnil;
-    while (!conn->body->complete) {
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "body", Qundef);
+    while (nb_body_missing(conn)) {
         fetch_body(request);
         nb_eager(conn->server->loop);
-        request = open_request_of(self);
+        request = nb_exchange_request(self);
     }
-    VALUE input = nb_body_input(conn);
-    if (RB_TYPE_P(input, T_FILE))
-        request->input_file = input;
-    return input;
+    if (conn->body) /* else another fiber has fetched it */
+        request->fetched = nb_body_input(conn);
+    if (RB_TYPE_P(request->fetched, T_FILE))
+        request->input_file = request->fetched;
+    return request->fetched;
 }
 
 /* @!visibility private - what has come of a streamed body, at least a byte; nil at its end. */
 static VALUE rb_nb_exchange_body_part(VALUE self)
 {
-    nb_request_t *request = open_request_of(self);
+    nb_request_t *request = nb_exchange_request(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "body_part", Qundef);
     nb_eager(request->conn->server->loop); /* a fast client shall not keep the others out */
-    request = open_request_of(self);
+    request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;
     while (conn->body && !conn->body->memory.size && !conn->body->complete) {
         fetch_body(request);
-        request = open_request_of(self);
+        request = nb_exchange_request(self);
     }
-    return conn->body && conn->body->memory.size ? nb_body_part(conn) : Qnil;
+    return conn->body ? nb_body_part(conn) : Qnil;
 }
 
 void nb_exchange_init(VALUE server_module)
@@ -218,10 +246,7 @@ void nb_exchange_init(VALUE server_module)
     rb_undef_alloc_func(klass);
     rb_define_method(klass, "call", rb_nb_exchange_call, 0);
     rb_define_method(klass, "client_gone?", rb_nb_exchange_client_gone_p, 0);
-    rb_define_method(klass, "early_hints", rb_nb_exchange_early_hints, 1);
     rb_define_method(klass, "detach", rb_nb_exchange_detach, 0);
-    rb_define_method(klass, "write", rb_nb_exchange_write, 1);
-    rb_define_method(klass, "flush", rb_nb_exchange_flush, 0);
     rb_define_method(klass, "body", rb_nb_exchange_body, 0);
     rb_define_method(klass, "body_part", rb_nb_exchange_body_part, 0);
 }

@@ -1,16 +1,27 @@
-/* listener.c - accepting connections while there is room. Ruby.
+/* listener.c - accepting connections while there is room. Uses ruby.h.
  *
- * Read after: server.h. Used by: connection.c, worker.c, core.c.
+ * Read after: listener.h, events.h.
  */
-#include "server/server.h"
+#include "server/listener.h"
+#include "server/events.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+typedef struct {
+    nb_watch_t watch;
+    nb_list_t link; /* server->listeners */
+    nb_server_t *server;
+    uint16_t port;
+    bool local, https, readable;
+} nb_listener_t;
+
 #define RETRY_NS UINT64_C(100000000) /* after EMFILE */
+#define BACKLOG 4097                 /* what Binding asks for, and one more */
 
 /* Then everything else has its turn: of a burst, the other workers on this listener get theirs. */
 #define ACCEPTS_A_TURN 8
@@ -40,6 +51,28 @@ static uint64_t courtesy(const nb_server_t *server)
     return server->options.shared ? count * COURTESY_NS : 0;
 }
 
+/* Returns 0 when it is worth trying again, -EMFILE when fds or memory are short, -EAGAIN when
+ * nobody waits, or another process was quicker. */
+static int accept_one(nb_listener_t *listener)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof(peer);
+    int fd =
+        accept4(listener->watch.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        nb_arrival_t arrival = {(struct sockaddr *)&peer, listener->port, listener->local,
+                                listener->https};
+        if (nb_conn_open(listener->server, fd, &arrival))
+            listener->server->counters.accepted++;
+        return 0;
+    }
+    if (errno == EINTR || errno == ECONNABORTED)
+        return 0;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        return -EMFILE;
+    return -EAGAIN;
+}
+
 static void accept_some(nb_listener_t *listener)
 {
     nb_server_t *server = listener->server;
@@ -50,21 +83,12 @@ static void accept_some(nb_listener_t *listener)
             accept_after(server, courtesy(server));
             return;
         }
-        struct sockaddr_storage peer;
-        socklen_t size = sizeof(peer);
-        int fd = accept4(listener->watch.fd, (struct sockaddr *)&peer, &size,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            if (errno == EINTR || errno == ECONNABORTED)
-                continue;
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                accept_after(server, RETRY_NS);
-            else
-                listener->readable = false; /* EAGAIN, or another process was quicker */
+        int result = accept_one(listener);
+        if (result == -EMFILE) {
+            accept_after(server, RETRY_NS);
             return;
         }
-        if (nb_conn_open(server, fd, listener, (struct sockaddr *)&peer))
-            server->counters.accepted++;
+        listener->readable = result == 0;
     }
 }
 
@@ -119,12 +143,19 @@ void nb_listener_resume(nb_server_t *server)
     }
 }
 
-/* Who was let in by the kernel is served: closing the listener would reset them. */
-void nb_listener_accept_rest(nb_server_t *server)
+/* The limits are for those who come later. No more than the kernel holds at a time: while other
+ * processes go on with the listener, somebody may always come. */
+bool nb_listener_accept_rest(nb_server_t *server)
 {
-    for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next)
-        nb_container_of(item, nb_listener_t, link)->readable = true;
-    nb_listener_resume(server);
+    bool complete = true;
+    nb_timers_remove(&server->loop->timers, &server->accept_timer);
+    for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next) {
+        int result = 0;
+        for (int count = 0; result == 0 && count < BACKLOG; count++)
+            result = accept_one(nb_container_of(item, nb_listener_t, link));
+        complete = complete && result != -EMFILE;
+    }
+    return complete;
 }
 
 void nb_listener_close_all(nb_server_t *server)

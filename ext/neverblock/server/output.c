@@ -1,17 +1,16 @@
-/* output.c - writing: now what the socket takes, the rest when it takes more. Ruby.
+/* output.c - writing: now what the socket takes, the rest when it takes more. Uses ruby.h.
  *
  * Strings that must wait are kept, not copied (frozen views of them); only heads and chunk frames
  * are. Order of what waits: bytes, strings, file.
  *
- * Read after: server.h. Used by: connection.c, response.c, exchange.c.
+ * Read after: output.h.
  */
-#include "server/server.h"
-#include "base/clock.h"
+#include "server/output.h"
+#include "server/deadline.h"
+#include "server/request.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,7 +18,7 @@
 
 #define COLLECT_BYTES 65536
 #define IOV_AT_ONCE 64
-#define FILE_AT_ONCE (1u << 20)
+#define BYTES_A_TURN (1u << 20) /* then the other connections have theirs */
 
 static nb_output_t *output_of(nb_conn_t *conn)
 {
@@ -57,8 +56,19 @@ size_t nb_output_size(const nb_conn_t *conn)
     return conn->output ? conn->output->bytes.size - conn->output->bytes_at : 0;
 }
 
-/* Sends once. Returns bytes, 0 when the socket is full, -1 when the connection is closed now. */
-static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
+/* It has had its turn: goes on with the next one, though the socket would take more. */
+static int give_way(nb_conn_t *conn)
+{
+    nb_server_t *server = conn->server;
+    if (nb_list_empty(&conn->dirty))
+        nb_list_append(&server->later, &conn->dirty);
+    if (server->later_timer.index == NB_TIMER_IDLE)
+        nb_loop_add_timer(server->loop, &server->later_timer, server->loop->now_ns + 1);
+    return 0;
+}
+
+/* Sends once. Returns bytes, 0 when the socket is full, -1 when the client is gone. */
+static ssize_t send_once(nb_conn_t *conn, struct iovec *iov, int count)
 {
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
     for (;;) {
@@ -76,13 +86,27 @@ static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
             return 0;
         }
         conn->server->counters.resets++;
-        nb_conn_close(conn);
         return -1;
     }
 }
 
-/* --- keeping what has to wait ------------------------------------------------------------------
- */
+/* As send_once, of at most BYTES_A_TURN: a client that reads as fast as the kernel copies would
+ * keep it in there for all of them. */
+static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
+{
+    int parts = 0;
+    size_t size = 0;
+    while (parts < count && size < BYTES_A_TURN)
+        size += iov[parts++].iov_len;
+    if (size <= BYTES_A_TURN)
+        return send_once(conn, iov, parts);
+    iov[parts - 1].iov_len -= size - BYTES_A_TURN;
+    ssize_t sent = send_once(conn, iov, parts);
+    iov[parts - 1].iov_len += size - BYTES_A_TURN;
+    return sent;
+}
+
+/* --- keeping what has to wait ----------------------------------------------------------------- */
 
 static void keep_string(nb_output_t *output, VALUE string)
 {
@@ -113,13 +137,15 @@ static void keep(nb_conn_t *conn, const struct iovec *iov, VALUE owner, size_t s
 int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count)
 {
     int at = 0;
+    size_t turn = 0;
     if (conn->state == NB_CONN_CLOSED || (!nb_output_empty(conn) && nb_output_flush(conn) < 0))
         return -1;
-    while (at < count && nb_output_empty(conn)) {
+    while (at < count && turn < BYTES_A_TURN && nb_output_empty(conn)) {
         int batch = count - at < IOV_AT_ONCE ? count - at : IOV_AT_ONCE;
         ssize_t sent = send_some(conn, iov + at, batch);
         if (sent < 0)
             return -1;
+        turn += (size_t)sent;
         while (at < count && (size_t)sent >= iov[at].iov_len)
             sent -= (ssize_t)iov[at++].iov_len;
         if (at < count && (sent || !conn->writable)) {
@@ -129,7 +155,7 @@ int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int
     }
     for (; at < count; at++)
         keep(conn, &iov[at], owners[at], 0);
-    return 0;
+    return !nb_output_empty(conn) && conn->writable ? give_way(conn) : 0;
 }
 
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size)
@@ -162,10 +188,10 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
 }
 
-/* --- flushing ------------------------------------------------------------------------------------
- */
+/* --- flushing --------------------------------------------------------------------------------- */
 
-/* All three return 1 when their part is gone, 0 when the socket is full, -1 when closed. */
+/* All three return 1 when their part is gone, 0 when the socket is full, -1 when the client is
+ * gone. */
 static int flush_bytes(nb_conn_t *conn, nb_output_t *output)
 {
     while (output->bytes_at < output->bytes.size) {
@@ -182,7 +208,9 @@ static int flush_bytes(nb_conn_t *conn, nb_output_t *output)
 
 static int flush_strings(nb_conn_t *conn, nb_output_t *output)
 {
-    while (output->strings) {
+    for (size_t turn = 0; output->strings;) {
+        if (turn >= BYTES_A_TURN)
+            return give_way(conn);
         struct iovec iov[IOV_AT_ONCE];
         int count = 0;
         long size = RARRAY_LEN(output->strings);
@@ -195,6 +223,7 @@ static int flush_strings(nb_conn_t *conn, nb_output_t *output)
         ssize_t sent = send_some(conn, iov, count);
         if (sent <= 0)
             return (int)sent;
+        turn += (size_t)sent;
         for (int i = 0; i < count && (size_t)sent >= iov[i].iov_len; i++) {
             sent -= (ssize_t)iov[i].iov_len;
             output->index++;
@@ -212,8 +241,10 @@ static int flush_strings(nb_conn_t *conn, nb_output_t *output)
 
 static int flush_file(nb_conn_t *conn, nb_output_t *output)
 {
-    while (output->file >= 0 && output->file_left) {
-        size_t size = output->file_left < FILE_AT_ONCE ? output->file_left : FILE_AT_ONCE;
+    for (size_t turn = 0; output->file >= 0 && output->file_left;) {
+        if (turn >= BYTES_A_TURN)
+            return give_way(conn);
+        size_t size = output->file_left < BYTES_A_TURN ? output->file_left : BYTES_A_TURN;
         ssize_t sent = sendfile(conn->watch.fd, output->file, &output->file_at, size);
         if (sent < 0 && errno == EINTR)
             continue;
@@ -221,10 +252,9 @@ static int flush_file(nb_conn_t *conn, nb_output_t *output)
             conn->writable = false;
             return 0;
         }
-        if (sent <= 0) { /* the client is gone, or the file has become shorter */
-            nb_conn_close(conn);
+        if (sent <= 0) /* the client is gone, or the file has become shorter */
             return -1;
-        }
+        turn += (size_t)sent;
         output->file_left -= (uint64_t)sent;
         conn->server->counters.response_bytes += (uint64_t)sent;
         if (conn->request)
@@ -247,47 +277,7 @@ int nb_output_flush(nb_conn_t *conn)
     nb_list_remove(&conn->dirty);
     (void)((result = flush_bytes(conn, output)) > 0 && (result = flush_strings(conn, output)) > 0 &&
            (result = flush_file(conn, output)));
+    if (result > 0) /* another fiber may wait for that, and the socket may bring no event */
+        nb_conn_wake_waiters(conn);
     return result < 0 ? -1 : 0;
-}
-
-void nb_output_flush_all(nb_hook_t *hook)
-{
-    nb_server_t *server = nb_container_of(hook, nb_server_t, flush_hook);
-    while (!nb_list_empty(&server->dirty)) {
-        nb_conn_t *conn = nb_container_of(server->dirty.next, nb_conn_t, dirty);
-        nb_list_remove(&conn->dirty);
-        nb_output_flush(conn);
-    }
-}
-
-/* --- waiting -------------------------------------------------------------------------------------
- */
-
-void nb_output_expect(nb_conn_t *conn)
-{
-    ioctl(conn->watch.fd, SIOCOUTQ, &conn->unacknowledged);
-    nb_conn_deadline(conn, conn->server->options.write_timeout_ns);
-}
-
-/* The socket becomes writable when much of it is free: a slow client may need longer for that, and
- * reads all the while. */
-bool nb_output_moves(nb_conn_t *conn)
-{
-    int before = conn->unacknowledged;
-    if (nb_output_empty(conn))
-        return false;
-    nb_output_expect(conn);
-    return conn->unacknowledged != before;
-}
-
-void nb_output_drain(nb_conn_t *conn)
-{
-    bool gone = nb_output_flush(conn) < 0;
-    while (!gone && !nb_output_empty(conn)) {
-        nb_output_expect(conn);
-        gone = !nb_conn_wait(conn, conn->server->options.write_timeout_ns) ||
-               (conn->writable && nb_output_flush(conn) < 0);
-    }
-    if (gone)
-        rb_syserr_fail(EPIPE, "the client is gone");
 }

@@ -1,12 +1,16 @@
-/* reader.c - from bytes to a complete request: head, then body. Ruby.
+/* reader.c - from bytes to a complete request: head, then body. Uses ruby.h.
  *
  * Bytes are read into the server's scratch and the head is read there; only what is not complete
- * is copied into the connection. Suggested order: nb_reader_advance (last but one), advance_head,
- * after_head, advance_body.
+ * is copied into the connection. Nothing here ends a connection: the worker does what it is told.
+ * Suggested order: nb_reader_advance, advance_head, after_head, advance_body.
  *
- * Read after: server.h, http/head.h. Used by: worker.c, connection.c, exchange.c.
+ * Read after: reader.h.
  */
-#include "server/server.h"
+#include "server/reader.h"
+#include "loop/chaos.h"
+#include "server/body.h"
+#include "server/deadline.h"
+#include "server/output.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +22,11 @@ ssize_t nb_reader_receive(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
     for (;;) {
-        ssize_t size = recv(conn->watch.fd, server->scratch, NB_SCRATCH_BYTES, 0);
+        size_t most = nb_chaos_size(NB_SCRATCH_BYTES);
+        ssize_t size = recv(conn->watch.fd, server->scratch, most, 0);
         if (size > 0) {
             /* A short read has emptied the socket: the next bytes bring a new edge. */
-            conn->readable = size == NB_SCRATCH_BYTES || conn->ended;
+            conn->readable = (size_t)size == most || conn->ended;
             server->counters.request_bytes += (uint64_t)size;
             return size;
         }
@@ -86,16 +91,12 @@ static int read_head(nb_conn_t *conn, const char *bytes, size_t size)
     }
 }
 
-static nb_advance_t give_up(nb_conn_t *conn)
+static nb_advance_t refuse(nb_conn_t *conn, nb_incoming_t *incoming, int status, const char *text)
 {
-    nb_conn_close(conn);
-    return NB_ADVANCE_GONE;
-}
-
-static nb_advance_t refuse(nb_conn_t *conn, int status, const char *text)
-{
-    nb_conn_refuse(conn, status, text);
-    return NB_ADVANCE_GONE;
+    incoming->head = &conn->server->head; /* unless there is conn->partial */
+    incoming->status = status;
+    incoming->text = text;
+    return NB_ADVANCE_REFUSE;
 }
 
 /* The head is complete and so is the body, or the application will ask for it. */
@@ -104,22 +105,24 @@ static nb_advance_t whole_request(nb_conn_t *conn, nb_incoming_t *incoming)
     nb_body_t *body = conn->body;
     incoming->head = conn->partial ? &conn->partial->head : &conn->server->head;
     incoming->fields = conn->partial ? conn->partial->fields : conn->server->fields;
-    if (!incoming->body)
-        incoming->used = incoming->head->size;
-    incoming->body_later = body && !body->complete;
+    incoming->body_later = body && (!body->complete || (body->streamed && body->kept));
     return NB_ADVANCE_REQUEST;
 }
 
-/* Moves everything that lies in scratch to conn->in, and the parse state beside it. */
+static void lies_in_connection(nb_conn_t *conn, nb_incoming_t *incoming)
+{
+    incoming->bytes = conn->in.bytes;
+    incoming->size = conn->in.size;
+    incoming->in_scratch = false;
+}
+
+/* The bytes and the parse state become the connection's. */
 static bool leave_scratch(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
-    if (incoming->in_scratch) {
-        if (nb_buffer_append(&conn->in, server->scratch, incoming->in_scratch) < 0)
-            return false;
-        incoming->in_scratch = 0;
-    }
-    incoming->bytes = conn->in.bytes;
+    if (incoming->in_scratch && nb_buffer_append(&conn->in, incoming->bytes, incoming->size) < 0)
+        return false;
+    lies_in_connection(conn, incoming);
     return conn->partial || keep_partial(conn, &server->head, server->fields);
 }
 
@@ -135,106 +138,136 @@ static int feed_rest(nb_conn_t *conn, size_t head_size)
     return 0;
 }
 
-/* Reads body bytes until it is complete or the socket is empty, or others shall have their turn. */
+static nb_advance_t wait_for_body(nb_conn_t *conn)
+{
+    nb_body_expect(conn);
+    return NB_ADVANCE_WAIT;
+}
+
+/* Reads body bytes until the body is complete, the socket is empty or its turn is over. */
 static nb_advance_t advance_body(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
+    nb_body_expected(conn, conn->since_ns);
     for (int reads = 0;; reads++) {
         if (reads == READS_A_TURN) {
-            nb_conn_enqueue(conn);
-            return NB_ADVANCE_WAIT;
+            nb_body_expect(conn);
+            return NB_ADVANCE_AGAIN;
         }
         ssize_t size = nb_reader_receive(conn);
         if (size < 0)
-            return give_up(conn);
+            return NB_ADVANCE_GONE;
         if (size == 0)
-            return NB_ADVANCE_WAIT;
+            return wait_for_body(conn);
         ssize_t used = nb_body_feed(conn, server->scratch, (size_t)size);
         if (used < 0)
-            return refuse(conn, (int)-used, "the request body is malformed or too large");
-        nb_conn_deadline(conn, server->options.body_timeout_ns);
+            return refuse(conn, incoming, (int)-used, nb_body_text((int)-used));
         if (!conn->body->complete) {
             if (conn->readable)
                 continue;
-            return NB_ADVANCE_WAIT;
+            return wait_for_body(conn);
         }
         if (used < size &&
             nb_buffer_append(&conn->in, server->scratch + used, (size_t)(size - used)) < 0)
-            return give_up(conn);
-        incoming->bytes = conn->in.bytes;
+            return NB_ADVANCE_GONE;
+        lies_in_connection(conn, incoming);
         return whole_request(conn, incoming);
     }
 }
 
-static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming, size_t size)
+int nb_reader_ask(nb_conn_t *conn)
+{
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    conn->body->held = false;
+    return nb_output_collect(conn, text, sizeof(text) - 1);
+}
+
+/* Whether the application may run before the body is here: a client that sends slowly holds a fiber
+ * until then, and some are left for those who do not. */
+static bool begins_early(const nb_conn_t *conn)
+{
+    const nb_server_t *server = conn->server;
+    return (conn->body->held || conn->body->streamed) &&
+           server->body_count < server->options.body_fibers;
+}
+
+static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
     const nb_head_t *head = conn->partial ? &conn->partial->head : &server->head;
     if (head->form == NB_TARGET_AUTHORITY)
-        return refuse(conn, 501, "CONNECT is not spoken here: this is no proxy");
+        return refuse(conn, incoming, 501, "CONNECT is not spoken here: this is no proxy");
     if (!(head->flags & NB_HEAD_CHUNKED) && !head->content_length)
         return whole_request(conn, incoming);
     if (head->content_length > server->options.body_max_bytes)
-        return refuse(conn, 413, "the request body is too large");
-    size_t rest = size - head->size;
-    if (!(head->flags & NB_HEAD_CHUNKED) && rest >= head->content_length &&
+        return refuse(conn, incoming, 413, "the request body is too large");
+    if (!(head->flags & NB_HEAD_CHUNKED) && incoming->size - head->size >= head->content_length &&
         head->content_length <= server->options.body_memory_bytes) {
-        incoming->body = incoming->bytes + head->size;
         incoming->body_size = (size_t)head->content_length;
-        incoming->used = head->size + incoming->body_size;
         return whole_request(conn, incoming);
     }
     if (!leave_scratch(conn, incoming) || nb_body_start(conn, &conn->partial->head) < 0)
-        return refuse(conn, 503, "no memory for the request body");
+        return refuse(conn, incoming, 503, "no memory for the request body");
     int error = feed_rest(conn, conn->partial->head.size);
     if (error)
-        return refuse(conn, -error, "the request body is malformed or too large");
-    if (conn->body->complete || conn->body->held || conn->body->streamed)
+        return refuse(conn, incoming, -error, nb_body_text(-error));
+    lies_in_connection(conn, incoming);
+    if (conn->body->complete || begins_early(conn))
         return whole_request(conn, incoming);
+    conn->body->kept = true;
+    if (conn->body->held && nb_reader_ask(conn) < 0)
+        return NB_ADVANCE_GONE;
     conn->state = NB_CONN_BODY;
-    nb_conn_deadline(conn, server->options.body_timeout_ns);
-    return conn->readable ? advance_body(conn, incoming) : NB_ADVANCE_WAIT;
+    return conn->readable ? advance_body(conn, incoming) : wait_for_body(conn);
 }
 
 /* Part of a head is here: it waits in conn->in. */
 static nb_advance_t wait_for_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     if (!leave_scratch(conn, incoming))
-        return give_up(conn);
+        return NB_ADVANCE_GONE;
     if (conn->state == NB_CONN_IDLE) {
         conn->state = NB_CONN_HEAD;
-        nb_conn_deadline(conn, conn->server->options.header_timeout_ns);
+        nb_conn_deadline(conn, NB_DUE_HEAD, conn->server->options.header_timeout_ns);
     }
     return NB_ADVANCE_WAIT;
 }
 
+/* Reads once, behind the part of a head that is here. */
+static nb_advance_t receive_head(nb_conn_t *conn, nb_incoming_t *incoming)
+{
+    char *scratch = conn->server->scratch;
+    ssize_t received = nb_reader_receive(conn);
+    if (received <= 0)
+        return received ? NB_ADVANCE_GONE : NB_ADVANCE_WAIT;
+    if (conn->in.size) {
+        if (nb_buffer_append(&conn->in, scratch, (size_t)received) < 0)
+            return NB_ADVANCE_GONE;
+        lies_in_connection(conn, incoming);
+    } else {
+        incoming->bytes = scratch;
+        incoming->size = (size_t)received;
+        incoming->in_scratch = true;
+    }
+    return NB_ADVANCE_REQUEST;
+}
+
 static nb_advance_t advance_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
-    nb_server_t *server = conn->server;
     bool fresh = conn->in.size > 0 && !conn->partial; /* left over from the request before */
+    if (fresh)
+        lies_in_connection(conn, incoming);
     for (;;) {
-        size_t size = conn->in.size;
-        if (!fresh) {
-            ssize_t received = nb_reader_receive(conn);
-            if (received < 0)
-                return give_up(conn);
-            if (received == 0)
-                return NB_ADVANCE_WAIT;
-            incoming->in_scratch = (size_t)received;
-            if (size && (nb_buffer_append(&conn->in, server->scratch, (size_t)received) < 0))
-                return give_up(conn);
-            if (size)
-                incoming->in_scratch = 0;
-            size += (size_t)received;
-        }
+        nb_advance_t advance = fresh ? NB_ADVANCE_REQUEST : receive_head(conn, incoming);
+        if (advance != NB_ADVANCE_REQUEST)
+            return advance;
         fresh = false;
-        incoming->bytes = incoming->in_scratch ? server->scratch : conn->in.bytes;
-        int result = read_head(conn, incoming->bytes, size);
+        int result = read_head(conn, incoming->bytes, incoming->size);
         if (result == NB_HEAD_DONE)
-            return after_head(conn, incoming, size);
+            return after_head(conn, incoming);
         if (result < 0)
-            return refuse(conn, nb_head_status(result), nb_head_text(result));
-        nb_advance_t advance = wait_for_head(conn, incoming);
+            return refuse(conn, incoming, nb_head_status(result), nb_head_text(result));
+        advance = wait_for_head(conn, incoming);
         if (advance != NB_ADVANCE_WAIT || !conn->readable)
             return advance;
     }
@@ -247,23 +280,27 @@ nb_advance_t nb_reader_advance(nb_conn_t *conn, nb_incoming_t *incoming)
                                        : advance_head(conn, incoming);
 }
 
+void nb_reader_free_partial(nb_conn_t *conn)
+{
+    if (!conn->partial)
+        return;
+    free(conn->partial->fields);
+    free(conn->partial);
+    conn->partial = NULL;
+}
+
 void nb_reader_consume(nb_conn_t *conn, const nb_incoming_t *incoming)
 {
+    size_t used = incoming->head->size + incoming->body_size, rest = incoming->size - used;
     if (incoming->in_scratch) {
-        size_t rest = incoming->in_scratch - incoming->used;
-        if (rest && nb_buffer_append(&conn->in, conn->server->scratch + incoming->used, rest) < 0)
+        if (rest && nb_buffer_append(&conn->in, incoming->bytes + used, rest) < 0)
             conn->keep = false;
     } else {
-        size_t rest = conn->in.size - incoming->used;
         if (rest)
-            memmove(conn->in.bytes, conn->in.bytes + incoming->used, rest);
+            memmove(conn->in.bytes, conn->in.bytes + used, rest);
         conn->in.size = rest;
         if (!rest)
             nb_buffer_free(&conn->in);
     }
-    if (conn->partial) {
-        free(conn->partial->fields);
-        free(conn->partial);
-        conn->partial = NULL;
-    }
+    nb_reader_free_partial(conn);
 }

@@ -1,22 +1,30 @@
-/* request.c - one request in its worker's fiber: from the application to what is after it. Ruby.
+/* request.c - one request in its worker's fiber: the application, and what follows it. Uses ruby.h.
  *
- * Read after: server.h. Used by: worker.c.
+ * Read after: request.h.
  */
-#include "server/server.h"
+#include "server/request.h"
 #include "base/clock.h"
-#include "hooks/hooks.h"
+#include "loop/wait.h"
+#include "server/body.h"
+#include "server/deadline.h"
+#include "server/env.h"
+#include "server/exchange.h"
+#include "server/input.h"
+#include "server/output.h"
+#include "server/response.h"
+#include "server/timing.h"
 
-static ID id_call, id_keys, id_report, id_log, id_storage;
+static ID id_call, id_keys, id_report, id_log, id_storage, id_at_end, id_leave;
 static VALUE finished_key, after_key;
 
 typedef struct {
     nb_request_t *request;
     const nb_incoming_t *incoming;
     nb_server_t *server;
+    bool consumed; /* the request's bytes are taken */
 } run_t;
 
-/* --- one request
- * ---------------------------------------------------------------------------------- */
+/* --- one request ------------------------------------------------------------------------------ */
 
 static VALUE run_application(VALUE argument)
 {
@@ -24,6 +32,7 @@ static VALUE run_application(VALUE argument)
     nb_request_t *request = run->request;
     VALUE env = nb_env_build(run->server, request, run->incoming);
     nb_reader_consume(request->conn, run->incoming);
+    run->consumed = true;
     VALUE triple = rb_funcallv(run->server->app, id_call, 1, &env);
     if (!request->hijacked && request->conn->state != NB_CONN_CLOSED)
         nb_response_send(request, triple);
@@ -38,8 +47,7 @@ static VALUE run_application(VALUE argument)
  * to the server by its report, and ends it after the other requests. */
 static bool passes_on(VALUE error)
 {
-    return !RTEST(rb_obj_is_kind_of(error, rb_eException)) ||
-           RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
+    return !nb_is_exception(error) || RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
            RTEST(rb_obj_is_kind_of(error, rb_path2class("NB::Cancelled")));
 }
 
@@ -63,7 +71,7 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
     if (request->head_sent) /* too late to say so: the client sees the connection break */
         conn->keep = conn->keep && request->complete;
     else if (request->timed_out)
-        nb_response_error(request, 503, "The request took too long.");
+        nb_response_error(request, 503, "The request took longer than request_timeout allows.");
     else if (RTEST(rb_obj_is_kind_of(error, rb_const_get(rb_mNBServer, rb_intern("BodyError")))))
         nb_response_error(request, request->refused_body ? request->refused_body : 400,
                           "The request body did not arrive as announced, or is too large.");
@@ -71,8 +79,7 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
         nb_response_error(request, 500, "Internal server error.");
 }
 
-/* --- after a request
- * -------------------------------------------------------------------------------- */
+/* --- after a request -------------------------------------------------------------------------- */
 
 /* An Array of callables that the application may have filled, or 0. */
 static VALUE callables_of(const nb_request_t *request, VALUE key)
@@ -125,7 +132,7 @@ static VALUE log_access(VALUE argument)
 {
     run_t *run = (run_t *)argument;
     nb_request_t *request = run->request;
-    uint64_t now = nb_clock_now();
+    uint64_t now = nb_loop_clock(run->server->loop);
     rb_funcall(run->server->self, id_log, 5, request->env, INT2FIX(request->status),
                ULL2NUM(request->sent_bytes), ULL2NUM(request->queued_ns),
                ULL2NUM(now - request->started_ns));
@@ -138,6 +145,8 @@ static VALUE wipe(VALUE thread)
     for (long i = 0; i < RARRAY_LEN(keys); i++)
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
     if (rb_ivar_count(fiber)) {
+        if (RTEST(rb_ivar_defined(fiber, id_at_end)))
+            rb_funcall(rb_path2class("NB::FiberState"), id_leave, 0);
         VALUE names = rb_obj_instance_variables(fiber);
         for (long i = 0; i < RARRAY_LEN(names); i++)
             rb_obj_remove_instance_variable(fiber, RARRAY_AREF(names, i));
@@ -165,8 +174,7 @@ void nb_request_wipe_fiber(nb_server_t *server)
 static void count_status(nb_server_t *server, int status)
 {
     server->counters.requests++;
-    server->counters.responses_4xx += status >= 400 && status < 500;
-    server->counters.responses_5xx += status >= 500;
+    server->counters.responses[(unsigned)status / 100 % 10]++;
 }
 
 static VALUE close_file(VALUE file)
@@ -176,7 +184,7 @@ static VALUE close_file(VALUE file)
 
 static VALUE drain(VALUE conn)
 {
-    nb_output_drain((nb_conn_t *)conn);
+    nb_conn_drain((nb_conn_t *)conn);
     return Qnil;
 }
 
@@ -191,13 +199,14 @@ static void after_request(run_t *run, VALUE error)
     nb_request_t *request = run->request;
     nb_conn_t *conn = request->conn;
     int failed = 0;
-    if (conn->state != NB_CONN_CLOSED && nb_output_flush(conn) == 0 && !nb_output_empty(conn) &&
+    if (conn->state != NB_CONN_CLOSED && nb_conn_flush(conn) == 0 && !nb_output_empty(conn) &&
         must_drain(request)) {
         rb_protect(drain, (VALUE)conn, &failed);
         rb_set_errinfo(Qnil);
     }
     tell_finished(run->server, request, error);
     count_status(run->server, request->status);
+    nb_timing_note(run->server, request, !NIL_P(error));
     if (run->server->options.log && request->env) {
         rb_protect(log_access, (VALUE)run, &failed);
         rb_set_errinfo(Qnil);
@@ -206,6 +215,7 @@ static void after_request(run_t *run, VALUE error)
         rb_protect(close_file, request->input_file, &failed);
         rb_set_errinfo(Qnil);
     }
+    nb_loan_return(run->server, &request->loan);
     if (request->head.bytes)
         nb_buffer_free(&request->head);
     if (request->exchange)
@@ -213,16 +223,28 @@ static void after_request(run_t *run, VALUE error)
     nb_request_wipe_fiber(run->server);
 }
 
-static void leave_connection(nb_conn_t *conn, bool goes_on)
+static void leave_connection(const nb_request_t *request, bool goes_on)
 {
+    nb_conn_t *conn = request->conn;
     nb_conn_dismiss(conn);
     conn->request = NULL;
     if (conn->state == NB_CONN_CLOSED)
         nb_conn_free(conn);
-    else if (goes_on)
+    else if (goes_on && (request->ended || !conn->until_close))
         nb_conn_finish(conn);
     else
         nb_conn_close(conn);
+}
+
+/* The application forked, and this is the child. The parent answers; here the process ends, as it
+ * does when a thread's child comes to the end of the thread. */
+static void end_in_child(nb_request_t *request, int state)
+{
+    if (request->exchange)
+        nb_exchange_end(request->exchange);
+    if (state)
+        rb_jump_tag(state);
+    rb_exit(EXIT_SUCCESS);
 }
 
 void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming)
@@ -230,9 +252,9 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     nb_request_t request = {
         .conn = conn,
         .fiber = rb_fiber_current(),
-        .started_ns = server->options.log ? nb_clock_now() : server->loop->now_ns,
+        .started_ns = nb_loop_clock(server->loop),
     };
-    run_t run = {&request, incoming, server};
+    run_t run = {&request, incoming, server, false};
     VALUE error = Qnil;
     int state = 0;
     request.queued_ns =
@@ -243,11 +265,18 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     conn->keep = incoming->head->flags & NB_HEAD_KEEP_ALIVE &&
                  conn->requests < server->options.requests_per_connection;
     nb_list_append(&server->running, &request.link);
-    nb_conn_deadline(conn, server->options.request_timeout_ns);
+    nb_conn_answer_by(conn, request.started_ns, server->options.request_timeout_ns);
+    if (nb_body_missing(conn))
+        nb_input_await(server, &request);
     rb_protect(run_application, (VALUE)&run, &state);
+    if (server->forked)
+        end_in_child(&request, state);
+    request.over = true;
+    nb_forget_interrupts(server->loop);
     if (state) {
         error = rb_errinfo();
         rb_set_errinfo(Qnil);
+        conn->keep = conn->keep && run.consumed; /* nobody knows where the next one begins */
         if (!passes_on(error))
             answer_error(server, &request, error);
         else
@@ -255,8 +284,9 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     }
     bool leaves = state && passes_on(error);
     after_request(&run, error);
+    nb_input_arrived(server, &request);
     nb_list_remove(&request.link);
-    leave_connection(conn, !leaves);
+    leave_connection(&request, !leaves);
     if (leaves) {
         server->running_count--;
         rb_set_errinfo(error);
@@ -265,16 +295,15 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     RB_GC_GUARD(error);
 }
 
-void nb_request_init(VALUE server_module)
+void nb_request_init(void)
 {
-    (void)server_module;
     id_call = rb_intern("call");
     id_keys = rb_intern("keys");
     id_report = rb_intern("report_error");
     id_log = rb_intern("log_access");
     id_storage = rb_intern("storage");
-    finished_key = rb_interned_str_cstr("rack.response_finished");
-    rb_gc_register_mark_object(finished_key);
-    after_key = rb_interned_str_cstr("rack.after_reply");
-    rb_gc_register_mark_object(after_key);
+    id_at_end = rb_intern("@neverblock_at_end"); /* NB::FiberState::AT_END */
+    id_leave = rb_intern("leave");
+    finished_key = nb_env_key("rack.response_finished");
+    after_key = nb_env_key("rack.after_reply");
 }

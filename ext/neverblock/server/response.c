@@ -1,12 +1,17 @@
-/* response.c - from the application's triple to bytes. Ruby.
+/* response.c - from the application's triple to bytes. Uses ruby.h.
  *
  * nb_response_send decides how the body goes out: nothing, an Array by one writev, a file by
  * sendfile, an enumerable in chunks collected until the end of the tick, a block that is given the
  * stream.
  *
- * Read after: server.h, response_head.h. Used by: worker.c, exchange.c.
+ * Read after: response.h, response_head.h, response_parts.h.
  */
+#include "server/response.h"
+#include "http/status.h"
+#include "server/body.h"
+#include "server/date.h"
 #include "server/response_head.h"
+#include "server/response_parts.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,14 +21,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define DIRECT_BYTES 16384 /* a chunk as large as this is not copied into the collecting buffer */
 #define STACK_PARTS 64
 
 static ID id_each, id_call, id_close, id_to_ary, id_to_path, id_to_s, id_to_i;
 
 static void write_parts(nb_request_t *request, struct iovec *iov, const VALUE *owners, int count)
 {
-    nb_output_write(request->conn, iov, owners, count);
+    nb_conn_write(request->conn, iov, owners, count);
+    request->ended = true;
     nb_response_head_give_back(request);
 }
 
@@ -33,7 +38,7 @@ static uint64_t array_size(VALUE array)
     for (long i = 0; i < RARRAY_LEN(array); i++) {
         VALUE part = RARRAY_AREF(array, i);
         if (!RB_TYPE_P(part, T_STRING))
-            rb_raise(rb_eTypeError, "a body must have Strings only, got: %" PRIsVALUE,
+            rb_raise(rb_eTypeError, "a body must contain only Strings, got: %" PRIsVALUE,
                      rb_inspect(part));
         size += (uint64_t)RSTRING_LEN(part);
     }
@@ -45,20 +50,16 @@ static void send_array(nb_response_head_t *head, VALUE array)
 {
     nb_request_t *request = head->request;
     uint64_t size = array_size(array);
-    bool nothing = request->bodiless;
-    long count = nothing ? 0 : RARRAY_LEN(array);
-    if (!nothing && !request->raw) {
-        if (head->has_length && head->length != size)
-            rb_raise(rb_eArgError, "content-length is %llu, but the body has %llu bytes",
-                     (unsigned long long)head->length, (unsigned long long)size);
-        head->length = size;
-        head->has_length = true;
-    } else if (request->head_request && size && !head->has_length && !request->raw &&
-               !nb_status_forbids_body(request->status)) {
-        head->length = size; /* what a GET would get; no bytes may be Rack::Head's doing */
-        head->has_length = true;
-    }
-    nb_response_head_finish(head);
+    bool whole = nb_response_has_body(request);
+    long count = whole ? RARRAY_LEN(array) : 0;
+    if (whole && !head->coded && head->length != NB_LENGTH_UNKNOWN && head->length != size)
+        rb_raise(rb_eArgError, "content-length is %llu, but the body has %llu bytes",
+                 (unsigned long long)head->length, (unsigned long long)size);
+    /* HEAD gets what a GET would get; no bytes may be Rack::Head's doing. */
+    if (!whole &&
+        (nb_status_forbids_body(request->status) || !size || head->length != NB_LENGTH_UNKNOWN))
+        size = NB_LENGTH_UNKNOWN;
+    nb_response_head_finish(head, size);
     struct iovec stack_iov[STACK_PARTS], *iov = stack_iov;
     VALUE stack_owners[STACK_PARTS], *owners = stack_owners, iov_buffer = 0, owners_buffer = 0;
     if (count + 1 > STACK_PARTS) {
@@ -83,18 +84,18 @@ static void send_array(nb_response_head_t *head, VALUE array)
 static void send_head(nb_response_head_t *head)
 {
     nb_request_t *request = head->request;
-    nb_response_head_finish(head);
+    nb_response_head_finish(head, NB_LENGTH_UNKNOWN);
     struct iovec iov = {.iov_base = request->head.bytes, .iov_len = request->head.size};
     VALUE owner = 0;
     write_parts(request, &iov, &owner, 1);
 }
 
 /* Like send_head, but the bytes wait for those of the body. */
-static void collect_head(nb_response_head_t *head)
+static void collect_head(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
-    nb_response_head_finish(head);
-    nb_output_collect(request->conn, request->head.bytes, request->head.size);
+    nb_response_head_finish(head, size);
+    nb_conn_collect(request->conn, request->head.bytes, request->head.size);
     nb_response_head_give_back(request);
 }
 
@@ -105,105 +106,39 @@ static bool send_file(nb_response_head_t *head, VALUE body)
     /* Rails' send_file hands on what it was given, which may be a Pathname. */
     VALUE path = rb_get_path(rb_funcallv(body, id_to_path, 0, NULL));
     struct stat status;
-    int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC);
+    /* Opening a FIFO waits for its other end, and opening a device may do anything. */
+    if (stat(StringValueCStr(path), &status) < 0 || !S_ISREG(status.st_mode))
+        return false;
+    int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return false;
     if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) ||
-        (head->has_length && head->length != (uint64_t)status.st_size)) {
+        (head->length != NB_LENGTH_UNKNOWN && head->length != (uint64_t)status.st_size)) {
         close(file); /* a part of it, or no plain file: the body's own each knows better */
         return false;
     }
-    head->length = (uint64_t)status.st_size;
-    head->has_length = true;
-    collect_head(head);
+    collect_head(head, (uint64_t)status.st_size);
     if (!status.st_size)
         close(file);
     else
-        nb_output_file(request->conn, file, 0, head->length);
+        nb_conn_write_file(request->conn, file, 0, (uint64_t)status.st_size);
+    request->ended = true;
     return true;
 }
 
-static void check_length(nb_request_t *request, uint64_t size)
+/* The block may be kept and called when the request, which lies on a stack, is no more. */
+static VALUE each_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, exchange))
 {
-    if (!request->has_length || request->raw)
-        return;
-    if (size > request->length_left) {
-        request->conn->keep = false;
-        rb_raise(rb_eArgError, "the body is longer than its content-length");
-    }
-    request->length_left -= size;
-}
-
-/* A string too large to copy goes with what was collected before it. */
-static void write_direct(nb_request_t *request, VALUE string, const char *frame, int frame_size)
-{
-    struct iovec iov[3] = {
-        {.iov_base = (void *)(uintptr_t)frame, .iov_len = (size_t)frame_size},
-        {.iov_base = RSTRING_PTR(string), .iov_len = (size_t)RSTRING_LEN(string)},
-        {.iov_base = (void *)(uintptr_t) "\r\n", .iov_len = request->chunked ? 2 : 0},
-    };
-    VALUE owners[3] = {0, string, 0};
-    nb_output_write(request->conn, iov, owners, 3);
-}
-
-void nb_response_write(nb_request_t *request, VALUE string)
-{
-    char frame[24];
-    int frame_size = 0;
-    nb_conn_t *conn = request->conn;
-    if (!RB_TYPE_P(string, T_STRING))
-        rb_raise(rb_eTypeError, "a body must yield Strings only, got: %" PRIsVALUE,
-                 rb_inspect(string));
-    size_t size = (size_t)RSTRING_LEN(string);
-    uint64_t sent = request->sent_bytes;
-    if (!size || request->bodiless) /* an empty chunk would be the last one */
-        return;
-    check_length(request, size);
-    if (request->chunked)
-        frame_size = snprintf(frame, sizeof(frame), "%zx\r\n", size);
-    if (size >= DIRECT_BYTES) {
-        write_direct(request, string, frame, frame_size);
-    } else {
-        nb_output_collect(conn, frame, (size_t)frame_size);
-        nb_output_collect(conn, RSTRING_PTR(string), size);
-        if (request->chunked)
-            nb_output_collect(conn, "\r\n", 2);
-    }
-    if (conn->state == NB_CONN_CLOSED)
-        rb_syserr_fail(EPIPE, "the client is gone");
-    /* A client slower than the application holds it here. */
-    if (!conn->writable && (nb_output_size(conn) >= NB_SCRATCH_BYTES || size >= DIRECT_BYTES))
-        nb_output_drain(conn);
-    else if (request->sent_bytes != sent) /* a client as fast as the application is not all */
-        nb_eager(conn->server->loop);
-    RB_GC_GUARD(string);
-}
-
-static VALUE each_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, request))
-{
-    nb_response_write((nb_request_t *)request, part);
+    nb_exchange_write(exchange, part);
     return Qnil;
-}
-
-void nb_response_end(nb_request_t *request)
-{
-    nb_conn_t *conn = request->conn;
-    if (!conn || conn->state == NB_CONN_CLOSED)
-        return;
-    if (request->chunked && !request->bodiless)
-        nb_output_collect(conn, "0\r\n\r\n", 5);
-    else if (request->has_length && !request->bodiless && request->length_left) {
-        conn->keep = false; /* the client sees that something is missing */
-        rb_raise(rb_eArgError, "the body is %llu bytes shorter than its content-length",
-                 (unsigned long long)request->length_left);
-    }
 }
 
 static void send_enumerable(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
-    collect_head(head);
-    rb_block_call(body, id_each, 0, NULL, each_part, (VALUE)request);
+    collect_head(head, NB_LENGTH_UNKNOWN);
+    request->writing = true;
+    rb_block_call(body, id_each, 0, NULL, each_part, request->exchange);
     nb_response_end(request);
 }
 
@@ -217,11 +152,8 @@ static VALUE call_with(VALUE argument)
 static void hand_socket_over(nb_response_head_t *head, VALUE callable)
 {
     nb_request_t *request = head->request;
-    request->raw = true;
-    request->conn->keep = false;
-    head->has_connection = true;
     send_head(head);
-    nb_output_drain(request->conn);
+    nb_conn_drain(request->conn);
     VALUE values[] = {callable, rb_funcall(request->exchange, rb_intern("detach"), 0)};
     int failed = 0;
     rb_protect(call_with, (VALUE)values, &failed);
@@ -231,7 +163,7 @@ static void hand_socket_over(nb_response_head_t *head, VALUE callable)
     rb_jump_tag(failed);
 }
 
-/* Rack 3: the body is called with a stream. An upgrade gets the socket's bytes unframed. */
+/* Rack 3: the body is called with a stream; with status 101 it is called with the socket. */
 static void send_stream(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
@@ -240,11 +172,12 @@ static void send_stream(nb_response_head_t *head, VALUE body)
                  "status 101 goes with a body that is called with the socket: "
                  "%" PRIsVALUE,
                  rb_inspect(body));
-    if (request->status == 101 || head->upgrade) {
+    if (request->status == 101) {
         hand_socket_over(head, body);
         return;
     }
-    collect_head(head);
+    collect_head(head, NB_LENGTH_UNKNOWN);
+    request->writing = true;
     VALUE input = rb_hash_aref(request->env, rb_str_new_cstr("rack.input"));
     VALUE stream = rb_funcall(rb_const_get(rb_mNBServer, rb_intern("Stream")), rb_intern("new"), 2,
                               request->exchange, input);
@@ -261,16 +194,16 @@ static void send_body(nb_response_head_t *head, VALUE body)
         array = rb_funcallv(body, id_to_ary, 0, NULL);
     if (RB_TYPE_P(array, T_ARRAY))
         send_array(head, array);
-    else if (request->bodiless)
+    else if (!nb_response_has_body(request))
         send_head(head);
-    else if (rb_respond_to(body, id_to_path) && !request->raw && send_file(head, body))
+    else if (rb_respond_to(body, id_to_path) && !head->coded && send_file(head, body))
         return;
     else if (rb_respond_to(body, id_each))
         send_enumerable(head, body);
     else if (rb_respond_to(body, id_call))
         send_stream(head, body);
     else
-        rb_raise(rb_eTypeError, "no Rack body (each, call or to_path): %" PRIsVALUE,
+        rb_raise(rb_eTypeError, "not a Rack body (each, call or to_path): %" PRIsVALUE,
                  rb_inspect(body));
 }
 
@@ -284,8 +217,7 @@ static VALUE send_protected(VALUE argument)
     send_t *send = (send_t *)argument;
     nb_request_t *request = send->head.request;
     nb_response_head_begin(&send->head, send->headers);
-    request->bodiless = request->head_request || nb_status_forbids_body(request->status);
-    if (send->head.hijack && send->head.hijack != Qnil)
+    if (RTEST(send->head.hijack))
         hand_socket_over(&send->head, send->head.hijack);
     else if (request->status == 101)
         send_stream(&send->head, send->body);
@@ -304,6 +236,7 @@ static VALUE clean_up(VALUE argument)
 {
     send_t *send = (send_t *)argument;
     nb_request_t *request = send->head.request;
+    request->writing = false;
     if (request->head.bytes)
         nb_buffer_free(&request->head);
     close_body(send->body);
@@ -327,7 +260,7 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     request->status = RB_INTEGER_TYPE_P(status) ? NUM2INT(status)
                                                 : NUM2INT(rb_funcallv(status, id_to_i, 0, NULL));
     if ((request->status < 200 && request->status != 101) || request->status > 999)
-        rb_raise(rb_eArgError, "no status of a final response: %d", request->status);
+        rb_raise(rb_eArgError, "not a final status: %d", request->status);
     request->headers = RARRAY_AREF(triple, 1);
     request->body = RARRAY_AREF(triple, 2);
     send_t send = {
@@ -354,12 +287,13 @@ void nb_response_error(nb_request_t *request, int status, const char *text)
     if (request->head_request)
         size -= (int)strlen(text) + 1;
     request->head_sent = true;
-    nb_output_collect(conn, answer, (size_t)size);
+    request->answered_ns = nb_loop_clock(conn->server->loop);
+    request->framing = NB_FRAMING_LENGTH;
+    nb_conn_collect(conn, answer, (size_t)size);
 }
 
-void nb_response_init(VALUE server_module)
+void nb_response_init(void)
 {
-    (void)server_module;
     nb_response_head_init();
     id_each = rb_intern("each");
     id_call = rb_intern("call");

@@ -1,34 +1,24 @@
-/* response_head.c - status line and fields of a response. Ruby.
+/* response_head.c - status line and fields of a response. Uses ruby.h.
  *
  * The application's fields come first, then those that are ours: framing, Date, Connection. What a
  * peer could take for other framing than ours is refused: line ends in fields, a Content-Length
  * that is no number.
  *
- * Read after: server.h, response_head.h. Used by: response.c, exchange.c.
+ * Read after: response_head.h.
  */
 #include "server/response_head.h"
 #include "base/clock.h"
+#include "http/status.h"
+#include "server/body.h"
+#include "server/date.h"
+#include "server/deadline.h"
+#include "server/exchange.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static ID id_each;
 static VALUE hijack_key;
-
-/* One text per second, RFC 9110 5.6.7. */
-const char *nb_server_date(nb_server_t *server)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (now.tv_sec != server->date_second) {
-        struct tm tm;
-        gmtime_r(&now.tv_sec, &tm);
-        strftime(server->date, sizeof(server->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-        server->date_second = now.tv_sec;
-    }
-    return server->date;
-}
 
 static void put(nb_buffer_t *buffer, const char *bytes, size_t size)
 {
@@ -73,28 +63,26 @@ static void read_length(nb_response_head_t *head, VALUE value)
     const char *text = StringValueCStr(value);
     errno = 0;
     head->length = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text < '0' || *text > '9')
-        rb_raise(rb_eArgError, "content-length is no number: %" PRIsVALUE, rb_inspect(value));
-    head->has_length = true;
+    if (errno || end == text || *end || *text < '0' || *text > '9' ||
+        head->length == NB_LENGTH_UNKNOWN)
+        rb_raise(rb_eArgError, "content-length is not a number: %" PRIsVALUE, rb_inspect(value));
 }
 
 /* Fields that say something about framing or the connection. Returns false to leave the line out.
  */
 static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
 {
-    nb_request_t *request = head->request;
     switch (RSTRING_LEN(name)) {
     case 4:
-        head->has_date |= same_name(name, "date");
+        head->date |= same_name(name, "date");
         return true;
     case 10:
         if (!same_name(name, "connection"))
             return true;
         if (contains(value, "close"))
-            request->conn->keep = false;
-        head->upgrade = contains(value, "upgrade");
-        head->has_connection = head->upgrade;
-        return head->upgrade; /* keep-alive and close are ours to say */
+            head->request->conn->keep = false;
+        head->upgrade |= contains(value, "upgrade");
+        return false; /* ours to say */
     case 14:
         if (!same_name(name, "content-length"))
             return true;
@@ -105,8 +93,8 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
             return true;
         /* The application frames the body itself, as Rack::Chunked does. Nobody checks how: were it
          * wrong, the next response would be read as part of this one. */
-        request->raw = head->has_coding = true;
-        request->conn->keep = false;
+        head->coded = true;
+        head->request->conn->keep = false;
         return true;
     default:
         return true;
@@ -153,7 +141,7 @@ static int put_field(VALUE name, VALUE value, VALUE argument)
         return ST_CONTINUE;
     }
     if (!size || memchr(text, ':', size) || memchr(text, ' ', size) || has_line_end(text, size))
-        rb_raise(rb_eArgError, "no header name: %" PRIsVALUE, rb_inspect(name));
+        rb_raise(rb_eArgError, "not a header name: %" PRIsVALUE, rb_inspect(name));
     if (RB_TYPE_P(value, T_ARRAY))
         for (long i = 0; i < RARRAY_LEN(value); i++)
             put_value(head, name, RARRAY_AREF(value, i));
@@ -177,12 +165,11 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
 {
     nb_request_t *request = head->request;
     nb_server_t *server = request->conn->server;
-    if (!request->head.bytes) {           /* early hints that raised have left it here */
-        request->head = server->head_out; /* its own while Ruby code may run in between */
-        server->head_out = (nb_buffer_t){0};
-    }
+    request->head = server->head_out; /* its own while Ruby code may run in between */
+    server->head_out = (nb_buffer_t){0};
     request->head.size = 0;
     head->out = &request->head;
+    head->length = NB_LENGTH_UNKNOWN;
     if (request->status == 200) {
         PUT(head->out, "HTTP/1.1 200 OK\r\n");
     } else {
@@ -197,52 +184,84 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
     else if (rb_respond_to(headers, id_each))
         rb_block_call(headers, id_each, 0, NULL, put_pair, (VALUE)head);
     else
-        rb_raise(rb_eTypeError, "no response headers (each): %" PRIsVALUE, rb_inspect(headers));
+        rb_raise(rb_eTypeError, "response headers do not respond to each: %" PRIsVALUE,
+                 rb_inspect(headers));
 }
 
-static void put_framing(nb_response_head_t *head)
+bool nb_response_has_body(const nb_request_t *request)
+{
+    return !request->head_request && !nb_status_forbids_body(request->status);
+}
+
+/* RFC 9112 6.3. An upgrade that a final response only offers changes nothing here. */
+static nb_framing_t framing_of(const nb_response_head_t *head, uint64_t size)
+{
+    const nb_request_t *request = head->request;
+    if (request->status == 101 || RTEST(head->hijack))
+        return NB_FRAMING_UPGRADED;
+    if (!nb_response_has_body(request))
+        return NB_FRAMING_NONE;
+    if (head->coded)
+        return NB_FRAMING_CLOSE;
+    if (size != NB_LENGTH_UNKNOWN)
+        return NB_FRAMING_LENGTH;
+    return request->minor ? NB_FRAMING_CHUNKED : NB_FRAMING_CLOSE;
+}
+
+static void put_framing(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
-    bool forbidden = nb_status_forbids_body(request->status);
-    if (head->has_coding) /* never both, RFC 9112 6.2 */
-        head->has_length = false;
-    if (head->has_length && request->status >= 200 && request->status != 204) {
+    if (size == NB_LENGTH_UNKNOWN)
+        size = head->length;
+    request->framing = framing_of(head, size);
+    nb_conn_until_close(request->conn, request->framing == NB_FRAMING_CLOSE);
+    request->length_left = size;
+    if (request->framing == NB_FRAMING_CLOSE || request->framing == NB_FRAMING_UPGRADED)
+        request->conn->keep = false;
+    if (request->framing == NB_FRAMING_CHUNKED) {
+        PUT(head->out, "transfer-encoding: chunked\r\n");
+    } else if (size != NB_LENGTH_UNKNOWN && !head->coded && request->status >= 200 &&
+               request->status != 204) { /* never both, RFC 9112 6.2 */
         PUT(head->out, "content-length: ");
-        put_number(head->out, head->length);
+        put_number(head->out, size);
         PUT(head->out, "\r\n");
-    } else if (!forbidden && !request->raw && !request->bodiless && !head->upgrade) {
-        if (request->minor) {
-            request->chunked = true;
-            PUT(head->out, "transfer-encoding: chunked\r\n");
-        } else {
-            request->conn->keep = false; /* its end is the end of the connection */
-        }
     }
-    request->has_length = head->has_length;
-    request->length_left = head->length;
 }
 
-void nb_response_head_finish(nb_response_head_t *head)
+static void put_connection(nb_response_head_t *head)
 {
     nb_request_t *request = head->request;
     nb_conn_t *conn = request->conn;
-    put_framing(head);
-    if (!head->has_date) {
-        PUT(head->out, "date: ");
-        put(head->out, nb_server_date(conn->server), 29);
-        PUT(head->out, "\r\n");
-    }
+    bool upgraded = request->framing == NB_FRAMING_UPGRADED; /* its end is nobody's to announce */
     if (nb_body_missing(conn)) /* the rest of the request body was not asked for yet */
         conn->keep = false;
     if (conn->server->draining)
         conn->keep = false;
-    if (!head->has_connection && !conn->keep)
+    if (head->upgrade && (conn->keep || upgraded))
+        PUT(head->out, "connection: upgrade\r\n");
+    else if (head->upgrade)
+        PUT(head->out, "connection: upgrade, close\r\n");
+    else if (!conn->keep && !upgraded)
         PUT(head->out, "connection: close\r\n");
-    else if (!head->has_connection && request->minor == 0)
+    else if (!upgraded && request->minor == 0)
         PUT(head->out, "connection: keep-alive\r\n");
+}
+
+void nb_response_head_finish(nb_response_head_t *head, uint64_t size)
+{
+    nb_request_t *request = head->request;
+    nb_conn_t *conn = request->conn;
+    put_framing(head, size);
+    if (!head->date) {
+        PUT(head->out, "date: ");
+        put(head->out, nb_server_date(conn->server), 29);
+        PUT(head->out, "\r\n");
+    }
+    put_connection(head);
     PUT(head->out, "\r\n");
     request->head_sent = true;
-    nb_conn_deadline(conn, NB_NEVER);
+    request->answered_ns = nb_loop_clock(conn->server->loop);
+    nb_conn_answered(conn);
 }
 
 void nb_response_head_give_back(nb_request_t *request)
@@ -255,17 +274,43 @@ void nb_response_head_give_back(nb_request_t *request)
     request->head = (nb_buffer_t){0};
 }
 
-void nb_response_early_hints(nb_request_t *request, VALUE headers)
+/* Early hints, made apart: while Ruby code is asked for the fields, the response may begin or the
+ * request end. */
+typedef struct {
+    VALUE exchange, headers;
+    nb_conn_t conn;
+    nb_request_t request;
+} nb_hints_t;
+
+static VALUE put_hints(VALUE argument)
 {
-    nb_response_head_t head = {.request = request};
-    if (request->head_sent || !request->minor)
-        return;
-    request->status = 103;
-    nb_response_head_begin(&head, headers);
+    nb_hints_t *hints = (nb_hints_t *)argument;
+    nb_response_head_t head = {.request = &hints->request, .length = NB_LENGTH_UNKNOWN};
+    nb_response_head_begin(&head, hints->headers);
     PUT(head.out, "\r\n");
-    nb_output_collect(request->conn, head.out->bytes, head.out->size);
-    nb_response_head_give_back(request);
-    request->status = 0;
+    nb_request_t *request = nb_exchange_request(hints->exchange);
+    if (!request->head_sent)
+        nb_conn_collect(request->conn, head.out->bytes, head.out->size);
+    return Qnil;
+}
+
+static VALUE free_hints(VALUE argument)
+{
+    nb_hints_t *hints = (nb_hints_t *)argument;
+    if (hints->request.head.bytes)
+        nb_response_head_give_back(&hints->request);
+    return Qnil;
+}
+
+void nb_response_early_hints(VALUE exchange, VALUE headers)
+{
+    nb_request_t *request = nb_exchange_request(exchange);
+    nb_hints_t hints = {.exchange = exchange,
+                        .headers = headers,
+                        .conn = {.server = request->conn->server},
+                        .request = {.conn = &hints.conn, .status = 103}};
+    if (!request->head_sent && request->minor)
+        rb_ensure(put_hints, (VALUE)&hints, free_hints, (VALUE)&hints);
 }
 
 void nb_response_head_init(void)

@@ -1,26 +1,36 @@
-/* response_head.h - the head of a response while it is written. Ruby.
+/* response_head.h - the head of a response while it is written. Uses ruby.h.
  *
- * Read after: server.h. Used by: response.c.
+ * Read after: request.h. Used by: response.c, response_parts.c.
  */
 #ifndef NB_SERVER_RESPONSE_HEAD_H
 #define NB_SERVER_RESPONSE_HEAD_H
 
-#include "server/server.h"
+#include "server/request.h"
 
+#define NB_LENGTH_UNKNOWN UINT64_MAX
+
+/* What the application's fields said. */
 typedef struct {
     nb_request_t *request;
     nb_buffer_t *out;
-    VALUE hijack; /* partial hijack: the value of "rack.hijack" */
-    uint64_t length;
-    bool has_length, has_date, has_connection, has_coding, upgrade;
+    VALUE hijack;    /* partial hijack: the value of "rack.hijack" */
+    uint64_t length; /* content-length, or NB_LENGTH_UNKNOWN */
+    bool date;       /* it has one */
+    bool coded;      /* transfer-encoding: it frames the body itself */
+    bool upgrade;    /* connection: upgrade, which a final response may offer */
 } nb_response_head_t;
 
 /* Status line and the application's fields, into request->head. */
 void nb_response_head_begin(nb_response_head_t *head, VALUE headers);
-/* Framing, Date, Connection and the empty line: length and has_length must be known now. */
-void nb_response_head_finish(nb_response_head_t *head);
+/* Whether this response may have a body at all. */
+bool nb_response_has_body(const nb_request_t *request);
+/* Decides the framing; then Date, Connection and the empty line. size is the body's if it is known
+ * before it is written, else NB_LENGTH_UNKNOWN. */
+void nb_response_head_finish(nb_response_head_t *head, uint64_t size);
 /* The head is written or copied: its memory serves the next one. */
 void nb_response_head_give_back(nb_request_t *request);
+/* "103 Early Hints", unless the response has begun. */
+void nb_response_early_hints(VALUE exchange, VALUE headers);
 void nb_response_head_init(void);
 
 #endif

@@ -1,33 +1,108 @@
-/* worker.c - the pooled fibers that run requests. Ruby.
+/* worker.c - the pooled fibers that run requests. Uses ruby.h.
  *
  * A worker takes connections that have something to read until there are none, then rests. Resting
  * workers are woken last in, first out: the one that rested last is the fiber that polls, so a
  * request whose application does not wait costs no switch between fibers at all. Before it runs a
  * request it wakes one more worker if more connections wait: should the application wait, that one
- * goes on with them. Who has computed for a while has the loop ask the kernel first: requests that
- * can go on do so before others begin. A process whose core is full then runs few at a time, which
- * need less memory, fewer database connections and less marking by the garbage collector.
+ * goes on with them. A fiber that has computed for a while makes the loop ask the kernel first:
+ * requests that can go on do so before others begin. A process whose core is full then runs few at
+ * a time, which need less memory, fewer database connections and less marking by the garbage
+ * collector.
  *
- * Read after: server.h, connection.c, request.c. Used by: connection.c, core.c.
+ * Read after: worker.h, queue.h, reader.h, request.h.
  */
-#include "server/server.h"
+#include "server/worker.h"
 #include "base/clock.h"
 #include "hooks/hooks.h"
+#include "server/listener.h"
+#include "server/queue.h"
+#include "server/reader.h"
+#include "server/refusal.h"
+#include "server/request.h"
 
-#define FRESH_NS 500000 /* longer ago, the kernel is asked who can go on before more begin */
+#define CROWDED_NS 1000000000 /* until another fiber is tried, after one that had no room */
+#define FRESH_NS 500000       /* longer ago, the kernel is asked who can go on before more begin */
+
+static void kick(nb_server_t *server);
+
+/* How many there may be now. */
+static size_t limit(const nb_server_t *server)
+{
+    return server->loop->now_ns < server->crowded_ns ? server->worker_count
+                                                     : server->options.fibers;
+}
+
+/* --- the queue -------------------------------------------------------------------------------- */
+
+static void refuse(nb_conn_t *conn, const char *text)
+{
+    conn->server->counters.rejected_503++;
+    nb_conn_refuse(conn, 503, text, NULL);
+}
+
+void nb_worker_runnable(nb_conn_t *conn)
+{
+    nb_server_t *server = conn->server;
+    if (!nb_list_empty(&conn->queue))
+        return;
+    if (server->runnable_count >= server->options.queue && server->running_count >= limit(server)) {
+        refuse(conn, "too many requests are waiting");
+        return;
+    }
+    nb_queue_add(conn);
+    kick(server);
+}
+
+/* The first in the queue has been there the longest. */
+void nb_worker_queue_due(nb_timer_t *timer)
+{
+    nb_server_t *server = nb_container_of(timer, nb_server_t, queue_timer);
+    nb_conn_t *conn;
+    while ((conn = nb_queue_first(server))) {
+        if (conn->since_ns + server->options.queue_timeout_ns > server->loop->now_ns)
+            break;
+        nb_queue_remove(conn);
+        refuse(conn, "the request waited too long for a free fiber");
+    }
+    nb_queue_expect(server);
+    if (server->accepting)
+        nb_listener_resume(server);
+}
+
+static void refuse_all(nb_server_t *server)
+{
+    nb_conn_t *conn;
+    while ((conn = nb_queue_first(server))) {
+        nb_queue_remove(conn);
+        refuse(conn, "the system has no memory for a fiber");
+    }
+    if (server->accepting)
+        nb_listener_resume(server);
+}
+
+/* --- a worker --------------------------------------------------------------------------------- */
 
 static void serve(nb_server_t *server, nb_conn_t *conn)
 {
     nb_incoming_t incoming;
-    uint64_t limit = server->options.queue_timeout_ns, now = server->loop->now_ns;
+    uint64_t now = server->loop->now_ns;
     uint64_t queued = now > conn->since_ns ? now - conn->since_ns : 0;
     if (queued > server->counters.queue_ns_max)
         server->counters.queue_ns_max = queued;
-    if (queued > limit) {
-        server->counters.rejected_503++;
-        nb_conn_refuse(conn, 503, "the request waited too long for a free fiber");
-    } else if (nb_reader_advance(conn, &incoming) == NB_ADVANCE_REQUEST) {
+    switch (nb_reader_advance(conn, &incoming)) {
+    case NB_ADVANCE_WAIT:
+        break;
+    case NB_ADVANCE_AGAIN:
+        nb_worker_runnable(conn);
+        break;
+    case NB_ADVANCE_REQUEST:
         nb_request_run(server, conn, &incoming);
+        break;
+    case NB_ADVANCE_REFUSE:
+        nb_conn_refuse(conn, incoming.status, incoming.text, &incoming);
+        break;
+    case NB_ADVANCE_GONE:
+        nb_conn_close(conn);
     }
 }
 
@@ -52,16 +127,15 @@ static void rest(nb_server_t *server)
 /* What the kernel said last is true enough to begin another request. */
 static bool is_fresh(const nb_server_t *server)
 {
-    return nb_clock_now() - server->loop->now_ns < FRESH_NS;
+    return nb_loop_clock(server->loop) - server->loop->now_ns < FRESH_NS;
 }
 
 static void serve_next(nb_server_t *server)
 {
-    nb_conn_t *conn = nb_container_of(server->runnable.next, nb_conn_t, queue);
-    nb_list_remove(&conn->queue);
-    server->runnable_count--;
+    nb_conn_t *conn = nb_queue_first(server);
+    nb_queue_remove(conn);
     server->running_count++;
-    nb_worker_kick(server);
+    kick(server);
     serve(server, conn);
     server->running_count--;
     if (server->accepting)
@@ -78,7 +152,7 @@ static VALUE work(VALUE argument)
             serve_next(server); /* one at least, whatever else goes on */
         while (!nb_list_empty(&server->runnable) && is_fresh(server))
             serve_next(server);
-        nb_worker_kick(server);
+        kick(server);
         rest(server);
     }
     return Qnil;
@@ -97,6 +171,21 @@ static VALUE worker_main(VALUE argument)
     return Qnil;
 }
 
+/* --- how many there are ----------------------------------------------------------------------- */
+
+/* The system has no room for another fiber's stack: for a while those that there are do, and the
+ * requests wait for them. */
+static void not_started(VALUE argument)
+{
+    nb_server_t *server = (nb_server_t *)argument;
+    server->worker_count--;
+    server->waking = false;
+    if (server->worker_count)
+        server->crowded_ns = nb_loop_clock(server->loop) + CROWDED_NS;
+    else
+        refuse_all(server);
+}
+
 static void wake_worker(nb_server_t *server)
 {
     if (!nb_list_empty(&server->idle)) {
@@ -104,14 +193,15 @@ static void wake_worker(nb_server_t *server)
         nb_list_remove(&worker->link);
         server->waking = true;
         nb_wake(worker->park, NB_WOKEN);
-    } else if (server->worker_count < server->options.fibers) {
+    } else if (server->worker_count < limit(server)) {
+        nb_spawn(server->loop, worker_main, not_started, (VALUE)server);
         server->worker_count++;
         server->waking = true;
-        nb_spawn(server->loop, worker_main, (VALUE)server);
     }
 }
 
-void nb_worker_kick(nb_server_t *server)
+/* Wakes or makes one worker, if connections wait and none is on its way. */
+static void kick(nb_server_t *server)
 {
     if (server->waking || nb_list_empty(&server->runnable))
         return;
@@ -129,9 +219,4 @@ void nb_worker_kick_now(nb_hook_t *hook)
     server->waking = false;
     if (!nb_list_empty(&server->runnable))
         wake_worker(server);
-}
-
-VALUE nb_park_value(VALUE park)
-{
-    return (VALUE)nb_park((nb_park_t *)park);
 }

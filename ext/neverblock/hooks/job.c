@@ -1,5 +1,5 @@
-/* job.c - one fiber waits for one piece of offloaded work. Ruby. Read after: job.h. */
-#include "offload/job.h"
+/* job.c - one fiber waits for one piece of offloaded work. Uses ruby.h. Read after: job.h. */
+#include "hooks/job.h"
 
 static nb_job_t *job_of(nb_work_t *work)
 {
@@ -8,7 +8,11 @@ static nb_job_t *job_of(nb_work_t *work)
 
 static void on_drop(nb_work_t *work)
 {
-    job_of(work)->release(job_of(work));
+    nb_job_t *job = job_of(work);
+    if (job->park) /* in a forked child, where its fiber may go on and free it */
+        job->done = true;
+    else
+        job->release(job);
 }
 
 static void on_done(nb_work_t *work)
@@ -18,7 +22,7 @@ static void on_done(nb_work_t *work)
         job->release(job);
         return;
     }
-    job->park->mask = 1; /* done, for wait_leave */
+    job->done = true;
     nb_wake(job->park, NB_WOKEN);
 }
 
@@ -44,7 +48,7 @@ static VALUE wait_leave(VALUE argument)
     if (wait->finished)
         return Qnil;
     /* Woken and raised at in the same turn: the work is done already, nobody else will free it. */
-    if (wait->park.mask)
+    if (wait->job->done)
         wait->job->release(wait->job);
     else
         wait->job->park = NULL;
@@ -57,6 +61,7 @@ bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *))
     job->work = (nb_work_t){.run = run, .done = on_done, .drop = on_drop};
     nb_park_init(loop, &wait.park, NB_PARK_OFFLOAD);
     job->park = &wait.park;
+    job->done = false;
     if (nb_offload(loop->mail, &job->work) < 0)
         return false;
     loop->external++;

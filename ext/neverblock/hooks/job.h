@@ -1,7 +1,7 @@
-/* job.h - one fiber waits for one piece of offloaded work. Ruby. Read after: pool.h, wait.h.
+/* job.h - one fiber waits for one piece of offloaded work. Uses ruby.h. Read after: pool.h, wait.h.
  * Used by: hooks/file.c. */
-#ifndef NB_OFFLOAD_JOB_H
-#define NB_OFFLOAD_JOB_H
+#ifndef NB_HOOKS_JOB_H
+#define NB_HOOKS_JOB_H
 
 #include "loop/wait.h"
 #include "offload/pool.h"
@@ -11,6 +11,7 @@
 typedef struct nb_job {
     nb_work_t work;
     nb_park_t *park; /* NULL when the fiber has left */
+    bool done;       /* run, or dropped in a forked child */
     void (*release)(struct nb_job *);
 } nb_job_t;
 

@@ -1,0 +1,37 @@
+/* mailbox.h - work that other threads do for a loop, and the way back to it. Pure C.
+ *
+ * A worker delivers finished work into the mailbox of the loop that asked, and the loop's wake fd
+ * is written; the loop collects it on its own thread. So loop/ knows no workers, and workers no
+ * loop. Used by: loop/wake.c, loop/life.c, offload/pool.c.
+ */
+#ifndef NB_BASE_MAILBOX_H
+#define NB_BASE_MAILBOX_H
+
+#include "base/list.h"
+#include <stdint.h>
+
+typedef struct nb_mailbox nb_mailbox_t;
+
+typedef struct nb_work {
+    nb_list_t link; /* in the worker's queue, then in the mailbox */
+    nb_mailbox_t *mail;
+    void (*run)(struct nb_work *);  /* on the worker's thread: no Ruby, no lock of ours held */
+    void (*done)(struct nb_work *); /* on the loop's thread, from nb_mailbox_collect */
+    void (*drop)(struct nb_work *); /* instead of done when the loop is gone: frees; any thread */
+} nb_work_t;
+
+/* wake_fd - written (8 bytes) when work is done. Returns NULL without memory. */
+nb_mailbox_t *nb_mailbox_new(int wake_fd);
+/* No work is delivered any more; freed when the last work it expects has been delivered. */
+void nb_mailbox_close(nb_mailbox_t *mail);
+/* Calls done of all finished work. */
+void nb_mailbox_collect(nb_mailbox_t *mail);
+
+/* Sets the work's mailbox, which stays allocated until the work is delivered or taken back. */
+void nb_mailbox_expect(nb_mailbox_t *mail, nb_work_t *work);
+/* The work does not run after all. */
+void nb_mailbox_take_back(nb_work_t *work);
+/* The work is finished. Any thread. */
+void nb_mailbox_deliver(nb_work_t *work);
+
+#endif

@@ -1,0 +1,178 @@
+/* mysql_call.c - mysql2's calls into its library: NB::Drivers::MysqlWait. Uses ruby.h.
+ *
+ * Every method of mysql2 that talks to the server runs inside of MysqlWait.call
+ * (drivers/mysql2.rb), in four steps:
+ *
+ *   1. another fiber is parked in the library with this client: refused, the library has no room
+ *      for two;
+ *   2. no loop, or a client without a connection's struct: the block runs as if we were not there;
+ *   3. before a call that talks, what the garbage collector has found of this client is freed
+ *      (mysql_free.c), for that talks too;
+ *   4. the block runs, and its waits park this fiber (mysql_wait.c). What struck in one is raised
+ *      here, when the library has returned and its frames are off the stack.
+ *
+ * Read after: mysql_wait.h, mysql_free.h.
+ */
+#include "drivers/mysql_call.h"
+#include "drivers/mysql_free.h"
+#include "drivers/mysql_wait.h"
+#include "loop/wait.h"
+
+static size_t client_offset; /* of the MYSQL* in mysql2's struct */
+/* Of its `initialized`, which no release that the cure takes has moved. Until then, as after
+ * `Mysql2::Client.allocate`, the MYSQL is memory that nobody has written to. */
+enum { INITIALIZED_OFFSET = 40 };
+
+/* NULL: there is none yet. */
+static nb_mysql_t *mysql_of(VALUE client)
+{
+    if (!RB_TYPE_P(client, T_DATA) || !RTYPEDDATA_P(client) ||
+        strcmp(RTYPEDDATA_TYPE(client)->wrap_struct_name, "rb_mysql_client") != 0)
+        rb_raise(rb_eTypeError, "not a Mysql2::Client: %" PRIsVALUE, rb_obj_class(client));
+    char *wrapper = rb_check_typeddata(client, RTYPEDDATA_TYPE(client));
+    return *(int *)(wrapper + INITIALIZED_OFFSET) ? *(nb_mysql_t **)(wrapper + client_offset)
+                                                  : NULL;
+}
+
+static void raise_again(VALUE raised)
+{
+    if (!nb_is_exception(raised)) /* a Thread#kill */
+        rb_thread_kill(rb_thread_current());
+    rb_exc_raise(raised);
+}
+
+static bool has_raised(void *call)
+{
+    return ((nb_mysql_call_t *)call)->refused;
+}
+
+/* @overload call(client, use)
+ *   Runs the block, a call of mysql2 on client. In a loop, the client library waits in the loop.
+ *   @param use [Symbol] :connect, :close or :talk; :talk first frees what the garbage collector
+ *     has found of this client
+ *   @yieldparam in_loop [Boolean]
+ *   @return the block's value
+ *   @raise what was raised in a wait; the library has closed the connection then
+ *   @raise what {.in_use} raises, when another fiber is waiting inside the library for this client
+ *   @scheduling may wait */
+static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
+{
+    nb_loop_t *loop = nb_loop_current();
+    nb_mysql_call_t *other = nb_mysql_parked_call(client);
+    if (other)
+        return rb_funcall(self, rb_intern("in_use"), 1, other->fiber);
+    nb_mysql_t *mysql = loop ? mysql_of(client) : NULL;
+    if (!mysql) /* mysql2 says what is wrong */
+        return rb_yield(Qfalse);
+    nb_mysql_call_t call = {
+        .loop = loop,
+        .fiber = rb_fiber_current(),
+        .client = client,
+        .mysql = mysql,
+        .raised = Qundef,
+    };
+    int tag = 0;
+    nb_mysql_call_begin(&call, use == ID2SYM(rb_intern("connect")));
+    if (use == ID2SYM(rb_intern("talk")))
+        nb_mysql_free_found(client, has_raised, &call);
+    VALUE value = call.raised != Qundef ? Qnil : rb_protect(rb_yield, Qtrue, &tag);
+    nb_mysql_call_end(&call);
+    if (call.raised != Qundef)
+        raise_again(call.raised);
+    if (tag)
+        rb_jump_tag(tag);
+    RB_GC_GUARD(client);
+    return value;
+}
+
+/* @overload evict(client)
+ *   Ends the call of another fiber that is waiting inside the library for this client: there its
+ *   connection is lost. For who wants to close it.
+ *   @return [void]
+ *   @scheduling may wait, until that fiber has had its turn */
+static VALUE rb_nb_mysql_wait_evict(VALUE self, VALUE client)
+{
+    nb_loop_t *loop = nb_loop_current();
+    nb_mysql_call_t *other;
+    while ((other = nb_mysql_parked_call(client)) && loop == other->loop) {
+        nb_park_t *park = nb_park_of(loop, other->fiber);
+        other->refused = true;
+        if (park)
+            nb_wake(park, NB_WOKEN);
+        nb_yield(loop);
+    }
+    return Qnil;
+}
+
+static VALUE check_typed(VALUE object)
+{
+    if (!RB_TYPE_P(object, T_DATA) || !RTYPEDDATA_P(object))
+        rb_raise(rb_eTypeError, "not an object of mysql2: %" PRIsVALUE, rb_obj_class(object));
+    return object;
+}
+
+/* @overload free_later(object, client, streams)
+ *   In a loop: has object freed by the client's next call, once the garbage collector has found it.
+ *   @param object [Mysql2::Statement, Mysql2::Result]
+ *   @param streams [Boolean] whether it is a streamed result
+ *   @return [void] */
+static VALUE rb_nb_mysql_wait_free_later(VALUE self, VALUE object, VALUE client, VALUE streams)
+{
+    mysql_of(client);
+    if (nb_loop_current())
+        nb_mysql_free_later(check_typed(object), client, RTEST(streams), client_offset);
+    return Qnil;
+}
+
+/* @overload has_read(result)
+ *   The streamed result was read to its end, or freed.
+ *   @return [void] */
+static VALUE rb_nb_mysql_wait_has_read(VALUE self, VALUE result)
+{
+    nb_mysql_free_has_read(check_typed(result));
+    return Qnil;
+}
+
+/* @overload in_transaction?(client)
+ *   @return [Boolean] as of the last answer */
+static VALUE rb_nb_mysql_wait_in_transaction(VALUE self, VALUE client)
+{
+    nb_mysql_t *mysql = mysql_of(client);
+    return mysql && nb_mysql_in_transaction(mysql) ? Qtrue : Qfalse;
+}
+
+/* @overload made_by?(client, statement)
+ *   @return [Boolean] */
+static VALUE rb_nb_mysql_wait_made_by(VALUE self, VALUE client, VALUE statement)
+{
+    /* mysql2's struct of a statement begins with its client. */
+    return *(VALUE *)RTYPEDDATA_DATA(check_typed(statement)) == client ? Qtrue : Qfalse;
+}
+
+/* @overload attach(path, offset)
+ *   @param path [String] mysql2's shared object
+ *   @param offset [Integer] where in its struct the MYSQL* is
+ *   @return [Array(String, Boolean), String] the library's version and whether TLS waits too; or
+ *     why it cannot be made to wait */
+static VALUE rb_nb_mysql_wait_attach(VALUE self, VALUE path, VALUE offset)
+{
+    const char *reason = nb_mysql_library_open(StringValueCStr(path));
+    if (reason)
+        return rb_str_new_cstr(reason);
+    client_offset = NUM2SIZET(offset);
+    bool tls_waits = nb_mysql_wait_init();
+    return rb_assoc_new(rb_str_new_cstr(nb_mysql_library_version()), tls_waits ? Qtrue : Qfalse);
+}
+
+void Init_nb_mysql_call(VALUE mNB)
+{
+    VALUE mDrivers = rb_define_module_under(mNB, "Drivers");
+    VALUE mWait = rb_define_module_under(mDrivers, "MysqlWait");
+    rb_define_singleton_method(mWait, "attach", rb_nb_mysql_wait_attach, 2);
+    rb_define_singleton_method(mWait, "call", rb_nb_mysql_wait_call, 2);
+    rb_define_singleton_method(mWait, "evict", rb_nb_mysql_wait_evict, 1);
+    rb_define_singleton_method(mWait, "free_later", rb_nb_mysql_wait_free_later, 3);
+    rb_define_singleton_method(mWait, "has_read", rb_nb_mysql_wait_has_read, 1);
+    rb_define_singleton_method(mWait, "in_transaction?", rb_nb_mysql_wait_in_transaction, 1);
+    rb_define_singleton_method(mWait, "made_by?", rb_nb_mysql_wait_made_by, 2);
+}

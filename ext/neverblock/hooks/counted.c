@@ -1,0 +1,123 @@
+/* counted.c - calls that need not wait and reach no hook, counted all the same. Uses ruby.h.
+ * Read after: wait.h.
+ *
+ * recv or read_nonblock from a fast sender (Net::HTTP) asks nobody while there is data: its fiber
+ * would never let the others run.
+ */
+#include "hooks/hooks.h"
+#include "loop/guest.h"
+#include <ruby/fiber/scheduler.h>
+#include <ruby/ractor.h>
+
+/* By the name that is called; the original goes on by its alias. */
+static struct {
+    ID name, original;
+} counted[32];
+static size_t counted_count;
+
+static ID original_of(ID name)
+{
+    for (size_t i = 0; i < counted_count; i++)
+        if (counted[i].name == name)
+            return counted[i].original;
+    return 0;
+}
+
+static nb_loop_t *loop_here(void)
+{
+    VALUE scheduler = rb_fiber_scheduler_current();
+    if (!nb_is_loop(scheduler))
+        return NULL;
+    nb_loop_t *loop = RTYPEDDATA_DATA(scheduler);
+    return loop->closed || loop->thread != rb_thread_current() ? NULL : loop;
+}
+
+/* A trap handler or finalizer may run on a fiber that waits: that one lets nobody run. */
+static bool may_yield(nb_loop_t *loop)
+{
+    VALUE fiber = rb_fiber_current();
+    return !nb_ptrmap_get(&loop->parked, fiber) && !nb_guest_is_host(loop, fiber);
+}
+
+static void count_call(void)
+{
+    nb_loop_t *loop = loop_here();
+    if (!loop)
+        return;
+    bool late = nb_slice_is_over(loop);
+    if ((++loop->eager < NB_EAGER_LIMIT && !late) || !may_yield(loop))
+        return;
+    if (late)
+        loop->since_poll = NB_POLL_EVERY;
+    nb_yield(loop);
+}
+
+static VALUE call_counted(int argc, VALUE *argv, VALUE self)
+{
+    int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
+    ID name = rb_frame_this_func();
+    count_call();
+    return rb_funcallv_kw(self, original_of(name), argc, argv, keywords);
+}
+
+static VALUE call_counted_with_one(VALUE self, VALUE argument)
+{
+    return call_counted(1, &argument, self);
+}
+
+static VALUE call_counted_with_none(VALUE self)
+{
+    return call_counted(0, NULL, self);
+}
+
+static void define_counted(VALUE klass, ID name)
+{
+    switch (rb_mod_method_arity(klass, name)) {
+    case 0:
+        rb_define_method_id(klass, name, call_counted_with_none, 0);
+        break;
+    case 1:
+        rb_define_method_id(klass, name, call_counted_with_one, 1);
+        break;
+    default: /* the original raises for a wrong number */
+        rb_define_method_id(klass, name, call_counted, -1);
+    }
+}
+
+/* @!visibility private - calls of klass#name count from now on; name: Symbol of one in C. */
+static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
+{
+    ID id = SYM2ID(name);
+    bool is_private = RTEST(rb_funcall(klass, rb_intern("private_method_defined?"), 1, name));
+    if (!original_of(id)) {
+        if (counted_count == sizeof(counted) / sizeof(*counted))
+            rb_raise(rb_eRuntimeError, "count_calls: no room for another name");
+        counted[counted_count].name = id;
+        counted[counted_count++].original =
+            rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name));
+    }
+    rb_alias(klass, original_of(id), id);
+    rb_funcall(klass, rb_intern("private"), 1, ID2SYM(original_of(id)));
+    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    define_counted(klass, id);
+    rb_ext_ractor_safe(false);
+    if (is_private)
+        rb_funcall(klass, rb_intern("private"), 1, name);
+    return Qnil;
+}
+
+/* @!visibility private - the caller did I/O that needed no wait. */
+static VALUE rb_nb_native_count_call(VALUE mod)
+{
+    count_call();
+    return Qnil;
+}
+
+void Init_nb_hooks_counted(void)
+{
+    VALUE mNative = rb_path2class("NB::Native");
+    rb_define_singleton_method(mNative, "count_calls", rb_nb_native_count_calls, 2);
+    rb_ext_ractor_safe(true);
+    rb_define_singleton_method(mNative, "count_call", rb_nb_native_count_call, 0);
+    rb_ext_ractor_safe(false);
+}

@@ -1,0 +1,110 @@
+/* descriptor.c - the fd of an IO: taken, looked at again after a wait, given up. Uses ruby.h.
+ * Read after: descriptor.h, fdtable.h. */
+#include "hooks/descriptor.h"
+#include <errno.h>
+#include <ruby/io.h>
+#include <unistd.h>
+
+VALUE nb_io_of(VALUE io)
+{
+    return RB_TYPE_P(io, T_FILE) ? io : rb_io_get_io(io);
+}
+
+bool nb_io_is_closed(VALUE io)
+{
+#ifdef HAVE_RB_IO_CLOSED_P
+    return RTEST(rb_io_closed_p(io));
+#else
+    return !RFILE(io)->fptr || RFILE(io)->fptr->fd < 0;
+#endif
+}
+
+bool nb_io_is_socket(VALUE io)
+{
+    static ID name; /* the library may be loaded later, or never */
+    if (!name)
+        name = rb_intern("BasicSocket");
+    return rb_const_defined(rb_cObject, name) &&
+           RTEST(rb_obj_is_kind_of(io, rb_const_get(rb_cObject, name)));
+}
+
+static int mode_of(VALUE io)
+{
+#ifdef HAVE_RB_IO_CLOSED_P
+    return rb_io_mode(io);
+#else
+    return RFILE(io)->fptr->mode;
+#endif
+}
+
+void nb_descriptor_has_no_slot(const nb_descriptor_t *descriptor)
+{
+    rb_syserr_fail(descriptor->fd < 0 ? EBADF : ENOMEM, NULL);
+}
+
+void nb_descriptor_is_lost(void)
+{
+    rb_raise(rb_eIOError, "stream closed in another thread");
+}
+
+/* ---- giving it up -------------------------------------------------------------------------- */
+
+static void announce(int fd)
+{
+    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next)
+        nb_fdtable_closing(&nb_container_of(item, nb_loop_t, link)->fds, fd);
+}
+
+static void announce_io(VALUE io)
+{
+    if (!nb_io_is_closed(io))
+        announce(rb_io_descriptor(io));
+}
+
+/* What a two-way IO keeps of itself when one direction is closed: a pipe's other fd, or, for a
+ * socket, everything: shutdown(2) wakes the fibers that wait. */
+static void announce_half(VALUE io, VALUE writing, bool reads)
+{
+    if (io != writing)
+        announce_io(reads ? io : writing);
+    else if (!nb_io_is_closed(io) && !(mode_of(io) & (reads ? FMODE_WRITABLE : FMODE_READABLE)))
+        announce_io(io);
+}
+
+/* @!visibility private - every open loop wakes who waits for the fds that `method` gives up: it is
+ * about to be called (:close, :close_read, :close_write), or has been (:reopen). */
+static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
+{
+    ID name = SYM2ID(method);
+    if (!RFILE(io)->fptr)
+        return Qnil;
+    VALUE writing = rb_io_get_write_io(io);
+    if (name == rb_intern("close_read") || name == rb_intern("close_write")) {
+        announce_half(io, writing, name == rb_intern("close_read"));
+        return Qnil;
+    }
+    announce_io(io);
+    if (writing != io && name == rb_intern("close"))
+        announce_io(writing);
+    return Qnil;
+}
+
+/* @overload io_close(fd)
+ *   Wakes who waits for the fd and closes it (called by Ruby >= 4.0).
+ *   @param fd [Integer]
+ *   @return [true]
+ *   @scheduling never waits */
+static VALUE rb_nb_scheduler_io_close(VALUE self, VALUE io)
+{
+    int fd = RB_INTEGER_TYPE_P(io) ? NUM2INT(io) : rb_io_descriptor(io);
+    announce(fd);
+    if (close(fd) < 0 && errno != EINTR)
+        rb_syserr_fail(errno, NULL);
+    return Qtrue;
+}
+
+void Init_nb_hooks_descriptor(VALUE cScheduler)
+{
+    rb_define_method(cScheduler, "io_close", rb_nb_scheduler_io_close, 1);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "closing", rb_nb_native_closing, 2);
+}

@@ -1,0 +1,61 @@
+/* descriptor.h - the fd of an IO: taken, looked at again after a wait, given up. Uses ruby.h.
+ *
+ * A number stands for a file only until others run: in a park, a yield, without the GVL, in any
+ * Ruby method. So it is taken after all of these, and checked when one came in between.
+ *
+ * Used by: hooks/io.c, file.c, select.c.
+ */
+#ifndef NB_HOOKS_DESCRIPTOR_H
+#define NB_HOOKS_DESCRIPTOR_H
+
+#include "loop/wait.h"
+#include <ruby/io.h>
+
+typedef struct {
+    nb_loop_t *loop;
+    VALUE io; /* from nb_io_of */
+    int fd;
+    unsigned closings; /* of the number, as the fd table has counted them */
+    nb_slot_t *slot;   /* until others run */
+} nb_descriptor_t;
+
+/* The IO behind what a hook was given, which may ask its to_io. TypeError for what is none. */
+VALUE nb_io_of(VALUE io);
+
+/* Whether nothing is behind the IO (any more). Calls no Ruby. */
+bool nb_io_is_closed(VALUE io);
+
+/* Whether it is one of the socket library's. */
+bool nb_io_is_socket(VALUE io);
+
+/* Raises for an fd that can have no slot, and IOError as a thread's wait does. */
+NORETURN(void nb_descriptor_has_no_slot(const nb_descriptor_t *descriptor));
+NORETURN(void nb_descriptor_is_lost(void));
+
+static inline void nb_descriptor_find_slot(nb_descriptor_t *descriptor)
+{
+    descriptor->slot = nb_fdtable_slot(&descriptor->loop->fds, descriptor->fd);
+    if (!descriptor->slot)
+        nb_descriptor_has_no_slot(descriptor);
+}
+
+/* Fills fd from io. Raises IOError for a closed one. Calls no Ruby. */
+static inline void nb_descriptor_take(nb_descriptor_t *descriptor)
+{
+    descriptor->fd = rb_io_descriptor(descriptor->io);
+    nb_descriptor_find_slot(descriptor);
+    descriptor->closings = descriptor->slot->closings;
+}
+
+/* After others may have run: raises IOError unless the same file is still behind it. */
+static inline void nb_descriptor_check(nb_descriptor_t *descriptor)
+{
+    nb_descriptor_find_slot(descriptor);
+    if (descriptor->slot->closings != descriptor->closings ||
+        rb_io_descriptor(descriptor->io) != descriptor->fd)
+        nb_descriptor_is_lost();
+}
+
+void Init_nb_hooks_descriptor(VALUE cScheduler);
+
+#endif

@@ -1,0 +1,65 @@
+/* joined.c - IO#write of several strings, as one. Uses ruby.h. Read after: loop.h.
+ *
+ * For an IO that is not buffered (sockets, pipes, $stderr, sync = true) Ruby writes them by one
+ * writev(2), and puts is a write of the line and of "\n". Under a scheduler it calls io_write for
+ * each, and between two calls others may run: lines of two fibers would mix (Ruby 3.1 to 3.4).
+ */
+#include "hooks/hooks.h"
+#include <ruby/encoding.h>
+#include <ruby/fiber/scheduler.h>
+#include <ruby/ractor.h>
+
+static ID id_original;
+
+/* Returns one string, or undef where they do not fit together: encodings of which Ruby treats each
+ * by itself. */
+static VALUE join(VALUE strings)
+{
+    VALUE joined = rb_str_dup(RARRAY_AREF(strings, 0));
+    for (long i = 1; i < RARRAY_LEN(strings); i++) {
+        VALUE string = RARRAY_AREF(strings, i);
+        if (!rb_enc_compatible(joined, string))
+            return Qundef;
+        rb_str_append(joined, string);
+    }
+    return joined;
+}
+
+static VALUE write_joined(int argc, const VALUE *argv, VALUE self)
+{
+    VALUE strings = rb_ary_new_capa(argc);
+    for (int i = 0; i < argc; i++)
+        rb_ary_push(strings, rb_obj_as_string(argv[i]));
+    VALUE joined = join(strings), count;
+    if (joined != Qundef)
+        count = rb_funcallv(self, id_original, 1, &joined);
+    else
+        count = rb_funcallv(self, id_original, argc, RARRAY_CONST_PTR(strings));
+    RB_GC_GUARD(strings);
+    return count;
+}
+
+static VALUE call_write(int argc, VALUE *argv, VALUE self)
+{
+    if (argc > 1 && nb_is_loop(rb_fiber_scheduler_current()))
+        return write_joined(argc, argv, self);
+    return rb_funcallv(self, id_original, argc, argv);
+}
+
+/* @!visibility private - replaces IO#write. */
+static VALUE rb_nb_native_join_writes(VALUE mod)
+{
+    rb_alias(rb_cIO, id_original, rb_intern("write"));
+    rb_funcall(rb_cIO, rb_intern("private"), 1, ID2SYM(id_original));
+    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_define_method(rb_cIO, "write", call_write, -1);
+    rb_ext_ractor_safe(false);
+    return Qnil;
+}
+
+void Init_nb_hooks_joined(void)
+{
+    id_original = rb_intern("__nb_write");
+    rb_define_singleton_method(rb_path2class("NB::Native"), "join_writes", rb_nb_native_join_writes,
+                               0);
+}

@@ -1,0 +1,132 @@
+/* section.c - shield: a section that what others raise in its fiber waits for. Uses ruby.h.
+ * Read after: loop/shield.h. */
+#include "loop/shield.h"
+#include "base/clock.h"
+#include "hooks/hooks.h"
+
+/* What was held may be held by the next shield. */
+static void release(nb_shield_t *shield)
+{
+    nb_loop_t *loop = shield->loop;
+    VALUE kept = shield->kept;
+    shield->kept = 0;
+    for (long i = 0; kept && i < RARRAY_LEN(kept); i++) {
+        VALUE one = RARRAY_AREF(kept, i);
+        nb_interrupt_at(loop, RARRAY_AREF(one, 0), RARRAY_AREF(one, 1),
+                        NUM2UINT(RARRAY_AREF(one, 2)));
+    }
+    while (!nb_list_empty(&shield->held)) {
+        nb_held_t *held = nb_container_of(shield->held.next, nb_held_t, link);
+        nb_list_remove(&held->link);
+        held->release(held, false);
+    }
+    RB_GC_GUARD(kept);
+}
+
+static void on_limit(nb_timer_t *timer)
+{
+    nb_shield_t *shield = nb_container_of(timer, nb_shield_t, timer);
+    shield->open = true;
+    release(shield);
+}
+
+static void raise_kept(nb_loop_t *loop, VALUE fiber)
+{
+    if (!RHASH_SIZE(loop->deferred))
+        return;
+    VALUE exception = nb_take_deferred(loop, fiber);
+    if (exception == Qnil && loop->current && loop->current != fiber)
+        exception = nb_take_deferred(loop, loop->current);
+    if (exception != Qnil)
+        rb_exc_raise(exception);
+}
+
+static VALUE shield_body(VALUE argument)
+{
+    VALUE value = rb_yield_values(0);
+    ((nb_shield_t *)argument)->ended = true;
+    return value;
+}
+
+static void unlink_shield(nb_shield_t *shield)
+{
+    nb_loop_t *loop = shield->loop;
+    nb_timers_remove(&loop->timers, &shield->timer);
+    if (shield->outer) /* there is room, except in a forked child */
+        (void)nb_ptrmap_add(&loop->shields, shield->fiber, shield->outer);
+    else
+        nb_ptrmap_remove(&loop->shields, shield->fiber);
+}
+
+static VALUE shield_leave(VALUE argument)
+{
+    nb_shield_t *shield = (nb_shield_t *)argument;
+    nb_loop_t *loop = shield->loop;
+    if (loop->closed)
+        return Qnil;
+    unlink_shield(shield);
+    nb_held_t *first = NULL;
+    if (shield->ended && !shield->kept && !nb_list_empty(&shield->held)) {
+        first = nb_container_of(shield->held.next, nb_held_t, link);
+        nb_list_remove(&first->link);
+    }
+    release(shield);
+    if (shield->ended)
+        raise_kept(loop, shield->fiber);
+    if (first)
+        first->release(first, true);
+    return Qnil;
+}
+
+/* @overload shield(seconds = nil)
+ *   Runs the block; what others raise in the fiber waits until it has ended.
+ *   @param seconds [Numeric, nil] how long that waits at most
+ *   @yield
+ *   @return the block's value
+ *   @raise what was to be raised, before the block begins and when it has ended
+ *   @scheduling may wait, as the block does */
+static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
+{
+    nb_loop_t *loop = nb_loop_get(self);
+    rb_check_arity(argc, 0, 1);
+    rb_need_block();
+    nb_chaos_step(loop);
+    VALUE fiber = rb_fiber_current();
+    nb_shield_t shield = {
+        .loop = loop,
+        .fiber = fiber,
+        .outer = nb_ptrmap_get(&loop->shields, fiber),
+        .limit_ns = argc && !NIL_P(argv[0]) ? nb_clock_ns(NUM2DBL(argv[0])) : NB_NEVER,
+        .timer = {.index = NB_TIMER_IDLE, .on_due = on_limit},
+    };
+    shield.depth = shield.outer ? shield.outer->depth + 1 : 1;
+    nb_list_init(&shield.held);
+    raise_kept(loop, fiber);
+    if (nb_ptrmap_add(&loop->shields, fiber, &shield) < 0)
+        rb_memerror();
+    VALUE value = rb_ensure(shield_body, (VALUE)&shield, shield_leave, (VALUE)&shield);
+    RB_GC_GUARD(fiber);
+    return value;
+}
+
+/* @!visibility private - of the current fiber. */
+static VALUE rb_nb_scheduler_shield_depth(VALUE self)
+{
+    return UINT2NUM(nb_shield_depth(nb_loop_any(self), rb_fiber_current()));
+}
+
+/* @!visibility private - fiber_interrupt for what began inside of so many shields. */
+static VALUE rb_nb_scheduler_interrupt_at(VALUE self, VALUE fiber, VALUE exception, VALUE depth)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    if (!loop->closed)
+        nb_interrupt_at(loop, fiber, exception, NUM2UINT(depth));
+    return Qnil;
+}
+
+void Init_nb_hooks_section(VALUE cScheduler)
+{
+    rb_define_method(cScheduler, "shield", rb_nb_scheduler_shield, -1);
+    rb_define_method(cScheduler, "shield_depth", rb_nb_scheduler_shield_depth, 0);
+    rb_define_method(cScheduler, "interrupt_at", rb_nb_scheduler_interrupt_at, 3);
+}

@@ -1,0 +1,16 @@
+/* struck.h - what a timeout raises, and whether one has. Uses ruby.h. Read after: timeout.h.
+ * Used by: timeout.c, overtime.c.
+ */
+#ifndef NB_HOOKS_STRUCK_H
+#define NB_HOOKS_STRUCK_H
+
+#include "hooks/timeout.h"
+
+extern VALUE rb_cNBTimeoutExpired, rb_cNBTimeoutError;
+
+/* What to raise in the block. May run Ruby: the application's own class. */
+VALUE nb_timeout_exception(const nb_timeout_t *timeout);
+
+void nb_struck_init(VALUE cScheduler);
+
+#endif

@@ -1,0 +1,21 @@
+/* timeout.h - one call of timeout_after. Uses ruby.h. Read after: timers.h. Used by: timeout.c,
+ * overtime.c.
+ */
+#ifndef NB_HOOKS_TIMEOUT_H
+#define NB_HOOKS_TIMEOUT_H
+
+#include "loop/shield.h"
+
+/* On the stack of the fiber that runs the block. */
+typedef struct {
+    nb_timer_t timer;
+    nb_loop_t *loop;
+    uint64_t deadline_ns;
+    VALUE fiber, duration, klass, message, raised;
+    nb_held_t held;   /* while a shield holds it back */
+    unsigned depth;   /* of the shields that it began in */
+    bool interrupted; /* by the thread that watches blocks that compute */
+    bool traced;      /* that cannot interrupt it: the fiber looks by itself */
+} nb_timeout_t;
+
+#endif

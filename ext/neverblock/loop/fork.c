@@ -1,0 +1,138 @@
+/* fork.c - a loop in a forked child: the forking fiber's, and of the parent nothing. Uses ruby.h.
+ *
+ * Ruby makes the fiber that forked the child's first one; nobody will enter the others again. Their
+ * memory is whole until the next collection, so first whoever keeps more in the loop than parks
+ * takes it out again (nb_loop_on_fork); then the rest is let go, and not looked at any more.
+ *
+ * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
+ */
+#include "loop/shield.h"
+#include <ruby/ractor.h>
+#include <unistd.h>
+
+void nb_loop_on_fork(nb_loop_t *loop, nb_hook_t *hook)
+{
+    nb_list_append(&loop->on_fork, &hook->link);
+}
+
+/* The backend is the parent's: it hears nothing of what is taken out, and nor does the wake fd. */
+static void call_on_fork(nb_loop_t *loop)
+{
+    atomic_store(&loop->asleep, false);
+    nb_fdtable_abandon(&loop->fds);
+    while (!nb_list_empty(&loop->on_fork)) {
+        nb_hook_t *hook = nb_container_of(loop->on_fork.next, nb_hook_t, link);
+        nb_list_remove(&hook->link);
+        hook->call(hook);
+    }
+}
+
+/* Keeps what hash (fiber -> anything) has for this fiber. */
+static void keep_own(VALUE hash, VALUE fiber)
+{
+    VALUE own = rb_hash_lookup2(hash, fiber, Qundef);
+    rb_hash_clear(hash);
+    if (own != Qundef)
+        rb_hash_aset(hash, fiber, own);
+}
+
+static void forget_others(nb_loop_t *loop, VALUE fiber)
+{
+    nb_timers_free(&loop->timers);
+    nb_ptrmap_free(&loop->parked);
+    nb_ptrmap_free(&loop->mutex_sleeps);
+    loop->ready.head = loop->ready.tail;
+    loop->ready.count = 0;
+    while (!nb_list_empty(&loop->before_poll))
+        nb_list_remove(loop->before_poll.next);
+    keep_own(loop->deferred, fiber);
+    keep_own(loop->early, fiber);
+    loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;
+    loop->idle_fibers = loop->traced = loop->external = 0;
+    loop->runner = NULL;
+    loop->forked = true;
+    loop->current = fiber;
+    if (loop->leader != fiber)
+        loop->leader = Qnil;
+    if (loop->overdue != fiber)
+        loop->overdue = 0;
+    loop->event_count = 0;
+    loop->suspect_since_ns = 0;
+    loop->signalled = false;
+}
+
+/* A handler of trap forked in this wait, which goes on when the handler is through. */
+static void resume_wait(nb_loop_t *loop, nb_park_t *park)
+{
+    bool ready = park->state == NB_READY;
+    park->state = NB_PARKED;
+    park->ready_place = NB_READY_IDLE;
+    if (!ready && park->timer.when_ns != NB_NEVER)
+        nb_loop_add_timer(loop, &park->timer, park->timer.when_ns);
+    for (int i = 0; i < park->watch_count; i++) {
+        park->watches[i].watch.link = park->watches[i].watch.pending = (nb_list_t){NULL, NULL};
+        if (nb_fdtable_add(&loop->fds, &park->watches[i].watch) != 0)
+            ready = true; /* its next system call tells the truth */
+    }
+    if (park->kind == NB_PARK_RESOLVE || park->kind == NB_PARK_OFFLOAD) {
+        loop->external++;
+        park->exception = rb_exc_new_cstr(rb_path2class("NB::ForkedError"),
+                                          "a native thread was still working for this fiber, "
+                                          "and did not survive the fork");
+        ready = true;
+    }
+    if (park->kind == NB_PARK_ROOT)
+        loop->runner = park;
+    if (ready)
+        nb_wake(park, park->reason ? park->reason : NB_WOKEN);
+}
+
+static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
+{
+    VALUE fiber = rb_fiber_current();
+    nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
+    nb_loop_close_kernel_side(loop);
+    forget_others(loop, fiber);
+    int result = nb_loop_open_kernel_side(loop, ops);
+    if (result < 0)
+        rb_syserr_fail(-result, "nb_loops_after_fork: opening the backend");
+    if ((own && nb_ptrmap_add(&loop->parked, fiber, own) < 0) ||
+        nb_shields_after_fork(loop, fiber) < 0)
+        rb_memerror();
+    for (; own; own = own->outer)
+        if (own->state != NB_RUNNING)
+            resume_wait(loop, own);
+    nb_fiber_left(loop);
+}
+
+void nb_loops_after_fork(void)
+{
+    nb_list_t *item = nb_open_loops.next;
+    while (item != &nb_open_loops) {
+        nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
+        item = item->next;
+        if (loop->pid == getpid())
+            continue;
+        const nb_backend_ops_t *ops = loop->fds.backend.ops;
+        call_on_fork(loop);
+        if (!loop->thread || loop->thread == rb_thread_current())
+            start_clean(loop, ops);
+        else
+            nb_loop_release(loop);
+    }
+}
+
+/* @!visibility private */
+static VALUE rb_nb_native_after_fork(VALUE mod)
+{
+    nb_loops_after_fork();
+    return Qnil;
+}
+
+void Init_nb_fork(void)
+{
+    VALUE mNative = rb_path2class("NB::Native");
+    rb_ext_ractor_safe(true); /* there is only one thread then */
+    rb_define_singleton_method(mNative, "after_fork", rb_nb_native_after_fork, 0);
+    rb_ext_ractor_safe(false);
+}

@@ -1,0 +1,14 @@
+/* peer.h - whether the other end of a file is in this process. Pure C. Used by: virtual.c. */
+#ifndef NB_PEER_H
+#define NB_PEER_H
+
+typedef enum {
+    NB_PEER_NONE, /* a listening socket: whoever likes may come */
+    NB_PEER_HERE,
+    NB_PEER_ELSEWHERE, /* or nobody knows */
+} nb_peer_t;
+
+/* Looks at each open file of the process, so it is slow: some 1 us for each. */
+nb_peer_t nb_peer_of(int fd);
+
+#endif

@@ -1,0 +1,84 @@
+/* shield.c - sections of a fiber that what others raise in it waits for. Uses ruby.h.
+ * Read after: shield.h. */
+#include "loop/shield.h"
+#include "base/clock.h"
+
+unsigned nb_shield_depth(const nb_loop_t *loop, VALUE fiber)
+{
+    const nb_shield_t *shield = nb_ptrmap_get(&loop->shields, fiber);
+    return shield ? shield->depth : 0;
+}
+
+/* The outermost: when it ends or opens, what it held looks for the next. */
+static nb_shield_t *since(const nb_loop_t *loop, VALUE fiber, unsigned depth)
+{
+    nb_shield_t *found = NULL, *shield = nb_ptrmap_get(&loop->shields, fiber);
+    for (; shield && shield->depth > depth; shield = shield->outer)
+        if (!shield->open)
+            found = shield;
+    return found;
+}
+
+/* The fiber may have resumed another one, an Enumerator's, which waits in a shield of its own. */
+static nb_shield_t *holder(nb_loop_t *loop, VALUE fiber, unsigned depth)
+{
+    if (!loop->shields.count)
+        return NULL;
+    nb_shield_t *shield = since(loop, fiber, depth);
+    nb_park_t *park = shield ? NULL : nb_park_of(loop, fiber);
+    return park && park->fiber != fiber ? since(loop, park->fiber, 0) : shield;
+}
+
+bool nb_shielded(nb_loop_t *loop, VALUE fiber, unsigned depth)
+{
+    return holder(loop, fiber, depth) != NULL;
+}
+
+static void start_limit(nb_shield_t *shield)
+{
+    nb_loop_t *loop = shield->loop;
+    if (shield->limit_ns == NB_NEVER || shield->timer.index != NB_TIMER_IDLE)
+        return;
+    shield->timer.when_ns = nb_loop_clock(loop) + shield->limit_ns;
+    if (nb_timers_add(&loop->timers, &shield->timer) < 0)
+        rb_memerror();
+    nb_loop_wakeup(loop);
+}
+
+bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *held)
+{
+    nb_shield_t *shield = holder(loop, fiber, depth);
+    if (!shield)
+        return false;
+    nb_list_append(&shield->held, &held->link);
+    start_limit(shield);
+    return true;
+}
+
+bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth)
+{
+    nb_shield_t *shield = holder(loop, fiber, depth);
+    if (!shield || RTEST(rb_obj_is_kind_of(exception, rb_eIOError)))
+        return false;
+    if (!shield->kept)
+        shield->kept = rb_ary_new();
+    rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, exception, UINT2NUM(depth)));
+    start_limit(shield);
+    return true;
+}
+
+void nb_shields_mark(const nb_loop_t *loop)
+{
+    for (size_t i = 0; loop->shields.slots && i <= loop->shields.mask; i++)
+        if (loop->shields.slots[i].key)
+            rb_gc_mark((VALUE)loop->shields.slots[i].key);
+}
+
+int nb_shields_after_fork(nb_loop_t *loop, VALUE fiber)
+{
+    nb_shield_t *own = nb_ptrmap_get(&loop->shields, fiber);
+    nb_ptrmap_free(&loop->shields);
+    for (nb_shield_t *shield = own; shield; shield = shield->outer)
+        nb_list_init(&shield->held); /* with their timers, which are forgotten too */
+    return own ? nb_ptrmap_add(&loop->shields, fiber, own) : 0;
+}

@@ -1,0 +1,24 @@
+/* carrier.h - who carries a connection's bytes to the client (TLS). Uses ruby.h.
+ *
+ * The pair of sockets between the two tells of an end, but not of a broken one. Either may be gone
+ * before the other.
+ *
+ * Read after: server.h. Used by: connection.c, core.c.
+ */
+#ifndef NB_SERVER_CARRIER_H
+#define NB_SERVER_CARRIER_H
+
+#include "server/server.h"
+
+typedef struct nb_carrier {
+    nb_conn_t *conn; /* NULL: it has ended */
+    bool cut;        /* the answer broke off, and only its end would have told so */
+} nb_carrier_t;
+
+/* An NB::Server::Carrier for conn. */
+VALUE nb_carrier_new(nb_conn_t *conn);
+/* The connection ends. */
+void nb_carrier_leave(nb_conn_t *conn);
+void nb_carrier_init(VALUE server_module);
+
+#endif

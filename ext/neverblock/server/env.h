@@ -1,0 +1,16 @@
+/* env.h - the Rack env of one request. Uses ruby.h.
+ *
+ * Read after: request.h. Used by: request.c, core.c. */
+#ifndef NB_SERVER_ENV_H
+#define NB_SERVER_ENV_H
+
+#include "server/request.h"
+
+void nb_env_init(void);
+nb_env_cache_t *nb_env_cache_new(void);
+void nb_env_mark(const nb_env_cache_t *cache);
+/* The key that nb_env_build uses, kept for ever. */
+VALUE nb_env_key(const char *text);
+VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming_t *incoming);
+
+#endif

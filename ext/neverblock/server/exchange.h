@@ -1,0 +1,23 @@
+/* exchange.h - the application's way to its connection: NB::Server::Exchange. Uses ruby.h.
+ *
+ * Read after: request.h. Used by: env.c, response_head.c, response_parts.c, request.c, forked.c.
+ */
+#ifndef NB_SERVER_EXCHANGE_H
+#define NB_SERVER_EXCHANGE_H
+
+#include "server/request.h"
+
+extern VALUE rb_cNBServerExchange;
+
+VALUE nb_exchange_new(nb_request_t *request);
+/* Raises when it has ended, its socket was hijacked or its client is gone. */
+nb_request_t *nb_exchange_request(VALUE exchange);
+void nb_exchange_end(VALUE exchange);
+/* Of another thread, its method is called by nb_exchange_ferry. */
+bool nb_exchange_is_elsewhere(const nb_request_t *request);
+/* Waits until the loop's thread has called the method. argument: or Qundef. */
+VALUE nb_exchange_ferry(VALUE exchange, const nb_request_t *request, const char *name,
+                        VALUE argument);
+void nb_exchange_init(VALUE server_module);
+
+#endif

@@ -1,0 +1,10 @@
+/* forked.h - a server in a forked child. Uses ruby.h. Read after: server.h. Used by: core.c. */
+#ifndef NB_SERVER_FORKED_H
+#define NB_SERVER_FORKED_H
+
+#include "server/server.h"
+
+/* Has the server let go of the parent's connections in a forked child; see forked.c. */
+void nb_server_watch_forks(nb_server_t *server);
+
+#endif

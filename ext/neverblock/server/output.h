@@ -1,0 +1,42 @@
+/* output.h - what a connection has to send: now what the socket takes, the rest later. Uses ruby.h.
+ *
+ * Nothing here closes a connection: a client that is gone is a verdict. connection.h has the same
+ * functions foreverybody who is not below it.
+ *
+ * Read after: connection.h. Used by: connection.c, core.c (which marks the strings).
+ */
+#ifndef NB_SERVER_OUTPUT_H
+#define NB_SERVER_OUTPUT_H
+
+#include "server/connection.h"
+
+/* What could not be written at once, in this order: bytes, strings, file. */
+typedef struct nb_output {
+    nb_list_t link; /* server->outputs: whose strings the server marks */
+    nb_buffer_t bytes;
+    size_t bytes_at;
+    VALUE strings; /* Array of frozen Strings, or 0 */
+    long index;    /* the string being written */
+    size_t offset; /* how much of it is gone */
+    int file;      /* -1: none */
+    off_t file_at;
+    uint64_t file_left;
+} nb_output_t;
+
+/* These four return 0, or -1 when the client is gone. */
+
+/* Writes what it can now, keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes
+ * that are copied when they must wait. */
+int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count);
+/* Takes over file. */
+int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
+/* Collects bytes until the end of the tick or 64 KB. */
+int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size);
+/* Writes what waits. */
+int nb_output_flush(nb_conn_t *conn);
+
+bool nb_output_empty(const nb_conn_t *conn);
+size_t nb_output_size(const nb_conn_t *conn);
+void nb_output_free(nb_conn_t *conn);
+
+#endif

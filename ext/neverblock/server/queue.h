@@ -1,0 +1,15 @@
+/* queue.h - connections that wait for a worker, first in, first out. Uses ruby.h. Read after:
+ * connection.h. Used by: connection.c, worker.c. */
+#ifndef NB_SERVER_QUEUE_H
+#define NB_SERVER_QUEUE_H
+
+#include "server/connection.h"
+
+void nb_queue_add(nb_conn_t *conn);
+void nb_queue_remove(nb_conn_t *conn);
+/* Who has waited longest; NULL when nobody does. */
+nb_conn_t *nb_queue_first(const nb_server_t *server);
+/* Sets the timer for the first one, unless it is set. */
+void nb_queue_expect(nb_server_t *server);
+
+#endif

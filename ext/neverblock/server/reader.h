@@ -1,0 +1,48 @@
+/* reader.h - from bytes to a complete request. Uses ruby.h.
+ *
+ * Read after: connection.h, http/head.h. Used by: worker.c, connection.c, refusal.c, env.c.
+ */
+#ifndef NB_SERVER_READER_H
+#define NB_SERVER_READER_H
+
+#include "server/connection.h"
+
+/* A head that did not come in one read. */
+typedef struct nb_partial {
+    nb_head_t head;
+    nb_field_t *fields;
+    uint32_t capacity;
+} nb_partial_t;
+
+/* A request as the reader found it; valid until the next read of any connection. */
+typedef struct {
+    const char *bytes; /* its head, body_size bytes of its body, and what came after them */
+    size_t size;
+    bool in_scratch; /* whose bytes they are: the server's scratch, or else conn->in */
+    const nb_head_t *head;
+    const nb_field_t *fields;
+    size_t body_size; /* 0: no body, or it is in conn->body */
+    bool body_later;  /* the application's reads fetch it */
+    int status;       /* with which it is refused, and the clause for the client */
+    const char *text;
+} nb_incoming_t;
+
+typedef enum {
+    NB_ADVANCE_WAIT,    /* for more bytes */
+    NB_ADVANCE_AGAIN,   /* more are here, but the others shall have their turn first */
+    NB_ADVANCE_REQUEST, /* it is complete */
+    NB_ADVANCE_REFUSE,  /* incoming says why */
+    NB_ADVANCE_GONE     /* the client is, or what it sent cannot be kept */
+} nb_advance_t;
+
+/* Reads until there is something to tell. Called by a worker. */
+nb_advance_t nb_reader_advance(nb_conn_t *conn, nb_incoming_t *incoming);
+/* The request is in the env now: drops its bytes, keeps those of the next. */
+void nb_reader_consume(nb_conn_t *conn, const nb_incoming_t *incoming);
+/* Reads once into scratch. Returns bytes, 0 for nothing now, -1 for the end or an error. */
+ssize_t nb_reader_receive(nb_conn_t *conn);
+/* Tells a client that holds its body back to send it. Returns 0, or -1 when the client is gone. */
+int nb_reader_ask(nb_conn_t *conn);
+void nb_reader_free_partial(nb_conn_t *conn);
+
+#endif

@@ -1,0 +1,15 @@
+/* response.h - from the application's triple to bytes. Uses ruby.h. Read after: request.h.
+ * Used by: request.c. */
+#ifndef NB_SERVER_RESPONSE_H
+#define NB_SERVER_RESPONSE_H
+
+#include "server/request.h"
+
+void nb_response_send(nb_request_t *request, VALUE triple);
+/* Nobody gets the body, yet it must be closed. */
+void nb_response_discard(VALUE triple);
+/* An answer of our own, while none has begun. */
+void nb_response_error(nb_request_t *request, int status, const char *text);
+void nb_response_init(void);
+
+#endif

@@ -1,0 +1,142 @@
+/* response_parts.c - a response that goes out in parts: each, streams, early hints. Uses ruby.h.
+ *
+ * Read after: response_parts.h, exchange.h, response_head.h.
+ */
+#include "server/response_parts.h"
+#include "loop/wait.h"
+#include "server/exchange.h"
+#include "server/output.h"
+#include "server/response_head.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/uio.h>
+
+#define DIRECT_BYTES 16384 /* a chunk as large as this is not copied into the collecting buffer */
+
+static void check_length(nb_request_t *request, uint64_t size)
+{
+    if (request->framing != NB_FRAMING_LENGTH)
+        return;
+    if (size > request->length_left) {
+        request->conn->keep = false;
+        rb_raise(rb_eArgError, "the body is longer than its content-length");
+    }
+    request->length_left -= size;
+}
+
+/* A string too large to copy goes with what was collected before it. */
+static void write_direct(nb_request_t *request, VALUE string, const char *frame, int frame_size)
+{
+    struct iovec iov[3] = {
+        {.iov_base = (void *)(uintptr_t)frame, .iov_len = (size_t)frame_size},
+        {.iov_base = RSTRING_PTR(string), .iov_len = (size_t)RSTRING_LEN(string)},
+        {.iov_base = (void *)(uintptr_t) "\r\n", .iov_len = frame_size ? 2 : 0},
+    };
+    VALUE owners[3] = {0, string, 0};
+    nb_conn_write(request->conn, iov, owners, 3);
+}
+
+static void write_part(nb_request_t *request, VALUE string)
+{
+    char frame[24];
+    int frame_size = 0;
+    nb_conn_t *conn = request->conn;
+    if (!RB_TYPE_P(string, T_STRING))
+        rb_raise(rb_eTypeError, "a body must yield only Strings, got: %" PRIsVALUE,
+                 rb_inspect(string));
+    size_t size = (size_t)RSTRING_LEN(string);
+    uint64_t sent = request->sent_bytes;
+    if (!size || request->framing == NB_FRAMING_NONE) /* an empty chunk would be the last one */
+        return;
+    check_length(request, size);
+    if (request->framing == NB_FRAMING_CHUNKED)
+        frame_size = snprintf(frame, sizeof(frame), "%zx\r\n", size);
+    if (size >= DIRECT_BYTES) {
+        write_direct(request, string, frame, frame_size);
+    } else {
+        nb_conn_collect(conn, frame, (size_t)frame_size);
+        nb_conn_collect(conn, RSTRING_PTR(string), size);
+        if (frame_size)
+            nb_conn_collect(conn, "\r\n", 2);
+    }
+    if (conn->state == NB_CONN_CLOSED)
+        rb_syserr_fail(EPIPE, "the client is gone");
+    /* A client slower than the application holds it here. */
+    if (!nb_output_empty(conn) &&
+        (nb_output_size(conn) >= NB_SCRATCH_BYTES || size >= DIRECT_BYTES))
+        nb_conn_drain(conn);
+    else if (request->sent_bytes != sent) /* a client as fast as the application is not all */
+        nb_eager(conn->server->loop);
+    RB_GC_GUARD(string);
+}
+
+void nb_response_end(nb_request_t *request)
+{
+    nb_conn_t *conn = request->conn;
+    request->writing = false;
+    request->ended = true;
+    if (!conn || conn->state == NB_CONN_CLOSED)
+        return;
+    request->ended_ns = nb_loop_clock(conn->server->loop);
+    if (request->framing == NB_FRAMING_CHUNKED) {
+        nb_conn_collect(conn, "0\r\n\r\n", 5);
+    } else if (request->framing == NB_FRAMING_LENGTH && request->length_left) {
+        conn->keep = false; /* the client sees that something is missing */
+        rb_raise(rb_eArgError, "the body is %llu bytes shorter than its content-length",
+                 (unsigned long long)request->length_left);
+    }
+}
+
+/* --- of NB::Server::Exchange ------------------------------------------------------------------ */
+
+/* A block or stream that is kept finds that its response has ended, though the request has not. */
+static nb_request_t *writing_request_of(VALUE self)
+{
+    nb_request_t *request = nb_exchange_request(self);
+    if (!request->writing)
+        rb_raise(rb_eIOError, "the response has ended: nothing more can be written to it");
+    return request;
+}
+
+/* @!visibility private - one part of a body. */
+VALUE nb_exchange_write(VALUE self, VALUE string)
+{
+    nb_request_t *request = writing_request_of(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "write", string);
+    write_part(request, string);
+    return SIZET2NUM((size_t)RSTRING_LEN(string));
+}
+
+/* @!visibility private */
+static VALUE rb_nb_exchange_flush(VALUE self)
+{
+    nb_request_t *request = writing_request_of(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "flush", Qundef);
+    nb_conn_flush(request->conn);
+    return self;
+}
+
+/* @overload early_hints(headers)
+ *   Sends "103 Early Hints" before the response.
+ *   @param headers [Hash{String=>String}] such as {"link" => "</a.css>; rel=preload"}
+ *   @return [nil]
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_exchange_early_hints(VALUE self, VALUE headers)
+{
+    nb_request_t *request = nb_exchange_request(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "early_hints", headers);
+    nb_response_early_hints(self, headers);
+    return Qnil;
+}
+
+void nb_response_parts_init(void)
+{
+    VALUE klass = rb_cNBServerExchange;
+    rb_define_method(klass, "early_hints", rb_nb_exchange_early_hints, 1);
+    rb_define_method(klass, "write", nb_exchange_write, 1);
+    rb_define_method(klass, "flush", rb_nb_exchange_flush, 0);
+}

@@ -1,0 +1,15 @@
+/* response_parts.h - a response that goes out in parts. Uses ruby.h. Read after: request.h.
+ * Used by: response.c. */
+#ifndef NB_SERVER_RESPONSE_PARTS_H
+#define NB_SERVER_RESPONSE_PARTS_H
+
+#include "server/request.h"
+
+/* One part, by whoever has the exchange: any fiber, any thread, however late. */
+VALUE nb_exchange_write(VALUE exchange, VALUE string);
+/* All parts are there. Raises when that is less than was promised. */
+void nb_response_end(nb_request_t *request);
+/* NB::Server::Exchange#write, #flush and #early_hints. */
+void nb_response_parts_init(void);
+
+#endif

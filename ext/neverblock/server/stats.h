@@ -1,0 +1,10 @@
+/* stats.h - what a server tells of itself. Uses ruby.h. Read after: server.h. Used by: core.c. */
+#ifndef NB_SERVER_STATS_H
+#define NB_SERVER_STATS_H
+
+#include "server/server.h"
+
+/* NB::Server::Core#stats and #running. */
+void nb_stats_init(void);
+
+#endif
