@@ -35,6 +35,12 @@ module NB
   # {Cancelled}, the stop of another scheduler.
   FAILURES = [::StandardError, ::ScriptError, ::SystemStackError, ::NoMemoryError].freeze
 
+  # For Thread.handle_interrupt: nothing interrupts. Of all Objects: with Exception instead,
+  # Thread#kill would pass.
+  #
+  # @api private
+  UNINTERRUPTED = { ::Object => :never }.freeze
+
   # The value of a task was asked for, and the task was cancelled. A StandardError, unlike
   # {Cancelled}: the one who asks was not cancelled, and must be able to tell.
   class TaskCancelledError < ::RuntimeError
@@ -62,7 +68,8 @@ module NB
   end
 
   # Every fiber waits for another and nothing is left that could wake one. Like Ruby's own
-  # "No live threads left. Deadlock?" it is not a StandardError. Its message holds {NB.dump}.
+  # "No live threads left. Deadlock?" it is not a StandardError. Its message tells for each fiber
+  # which line of the program waits, and what for; then it holds {NB.dump}.
   class DeadlockError < ::Exception
     include Error
   end
@@ -75,6 +82,11 @@ module NB
   # A forked process gave no answer: it was killed, it exited, or what it would have sent cannot
   # be marshalled.
   class ProcessError < ::RuntimeError
+    include Error
+  end
+
+  # A {Limiter} had no turn to give in time.
+  class LimiterTimeoutError < ::Timeout::Error
     include Error
   end
 

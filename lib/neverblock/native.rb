@@ -12,13 +12,28 @@ module NB
     DEFAULT_BACKEND = ENV.fetch("NB_BACKEND", nil)
     # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids it.
     REPAIRS_ALLOWED = ENV["NB_REPAIRS"] != "0"
+    # The seed of the faults that a build for tests has (ext/neverblock/loop/chaos.h), or nil.
+    CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }
+    # Whether the build with ASan and UBSan is to be loaded (`rake asan`).
+    SANITIZED = ENV.key?("NB_SANITIZE")
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".
     DRIVERS = ENV.fetch("NB_DRIVERS", "")
+
+    # @param backtrace [Array<String>, nil] of a fiber or an error; nil when there is none
+    # @return [Array<String>] without the frames of this file, in which the server's fibers begin
+    # @api private
+    def self.user_frames(backtrace)
+      frames = backtrace.to_a
+      last = frames.rindex { |line| !line.start_with?(__FILE__) }
+      last ? frames.first(last + 1) : []
+    end
   end
 end
 
 # Each Ruby has its own build, so that several can share one checkout; an installed gem has one.
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
+api += "-chaos" if NB::Native::CHAOS
+api += "-asan" if NB::Native::SANITIZED
 begin
   require_relative "#{api}/neverblock"
 rescue LoadError => error
@@ -26,3 +41,5 @@ rescue LoadError => error
 
   require "neverblock/neverblock"
 end
+NB::Native.chaos(NB::Native::CHAOS) if NB::Native::CHAOS
+NB::Native.on_spawn { NB::Native.spawned } # with a Ruby frame below: see hooks/fiber.c

@@ -25,6 +25,9 @@ module NB
       # @thread any
       def raise(error = "unhandled exception", message = nil)
         error = RuntimeError.new(error) if error.is_a?(String)
+        ::Kernel.raise TypeError, "exception class/object expected" unless
+          error.respond_to?(:exception)
+
         finish(:raise, message ? error.exception(message) : error.exception)
       end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "rbconfig"
 require "socket"
 
 module NB
@@ -9,7 +10,37 @@ module NB
   #   warn NB.dump
   class Dump
     EVENTS = { "readable" => 1, "priority" => 2, "writable" => 4 }.freeze
-    private_constant :EVENTS
+    # How the lines of a backtrace begin that are not the program's: ours and Ruby's, then others'.
+    OURS = ["#{File.expand_path("..", __dir__)}/", "#{File.expand_path("..", __dir__)}.rb",
+            "<internal:"].freeze
+    LIBRARIES = [*OURS, *RbConfig::CONFIG.values_at("rubylibdir", "sitedir", "vendordir"),
+                 *(Gem.path.map { |path| "#{path}/" } if defined?(Gem))].compact.freeze
+    private_constant :EVENTS, :OURS, :LIBRARIES
+
+    @names = []
+    @appendices = []
+
+    class << self
+      # Has the block called by each dump, for names of fibers.
+      #
+      # @yieldreturn [Array<Array(Fiber, String)>]
+      # @api private
+      def name_fibers(&block) = @names << block
+
+      # Has the block called at the end of each dump.
+      #
+      # @yieldreturn [Array<String>] lines
+      # @api private
+      def append(&block) = @appendices << block
+
+      # @return [Hash{Fiber => String}]
+      # @api private
+      def names = @names.flat_map(&:call).to_h.compare_by_identity
+
+      # @return [Array<String>]
+      # @api private
+      def appendices = @appendices.flat_map(&:call)
+    end
 
     # @param scheduler [NB::Scheduler]
     # @param frames [Integer] lines of backtrace per fiber, 0 or more
@@ -22,27 +53,54 @@ module NB
     # @scheduling never waits
     # @thread any
     def to_s
+      @names = Dump.names
       waits = @scheduler.waits.sort_by { |wait| -wait[:waited] }
-      ["#{@scheduler.inspect}, pid #{Process.pid}", running, *waits.map { |wait| describe(wait) }]
-        .compact.join("\n")
+      ["#{@scheduler.inspect}, pid #{Process.pid}", running, *waits.map { |wait| describe(wait) },
+       *Dump.appendices].compact.join("\n")
+    end
+
+    # @return [Array<String>] for each fiber that waits, the longest wait first: the line of the
+    #   program, and what for
+    # @scheduling never waits
+    # @thread any
+    def places
+      @names = Dump.names
+      waits = @scheduler.waits.reject { |wait| wait[:kind] == :run || wait[:ready] }
+      waits.sort_by { |wait| -wait[:waited] }.map do |wait|
+        name = @names[wait[:owner]]
+        "#{place(wait[:fiber].backtrace.to_a)} waits for #{subject(wait)}#{" in #{name}" if name}"
+      end
     end
 
     private
+
+    def place(frames)
+      [LIBRARIES, OURS].each do |others|
+        found = frames.find { |frame| !frame.start_with?(*others) }
+        return found if found
+      end
+      "a fiber without a line of the program"
+    end
 
     # The fiber that asks, when it belongs to this loop.
     def running
       return unless Fiber.scheduler.equal?(@scheduler) && !@scheduler.waiting?(Fiber.current)
 
       frames = caller.grep_v(/#{Regexp.escape(__FILE__)}/).first(@frames)
-      ["#{Fiber.current.inspect} runs", *frames.map { |line| "    #{line}" }].join("\n")
+      ["#{Fiber.current.inspect} runs", *named(Fiber.current), *frames.map { |line| "    #{line}" }]
+        .join("\n")
     end
 
     def describe(wait)
       lines = ["#{wait[:fiber].inspect} #{state(wait)}"]
       lines << "  resumed inside #{wait[:owner].inspect}" if wait[:owner] != wait[:fiber]
-      lines.concat((wait[:fiber].backtrace || []).first(@frames).map { |line| "    #{line}" })
+      lines.concat(named(wait[:owner]))
+      frames = Native.user_frames(wait[:fiber].backtrace).first(@frames)
+      lines.concat(frames.map { |line| "    #{line}" })
       lines.join("\n")
     end
+
+    def named(fiber) = @names.key?(fiber) ? ["  is #{@names[fiber]}"] : []
 
     def state(wait)
       return "is about to run" if wait[:ready]
@@ -56,7 +114,7 @@ module NB
       when :io then wait[:fds].map { |fd, mask| "#{events(mask)} fd #{fd}#{peer(fd)}" }.join(", ")
       when :select then "one of #{wait[:blocker].size} IOs: #{wait[:blocker].first(5).inspect}"
       when :sleep then wait[:timeout] ? "sleep" : "sleep without end, or a signal"
-      when :block then "#{wait[:blocker].inspect}#{holder(wait[:blocker])}"
+      when :block then lock(wait[:blocker])
       when :resolve then "the address of #{wait[:blocker]}"
       when :process then "a child process"
       when :offload then "an offload thread"
@@ -65,8 +123,11 @@ module NB
       end
     end
 
-    def holder(blocker)
-      blocker.is_a?(Thread::Mutex) && blocker.owned? ? " (held by the current fiber)" : ""
+    def lock(blocker)
+      return "a lock of Ruby's own, such as that of a require" if blocker.nil?
+
+      held = blocker.is_a?(Thread::Mutex) && blocker.owned?
+      "#{blocker.inspect}#{" (held by the current fiber)" if held}"
     end
 
     def events(mask)

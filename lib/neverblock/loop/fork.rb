@@ -6,18 +6,35 @@ module NB
   # Ruby's own extension point for forks (Process._fork): the child's loop starts clean, with only
   # the fiber that forked; the parent's registrations are untouched.
   module Fork
+    @in_child = []
+
+    class << self
+      # Has the block called in every forked child, after the loop was cleared.
+      #
+      # @return [void]
+      # @api private
+      def in_child(&block) = @in_child << block
+
+      # What a child does first.
+      # @api private
+      def begin_child
+        Native.after_fork
+        @in_child.each(&:call)
+      end
+    end
+
     # @return [Integer] as Process._fork: the child's pid, 0 in the child
     # @api private
     def _fork
       pid = super
-      Native.after_fork if pid.zero?
+      Fork.begin_child if pid.zero?
       pid
     end
 
     # Forks without asking {#_fork}.
     # @api private
     def daemon(...)
-      super.tap { Native.after_fork }
+      super.tap { Fork.begin_child }
     end
   end
 end

@@ -1,11 +1,16 @@
 # frozen_string_literal: true
 
+require_relative "../fiber_state"
+
 module NB
   # A bounded pool of native threads for Ruby code that blocks and cannot be made to wait: a C
   # library that knows no scheduler, a slow disk. It helps only where the code releases the GVL;
   # computing belongs into {NB.in_process}.
   #
-  # Threads start when work waits and end after {IDLE_SECONDS} without any.
+  # Threads start when work waits and end after {IDLE_SECONDS} without any. A block has a copy of
+  # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on), and for the rest finds its thread as
+  # a new one would be: of the block before it there are no locals, no variables, no name, no
+  # priority; and of the caller no masks (Thread.handle_interrupt).
   #
   # @example
   #   NB.offload { Etc.getpwnam("root") }
@@ -13,19 +18,36 @@ module NB
     # Threads end after this many seconds without work.
     IDLE_SECONDS = 5
 
+    # Of the threads.
+    # @api private
+    NAME = "neverblock offload"
+
+    # Closed when a thread has done the work. A class of its own, because a virtual clock stands
+    # still for it (ext/neverblock/loop/virtual.c).
+    # @api private
+    Done = Class.new(Thread::Queue)
+
     # One block on its way through a thread.
     class Job
       def initialize(block)
         @block = block
-        @done = Thread::Queue.new
+        @storage = FiberState.storage
+        @done = Done.new
       end
 
       # Called by the thread.
       def run
+        FiberState.inherit(@storage) if @storage
         @value = @block.call
       rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #value
         @error = error
       ensure
+        @done.close
+      end
+
+      # Instead of {#run}, where no thread can.
+      def fail(error)
+        @error = error
         @done.close
       end
 
@@ -78,16 +100,16 @@ module NB
     # Runs the block on a thread.
     #
     # @return [Job] at once
+    # @raise [ThreadError] when the system has no room for the first thread
     # @scheduling never waits
     # @thread any
     def start(&block)
+      raise ArgumentError, "offloading needs a block" unless block
+
       job = Job.new(block)
       @lock.synchronize do
+        add_thread if @jobs.size >= @idle && @threads < @size
         @jobs << job
-        if @jobs.size > @idle && @threads < @size
-          @threads += 1
-          Thread.new { work }.name = "neverblock offload"
-        end
         @came.signal
       end
       job
@@ -112,12 +134,46 @@ module NB
 
     private
 
+    # Where the system has no room for a further thread, those that there are do the work.
+    def add_thread
+      thread = Thread.new do
+        FiberState.clear
+        Thread.handle_interrupt(Object => :immediate) { work }
+      ensure
+        leave
+      end
+      thread.name = NAME
+      @threads += 1
+    rescue ThreadError
+      raise if @threads.zero?
+    end
+
+    # The work that is left has to be done by others.
+    def leave
+      @lock.synchronize do
+        @threads -= 1
+        add_thread if @jobs.any? && @idle.zero?
+      rescue ThreadError => error
+        @jobs.shift.fail(error) until @jobs.empty?
+      end
+    end
+
     # An idle thread must not keep what its last block used from being collected.
     def work
+      thread = Thread.current
       while (job = next_job)
         job.run
         job = nil # rubocop:disable Lint/UselessAssignment
+        FiberState.clear
+        break unless like_new?(thread)
       end
+    end
+
+    # What cannot be taken back for certain is left to a new thread.
+    def like_new?(thread)
+      thread.name == NAME && thread.priority.zero? && !thread.abort_on_exception &&
+        thread.report_on_exception == Thread.report_on_exception &&
+        thread.thread_variables.empty? && thread.instance_variables.empty?
     end
 
     def next_job
@@ -125,10 +181,8 @@ module NB
         deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + IDLE_SECONDS
         while @jobs.empty?
           left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
-          if left <= 0
-            @threads -= 1
-            return nil
-          end
+          return if left <= 0
+
           @idle += 1
           begin
             @came.wait(@lock, left)

@@ -7,9 +7,14 @@ module NB
   module Operations
     private
 
-    # waitpid(2) for what has no pidfd: any child, a process group.
-    def process_wait_in_thread(pid, flags)
-      Thread.new { Process::Status.wait(pid, flags) }.value
+    # Waits for what has no pidfd: any child, a process group. The thread only looks (it reaps
+    # nothing), so when the wait is interrupted no status can get lost with it.
+    def await_child(pid, flags)
+      thread = Thread.new { Native.await_child(pid, flags) }
+      thread.report_on_exception = false
+      thread.value
+    ensure
+      thread&.kill
     end
 
     # The work of a blocking_operation_wait hook. Ruby keeps it on the caller's stack: even a fiber

@@ -16,8 +16,10 @@ module NB
       # @return [void]
       # @api private
       def start
-        @thread = Thread.new { loop { Native.overtime } }
-        @thread.name = "neverblock overtime"
+        Thread.new do
+          (@thread = Thread.current).name = "neverblock overtime"
+          loop { Native.overtime }
+        end
       end
     end
   end

@@ -14,17 +14,28 @@ module NB
       ["autoload", "3.1", "3.2"],
       ["mutex_sleep", "3.1", nil],
       ["thread_join", "3.1", "3.3"],
+      ["thread_wakeup", "3.1", nil],
       ["flock", "3.1", nil],
       ["sysread", "3.1", nil],
+      ["joined_writes", "3.1", nil],
       ["io_pread", "3.3", "4.0"],
       ["io_close", "3.1", "4.0"],
+      ["io_reopen", "3.1", nil],
+      ["eager_sockets", "3.1", nil],
       ["service_name", "3.1", nil],
       ["tcp_fast_fallback", "3.4", nil],
+      ["numeric_names", "3.3", nil],
       ["fiber_raise", "3.1", nil],
       ["handle_interrupt", "3.1", nil]
     ].freeze
 
+    # Where loops run: of the C half nothing may be called in another Ractor, and of Ruby's objects
+    # only those that all may share be used.
+    MAIN = Ractor.current
+    private_constant :MAIN
+
     @installed = []
+    @kept = 0
     @lock = Thread::Mutex.new # two threads may make their first scheduler at the same time
 
     class << self
@@ -47,18 +58,31 @@ module NB
         end
       end
 
-      # Replaces an instance method in place.
+      # Replaces an instance method of a library in place.
       #
       # @yield [original] its UnboundMethod; returns the new body as a lambda or proc
       # @api private
       def replace(owner, name)
         original = owner.instance_method(name)
-        visibility = owner.private_method_defined?(name) ? :private : :public
-        body = yield(original)
-        owner.send(:alias_method, name, name) # keeps Ruby from warning about the redefinition
-        owner.define_method(name, &body)
-        owner.send(visibility, name)
+        define(owner, name, &yield(original))
       end
+
+      # Replaces an instance method of Ruby's own in place, in every Ractor.
+      #
+      # @yield [original] the name under which it remains; returns the new body as a lambda or
+      #   proc, of which all that it refers to can be shared
+      # @api private
+      def repair(owner, name)
+        original = :"#{name}_without_neverblock#{@kept += 1}"
+        body = Ractor.make_shareable(yield(original))
+        owner.alias_method(original, name)
+        owner.send(:private, original)
+        define(owner, name, &body)
+      end
+
+      # @return [Boolean] whether this is the Ractor in which loops run
+      # @api private
+      def main? = Ractor.current.equal?(MAIN)
 
       # @return [NB::Scheduler, nil] the loop that runs the calling fiber
       # @api private
@@ -68,6 +92,13 @@ module NB
       end
 
       private
+
+      def define(owner, name, &body)
+        visibility = owner.private_method_defined?(name) ? :private : :public
+        owner.alias_method(name, name) # keeps Ruby from warning about the redefinition
+        owner.define_method(name, &body)
+        owner.send(visibility, name)
+      end
 
       def needed?(from, before)
         numbers = ->(version) { version.split(".").map(&:to_i) }

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "drain"
 require_relative "scheduler"
 
 module NB
@@ -13,25 +14,49 @@ module NB
       # What {NB.run} does.
       #
       # @api private
-      def run(backend:, repairs:, &block)
+      def run(backend:, repairs:, clock: :real, drain: nil, &block)
+        virtual = VirtualTime.asked?(clock)
+        refuse_clock if virtual && Fiber.scheduler && !VirtualTime.now_ns
         return yield if Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler
 
         scheduler = Fiber.scheduler
         return new(scheduler).join(&block) if scheduler.is_a?(Scheduler)
         refuse(scheduler) if scheduler
 
-        with_scheduler(backend, repairs) { |own| new(own, own: true).call(&block) }
+        options = { backend: backend, repairs: repairs, clock: clock }
+        return in_loop(options, &block) unless drain
+
+        drain.around do
+          in_loop(options, ->(own, runner) { watch(drain, own, runner) }, &block)
+        end
       end
 
       private
 
+      def in_loop(options, before = nil, &block)
+        with_scheduler(options) do |own|
+          runner = new(own, own: true)
+          before&.call(own, runner)
+          runner.call(&block)
+        end
+      end
+
+      def watch(drain, scheduler, runner)
+        drain.watch(scheduler) { |error| runner.interrupt(error) }
+      end
+
       def refuse(scheduler)
-        raise NoSchedulerError, "NB.run: this thread has a #{scheduler.class} already; call it " \
+        raise NoSchedulerError, "NB.run: this thread already has a #{scheduler.class}; call it " \
                                 "inside one of its fibers, or on a thread without a scheduler"
       end
 
-      def with_scheduler(backend, repairs)
-        scheduler = Scheduler.new(backend: backend, repairs: repairs)
+      def refuse_clock
+        raise ArgumentError, "clock: :virtual is for the outermost NB.run; this one runs " \
+                             "inside a scheduler whose clock is real"
+      end
+
+      def with_scheduler(options)
+        scheduler = Scheduler.new(**options)
         Fiber.set_scheduler(scheduler)
         value = yield scheduler
         ended = true
@@ -48,16 +73,20 @@ module NB
     def initialize(scheduler, own: false)
       @scheduler = scheduler
       @own = own
+      @pid = Process.pid
     end
 
     # With other fibers there, this one is blocking ({NB.blocking}), or the thread's first one: the
     # loop goes on for the block alone, since all would be waiting for this very fiber.
+    # What the block yields (Fiber.yield, an Enumerator) goes to whoever resumes this one.
     #
     # @api private
     def join(&block)
       return call(&block) if @scheduler.stats[:fibers].zero? || @scheduler.host?
 
-      ::Fiber.new(blocking: false) { @outcome = outcome(&block) }.resume
+      fiber = ::Fiber.new(blocking: false) { @outcome = outcome(&block) }
+      passed = fiber.resume
+      passed = fiber.resume(*::Fiber.yield(passed)) until @outcome || !fiber.alive?
       leave
     end
 
@@ -68,25 +97,45 @@ module NB
       locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
       Fiber.schedule do
         @fiber = Fiber.current
+        @outer = @scheduler.__send__(:lead, @fiber)
         locals.each { |key, value| Thread.current[key] = value }
         @outcome = outcome(&block)
         cancel_others if @own && @outcome.kind != :value
       end
-      serve until @outcome
+      serve
       leave
+    ensure
+      @scheduler.__send__(:lead, @outer)
+    end
+
+    # Raises the error in the block; when that has ended, cancels the fibers that have not.
+    #
+    # @return [Boolean] whether the block has still to end
+    # @api private
+    def interrupt(error)
+      if @outcome
+        @scheduler.__send__(:interrupt_all, Cancelled, "the program stops")
+      else
+        @scheduler.fiber_interrupt(@fiber, error)
+      end
+      @outcome.nil?
     end
 
     private
 
+    # A handler of trap has forked while this fiber waited: in the child nobody runs the block.
+    def forked? = @pid != Process.pid
+
     # A signal, Thread#raise or an error of a thread with abort_on_exception comes out of `run`: it
     # is the block's, which may rescue it where it waits, as without a loop.
     def serve
-      @scheduler.run
+      @scheduler.run until @outcome || forked?
     rescue Exception => error # rubocop:disable Lint/RescueException -- handed to the block
       raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting_within?, @fiber)
 
       error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
       @scheduler.fiber_interrupt(@fiber, error) unless joined(error)
+      retry
     end
 
     # Whether the block joins the thread that ended with the error: join raises it, and once is
@@ -115,6 +164,8 @@ module NB
     end
 
     def leave
+      return unless @outcome
+
       case @outcome.kind
       when :value then @outcome.value
       when :throw then throw_on(@outcome.value)

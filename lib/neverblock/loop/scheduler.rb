@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "fork"
 require_relative "operations"
 require_relative "overtime"
 require_relative "repairs"
+require_relative "virtual_time"
 
 module NB
   # What Ruby sees of the loop: a Fiber::Scheduler. The hooks are C (ext/neverblock/hooks); here is
@@ -38,14 +40,16 @@ module NB
 
     # @param backend [Symbol, String, nil] :epoll or :poll; nil takes NB_BACKEND, or the best one
     # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
-    # @raise [ArgumentError] for a backend that this build does not have
+    # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}
+    # @raise [ArgumentError] for a backend that this build does not have, or another clock
     # @raise [SystemCallError] when the kernel has no fds left
     # @scheduling never waits
-    def initialize(backend: nil, repairs: true)
+    def initialize(backend: nil, repairs: true, clock: :real)
+      virtual = VirtualTime.asked?(clock)
       Repairs.install if repairs
       Scheduler.opening.each(&:call)
       name = (backend || Native::DEFAULT_BACKEND || Native.backends.first).to_s
-      return if open(name)
+      return (use_virtual_time if virtual) if open(name)
 
       raise ArgumentError,
         "backend: must be one of #{Native.backends.join(", ")} (also by NB_BACKEND), " \
@@ -57,12 +61,15 @@ module NB
     # or a Thread#kill comes in between, the others are cancelled first.
     #
     # @return [void]
+    # @raise [FiberError] in a fiber of the loop, while {NB.run} or {#run} waits for it
     # @scheduling always waits
     def close
       return if closed? || !mine? # a second thread that got it by mistake ends; the first goes on
 
+      refuse_close
       begin
         begin
+          keep_value
           run
         ensure
           cancel_all
@@ -77,9 +84,11 @@ module NB
     # @return [void]
     # @scheduling always waits
     def cancel_all
-      interrupt_all(Cancelled, "the loop is closing")
-      self.yield # `run` would not wait for those in #idle
-      run
+      2.times do # a pooled fiber may have been between two jobs the first time
+        interrupt_all(Cancelled, "the loop is closing")
+        self.yield # `run` would not wait for those in #idle
+        run
+      end
     end
 
     # @return [String]
@@ -100,15 +109,34 @@ module NB
       warn("#{Fiber.current.inspect} terminated with exception:\n#{error.full_message}")
     end
 
-    # How many other threads there are, if all of them sleep until somebody wakes them; else nil.
-    def threads_asleep
-      others = Thread.list - [Thread.current, Overtime.thread]
-      others.size if others.all? { |thread| thread.inspect.include?("sleep_forever") }
+    # What reads the time in Ruby shall read the loop's.
+    def use_virtual_time
+      VirtualTime.install
+      use_virtual_clock
     end
 
+    # Whether another thread could be about to write to a socket of this process: it runs, or waits
+    # for what may come at any time. For the work of offload threads somebody waits anyway.
+    def threads_may_write?
+      writers = other_threads.reject do |thread|
+        thread.name == Offload::NAME || sleeps_forever?(thread)
+      end
+      (@real_time ||= VirtualTime::Real.new).goes(writers)
+    end
+
+    # How many other threads there are, if all of them sleep until somebody wakes them; else nil.
+    def threads_asleep
+      others = other_threads
+      others.size if others.all? { |thread| sleeps_forever?(thread) }
+    end
+
+    def other_threads = Thread.list - [Thread.current, Overtime.thread]
+    def sleeps_forever?(thread) = thread.inspect.include?("sleep_forever")
+
     def deadlock_error
+      dump = Dump.new(self)
       DeadlockError.new("every fiber waits for another, and nothing is left that could wake " \
-                        "one:\n#{Dump.new(self)}")
+                        "one:\n  #{dump.places.join("\n  ")}\n#{dump}")
     end
   end
 end

@@ -2,6 +2,8 @@
 
 require "timeout"
 require_relative "../errors"
+require_relative "check"
+require_relative "interruption"
 require_relative "slots"
 require_relative "tidy"
 
@@ -15,13 +17,18 @@ module NB
   # - Connections are made when needed, the block of `new` runs in the fiber that needs it. What
   #   is no longer alive is closed and replaced.
   # - Whatever interrupts it, wherever: no slot is lost, no connection is in two hands.
-  # - After a fork the child begins with an empty pool and leaves the parent's connections alone.
+  # - After a fork the child begins with an empty pool and leaves the parent's connections alone,
+  #   also where it leaves a block of {#with} in which it was forked.
   #
   # It works under any fiber scheduler and without one.
   #
-  # A connection whose block was left in the middle (an exception, a timeout, a cancel, a `throw`)
-  # is made usable at once, or replaced: with pg, mysql2 and trilogy what still runs is cancelled,
-  # and an open transaction rolled back. For other libraries give `tidy:`, or call {#discard}.
+  # A connection whose block was left in the middle is made usable at once, or replaced: with pg,
+  # mysql2 and trilogy what still runs is cancelled, and an open transaction rolled back; also where
+  # the block ends as ever and has left its transaction open. After an exception of the block's own,
+  # or a `throw`, the connection is used again. A timeout or a cancel strikes anywhere, also between
+  # a `SET` or a lock and its undoing, or with half an answer read: the connection is then closed,
+  # and a new one made when it is needed. (Outside of our loop, of timeouts only one that raises a
+  # Timeout::Error is known as such.) Give `tidy:` to decide otherwise.
   #
   # @example
   #   pool = NB::ConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
@@ -39,16 +46,17 @@ module NB
 
     # @return [Integer] the most connections there will be
     attr_reader :size
-    # @return [Float, nil] seconds that {#with} waits for a connection; nil: for ever
+    # @return [Float, nil] seconds that {#with} waits for a connection; nil: forever
     attr_reader :timeout
 
     # @param size [Integer] the most connections, 1 or more
-    # @param timeout [Float, nil] seconds {#with} waits for its turn, 0 or more; nil: for ever.
+    # @param timeout [Float, nil] seconds {#with} waits for its turn, 0 or more; nil: forever.
     #   Making a connection is not included: that is for the driver's own timeout
     # @param alive [#call] takes an idle connection and says whether it can be used; it may wait.
     #   By default no if `connection.closed?` or `connection.finished?`
     # @param tidy [#call] takes a connection whose block was left in the middle, and says whether it
-    #   can be used; it may wait, and raising means no. By default as said above
+    #   can be used; it may wait, and raising means no. Given, it decides after a timeout or a
+    #   cancel, too. By default as said above
     # @param close [#call] takes a connection that is no longer wanted. By default
     #   `connection.close`, or nothing if there is no such method
     # @param abandon [#call, nil] takes, in a forked child, each connection of the parent; for
@@ -57,16 +65,13 @@ module NB
     # @raise [ArgumentError] if one of them is something else
     def initialize(size:, timeout: 5.0, alive: ALIVE, tidy: Tidy, close: CLOSE, abandon: nil,
                    &connect)
-      raise ArgumentError, "a connection pool needs a block that connects" unless connect
-
-      @size = Integer(size)
-      raise ArgumentError, "size: must be 1 or more, got: #{size}" if @size < 1
-
-      @timeout = check_timeout(timeout)
-      @alive = check_callable(:alive, alive)
-      @tidy = check_callable(:tidy, tidy)
-      @close = check_callable(:close, close)
-      @abandon = abandon && check_callable(:abandon, abandon)
+      Check.block("a connection pool, to connect,", connect)
+      @size = Check.count("size:", size)
+      @timeout = Check.seconds("timeout:", timeout)
+      @alive = Check.callable("alive:", alive)
+      @tidy = Check.callable("tidy:", tidy)
+      @close = Check.callable("close:", close)
+      @abandon = abandon && Check.callable("abandon:", abandon)
       @connect = connect
       @inherited = []
       start
@@ -82,25 +87,16 @@ module NB
     # @raise [Exception] what the connect block raised; its slot goes to the next waiter
     # @scheduling may wait
     # @thread any
-    def with(timeout: @timeout)
+    def with(timeout: @timeout, &block)
+      raise ArgumentError, "ConnectionPool#with needs a block" unless block_given?
+
       restart_after_fork
       fiber = Fiber.current
       held = @leases[fiber]
       return yield(held.thing) if held
 
-      slots = @slots
-      leases = @leases
-      place = Slots::Place.new
-      begin
-        checkout(slots, place, timeout)
-        leases[fiber] = place
-        value = yield place.thing
-        whole = true
-        value
-      ensure
-        leases.delete(fiber)
-        give_back(slots, place, whole)
-      end
+      timeout = Check.seconds("timeout:", timeout) unless timeout.equal?(@timeout)
+      lend(fiber, timeout, &block)
     end
 
     # Says that the connection this fiber holds is not to be used again: it is closed when the block
@@ -160,6 +156,36 @@ module NB
 
     private
 
+    def lend(fiber, timeout, &block)
+      slots = @slots
+      pid = @pid
+      place = Slots::Place.new
+      begin
+        checkout(slots, place, timeout)
+        value = use(fiber, place, &block)
+        ending = :whole
+        value
+      rescue Exception => error # rubocop:disable Lint/RescueException -- only looked at
+        ending = :interrupted if Interruption.struck?(error)
+        raise
+      ensure
+        # An interrupt may strike as any call returns: none stands before this one.
+        give_back(slots, place, ending) if pid == @pid # else it is that of the parent
+      end
+    end
+
+    def use(fiber, place)
+      leases = @leases
+      leases[fiber] = place
+      yield place.thing
+    ensure
+      begin
+        restart_after_fork # an interrupt may strike as it returns
+      ensure
+        leases.delete(fiber)
+      end
+    end
+
     def start
       @pid = Process.pid
       @slots = Slots.new(@size)
@@ -181,19 +207,26 @@ module NB
       raise PoolTimeoutError, timeout_message(slots, timeout) unless slots.acquire(place, timeout)
 
       retire(place) if place.thing && !alive?(place)
-      place.thing ||= @connect.call
+      make(place) unless place.thing
       raise TypeError, "the block that connects returned nil" unless place.thing
     end
 
+    def make(place)
+      place.thing = @connect.call
+    end
+
     # At once and not when it is next lent: an open transaction holds locks that others wait for.
-    def give_back(slots, place, whole)
-      return if whole || place.thing.nil? || place.spoiled
+    def give_back(slots, place, ending)
+      return if place.thing.nil? || place.spoiled || (ending == :whole && !left_open?(place))
 
       place.spoiled = true # whatever interrupts the next line
-      place.spoiled = !tidy?(place.thing)
+      usable = tidy?(place.thing)
+      place.spoiled = !usable || (ending == :interrupted && @tidy.equal?(Tidy))
     ensure
       checkin(slots, place)
     end
+
+    def left_open?(place) = @tidy.equal?(Tidy) && Tidy.left_open?(place.thing)
 
     def tidy?(connection)
       Timeout.timeout(TIDY_SECONDS) { @tidy.call(connection) }
@@ -236,21 +269,6 @@ module NB
       now = slots.stats
       "no connection within #{timeout} s (#{now[:in_use]} of #{@size} in use, #{now[:waiting]} " \
         "waiting): raise size: or shorten the work in #with"
-    end
-
-    def check_timeout(timeout)
-      return if timeout.nil?
-
-      seconds = Float(timeout)
-      raise ArgumentError, "timeout: must be 0 or more, got: #{timeout}" if seconds.negative?
-
-      seconds
-    end
-
-    def check_callable(name, callable)
-      return callable if callable.respond_to?(:call)
-
-      raise ArgumentError, "#{name}: has no #call: #{callable.inspect}"
     end
   end
 end

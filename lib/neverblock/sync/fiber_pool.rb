@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../fiber_state"
+require_relative "check"
 
 module NB
   # At most `size` fibers that run blocks; blocks that find all of them busy wait in a queue.
@@ -10,9 +12,9 @@ module NB
   # nothing to do they stay, without keeping our loop from ending. Other schedulers know no such
   # wait; there the fibers are let go when the whole pool has nothing to do.
   #
-  # Each block starts with no fiber-locals (`Thread.current[:x]`) and, from Ruby 3.2 on, with no
-  # fiber storage (`Fiber[:x]`): nothing comes to it from the block before, or from the one who
-  # spawned it.
+  # Each block starts with no fiber-locals (`Thread.current[:x]`), no attributes of frameworks (such
+  # as ActiveSupport's) and, from Ruby 3.2 on, with no fiber storage (`Fiber[:x]`): nothing comes to
+  # it from the block before, or from the one who spawned it.
   #
   # @example 1,000 requests, at most 50 at a time
   #   pool = NB::FiberPool.new(50)
@@ -46,6 +48,12 @@ module NB
       # @return [Boolean] whether all that was spawned has ended
       def done? = busy.zero? && jobs.empty?
 
+      # What was to be raised in this fiber at its next wait was meant for another job than the
+      # next one.
+      def forget_interrupts
+        scheduler.forget_interrupts if scheduler.respond_to?(:forget_interrupts)
+      end
+
       # @return [Boolean] whether fibers may wait for jobs without keeping the loop going
       def keeps? = scheduler.respond_to?(:idle)
     end
@@ -59,14 +67,9 @@ module NB
     # @param on_error [#call, nil] takes what a block raised; nil: it is written to stderr
     # @raise [ArgumentError] if one of them is something else
     def initialize(size = 50, queue: nil, on_error: nil)
-      @size = Integer(size)
-      @queue_limit = queue && Integer(queue)
-      raise ArgumentError, "size must be 1 or more, got: #{size}" if @size < 1
-      raise ArgumentError, "queue: must be 0 or more, got: #{queue}" if @queue_limit&.negative?
-
-      @on_error = on_error || method(:report)
-      raise ArgumentError, "on_error: has no #call: #{on_error.inspect}" unless
-        @on_error.respond_to?(:call)
+      @size = Check.count("size", size)
+      @queue_limit = queue && Check.count("queue:", queue, min: 0)
+      @on_error = on_error.nil? ? method(:report) : Check.callable("on_error:", on_error)
     end
 
     # Runs the block in a fiber of this pool: at once if a new one is made for it, at the next
@@ -81,7 +84,7 @@ module NB
     # @raise [FiberError] if the system has no room for even one fiber
     # @scheduling never waits, but the block may run until its own first wait
     def spawn(&block)
-      raise ArgumentError, "spawn needs a block" unless block
+      Check.block("FiberPool#spawn", block)
       raise ClosedError, "the fiber pool is closed" if @closed
 
       crew = crew_here
@@ -186,22 +189,20 @@ module NB
     end
 
     def perform(crew, job)
-      clean
-      job.call
+      crew.forget_interrupts # one that came while the fiber was free
+      FiberState.clear
+      call(crew, job)
     rescue *FAILURES => error
       @on_error.call(error) # the fiber lives on
     ensure
       crew.busy -= 1
     end
 
-    # Fiber-locals and fiber storage would otherwise pass from one block to the next. Setting nil
-    # deletes, and prints no warning as `Fiber#storage=` would.
-    def clean
-      thread = Thread.current
-      thread.keys.each { |key| thread[key] = nil }
-      return unless Fiber.respond_to?(:[])
-
-      Fiber.current.storage&.each_key { |key| Fiber[key] = nil }
+    def call(crew, job)
+      job.call
+    ensure
+      crew.forget_interrupts
+      FiberState.leave
     end
 
     # @return [Proc, nil] nil when the crew is let go

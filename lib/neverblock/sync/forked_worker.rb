@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "check"
 require_relative "forked_child"
 require_relative "frames"
+require_relative "inheritance"
 
 module NB
   # A forked child that applies one block to whatever arguments it is sent, one call at a time.
@@ -23,12 +25,21 @@ module NB
     # @return [Object] the value of the block
     # @raise [Exception] as {#call}
     def self.run(&block)
-      raise ArgumentError, "in_process needs a block" unless block
-
-      worker = new(&block)
+      Check.block("NB.in_process", block)
+      worker = nil
+      born { worker = new(&Inheritance.wrap(block)) }
       worker.call([])
     ensure
       worker&.close
+    end
+
+    # Runs the block, in which the caller makes a worker and notes it, as a whole: an interrupt that
+    # strikes as `new` returns would leave a process that nobody knows.
+    #
+    # @return [void]
+    # @scheduling waits only while another thread forks
+    def self.born(&block)
+      Thread.handle_interrupt(UNINTERRUPTED, &block)
     end
 
     # @return [Integer] process id
@@ -40,17 +51,20 @@ module NB
     # @thread any
     def initialize(&work)
       parent = Process.pid
-      theirs = nil
+      theirs = whole = nil
       FORK_LOCK.synchronize do
-        @frames, theirs = Frames.pair
-        @pid = Process.fork
-        theirs.close if @pid
+        Thread.handle_interrupt(UNINTERRUPTED) do
+          @frames, theirs = Frames.pair
+          @pid = Process.fork
+          theirs.close if @pid
+        end
       end
+      whole = true
     ensure
       # Here, so that the child also gets there if a fork hook of another library raises in it
       # (async 2.46 does under Fiber.set_scheduler). It never comes back.
       become_child(theirs, work) if Process.pid != parent
-      [@frames, theirs].compact.each(&:close) unless @pid
+      give_up(theirs) unless whole
     end
 
     # @param arguments [Array] for the block; must be marshallable
@@ -95,6 +109,13 @@ module NB
     def abandon = @frames.close
 
     private
+
+    # Nobody will know of this one: what interrupted it came while the process was made, or the
+    # process could not be made.
+    def give_up(theirs)
+      [@frames, theirs].compact.each(&:close)
+      kill if @pid
+    end
 
     def become_child(frames, work)
       @frames.close

@@ -1,10 +1,18 @@
 # frozen_string_literal: true
 
+require "timeout"
+require_relative "check"
 require_relative "group"
+require_relative "outcome"
 
 module NB
-  # The common uses of a {Group}, each in one call: {NB.gather}, {NB.map} and {NB.first}.
+  # The common uses of a {Group}, each in one call: {NB.gather}, {NB.settle}, {NB.map}, {NB.first}
+  # and {NB.as_completed}.
   module Gather
+    # Ends {settle} when time is up; nobody else sees it.
+    Late = Class.new(::StandardError)
+    private_constant :Late
+
     class << self
       # Runs all at once and waits for all.
       #
@@ -16,38 +24,63 @@ module NB
       def all(callables)
         check(callables)
         tasks = Group.run do |group|
-          callables.map { |callable| group.async { callable.call } }
+          callables.map { |callable| group.start(callable) { callable.call } }
         end
         tasks.map(&:value)
       end
 
-      # Runs all at once and takes the first value. The others are then cancelled, and have run
-      # their `ensure` when this returns. Errors count only if all fail.
+      # Runs all at once and waits for all, or until time is up. An error cancels nobody.
       #
-      # @param callables [Array<#call>] at least one
-      # @return [Object] the first value
-      # @raise [StandardError] if all failed, what the first to fail raised
+      # @param callables [Array<#call>] none is fine
+      # @param timeout [Numeric, nil] seconds; nil, 0 or infinite: no limit
+      # @return [Array<Outcome>] in the order of the arguments
       # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
       # @scheduling may wait
-      def first(callables)
+      def settle(callables, timeout: nil)
         check(callables)
-        raise ArgumentError, "nothing to run: give one callable or more" if callables.empty?
+        limit = Check.seconds("timeout:", timeout)
+        outcomes = Array.new(callables.size)
+        Timeout.timeout(limit, Late) { settle_into(outcomes, callables) }
+        outcomes.map { |outcome| outcome || cancelled }
+      rescue Late
+        outcomes.map { |outcome| outcome || late(timeout) }
+      end
 
-        values = []
-        errors = []
-        Group.run do |group|
-          callables.each do |callable|
-            break unless values.empty?
-
-            group.async do
-              values << callable.call
-              group.cancel
-            rescue StandardError => error
-              errors << error
-            end
+      # Gives the values in the order in which they come.
+      #
+      # @param callables [Array<#call>] none is fine
+      # @return [Enumerator] starts them when it is read, by `each` and the like; `next` would run
+      #   it in a blocking fiber. Leaving it cancels the others
+      # @raise [Exception] from `each`: the first error; the others are cancelled
+      # @scheduling its `each` may wait
+      def as_completed(callables)
+        check(callables)
+        Enumerator.new(callables.size) do |reader|
+          Group.run do |group|
+            values = Thread::Queue.new
+            callables.each { |callable| group.start(callable) { values << callable.call } }
+            callables.size.times { reader << values.pop }
           end
         end
-        values.empty? ? raise(errors.first) : values.first
+      end
+
+      # Runs all at once and takes the first values. The others are then cancelled, and have run
+      # their `ensure` when this returns. Errors count only if too few are left to succeed.
+      #
+      # @param callables [Array<#call>] at least one
+      # @param count [Integer, nil] how many values; nil: one, and not in an Array
+      # @return [Object, Array] the first value; with count, so many in the order in which they came
+      # @raise [StandardError] if too many failed, what the first to fail raised
+      # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+      # @scheduling may wait
+      def first(callables, count: nil)
+        check(callables)
+        wanted = count ? Check.count("count:", count) : 1
+        check_size(callables, wanted)
+        values, errors = first_values(callables, wanted)
+        raise errors.first if values.size < wanted
+
+        count ? values : values.first
       end
 
       # Maps with at most `concurrency` blocks at a time, and takes the next item only when there is
@@ -59,36 +92,95 @@ module NB
       #
       # @param items [#each]
       # @param concurrency [Integer] 1 or more
+      # @param errors [Symbol] :raise, or :return: an error stands in place of its value, and
+      #   cancels nobody
       # @yieldparam item [Object]
-      # @return [Array, Enumerator::Lazy] the values in the order of the items
+      # @return [Array, Enumerator::Lazy] the values in the order of the items. A `break` in the
+      #   block cancels the other blocks, and its value is returned; not from a lazy one, which
+      #   outlives this call
       # @raise [Exception] the first error, of the block or of the source; the rest is cancelled
       # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
       # @scheduling may wait
-      def map(items, concurrency:, &block)
-        limit = Integer(concurrency)
-        raise ArgumentError, "concurrency: must be 1 or more, got: #{limit}" if limit < 1
-        raise ArgumentError, "map needs a block" unless block
+      def map(items, concurrency:, errors: :raise, &block)
+        limit = Check.count("concurrency:", concurrency)
+        Check.block("NB.map", block)
+        block = errors_as_values(errors, block)
+        raise ArgumentError, "items must respond to each, got: #{items.inspect}" unless
+          items.respond_to?(:each)
 
         items.is_a?(Enumerator::Lazy) ? lazy(items, limit, block) : eager(items, limit, block)
       end
 
       private
 
+      def settle_into(outcomes, callables)
+        Group.run do |group|
+          callables.each_with_index do |callable, index|
+            group.start(callable) { outcomes[index] = Outcome.of { callable.call } }
+          end
+        end
+      end
+
+      def late(timeout)
+        Outcome.new(nil, Timeout::Error.new("cancelled: no value within #{timeout} s"))
+      end
+
+      def cancelled = Outcome.new(nil, TaskCancelledError.new("no value: it was cancelled"))
+
+      def first_values(callables, wanted)
+        values = []
+        errors = []
+        Group.run do |group|
+          callables.each do |callable|
+            break if values.size == wanted
+
+            group.start(callable) do
+              values << callable.call
+              group.cancel if values.size == wanted
+            rescue StandardError => error
+              errors << error
+              group.cancel if callables.size - errors.size < wanted
+            end
+          end
+        end
+        [values.first(wanted), errors]
+      end
+
+      def errors_as_values(errors, block)
+        return block if errors == :raise
+        raise ArgumentError, "errors: must be :raise or :return, got: #{errors.inspect}" unless
+          errors == :return
+
+        lambda do |item|
+          block.call(item)
+        rescue *FAILURES => error
+          raise if error.is_a?(LocalJumpError) && error.reason == :break
+
+          error
+        end
+      end
+
       def eager(items, limit, block)
         values = []
+        broken = nil
         Group.run do |group|
           # One token for each task, and one for the next: pushing waits while there is no room.
           tokens = Thread::SizedQueue.new(limit).push(true)
           items.to_enum(:each).with_index do |item, index|
-            group.async do
+            group.start(block) do
               values[index] = block.call(item)
+            rescue LocalJumpError => error
+              raise unless error.reason == :break
+
+              broken ||= [error.exit_value]
+              group.cancel
             ensure
               tokens.pop
             end
             tokens.push(true)
           end
         end
-        values
+        broken ? broken.first : values
       end
 
       def lazy(items, limit, block)
@@ -96,7 +188,7 @@ module NB
           Group.run do |group|
             ahead = []
             items.each do |item|
-              ahead << group.async { block.call(item) }
+              ahead << group.start(block) { block.call(item) }
               reader << ahead.shift.value if ahead.size == limit
             end
             reader << ahead.shift.value until ahead.empty?
@@ -105,9 +197,16 @@ module NB
         values.lazy
       end
 
+      def check_size(callables, wanted)
+        raise ArgumentError, "nothing to run: give one callable or more" if callables.empty?
+        return if callables.size >= wanted
+
+        raise ArgumentError, "count: must be at most the number of callables " \
+                             "(#{callables.size}), got: #{wanted}"
+      end
+
       def check(callables)
-        wrong = callables.find { |callable| !callable.respond_to?(:call) }
-        raise ArgumentError, "cannot be called: #{wrong.inspect}" if wrong
+        callables.each { |callable| Check.callable("each argument", callable) }
       end
     end
   end

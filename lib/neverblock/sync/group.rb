@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "check"
+require_relative "deadline"
 require_relative "inheritance"
 require_relative "interruption"
 require_relative "task"
@@ -35,6 +37,7 @@ module NB
       @scheduler = Fiber.current_scheduler ||
                    raise(NoSchedulerError, "a group needs a scheduler: call it inside NB.run { }")
       @fiber = Fiber.current
+      @depth = Interruption.depth(@scheduler) # a shield around the group does not hold it up
       @tasks = {}.compare_by_identity # that have not ended; a Hash for its order and O(1) delete
       @errors = {} # task => what it raised, in this order
       @state = :open # :open, the block runs; :settling, only tasks run; :closed
@@ -43,15 +46,22 @@ module NB
     # Starts a task that belongs to this group. In a group that is already being cancelled, the task
     # is cancelled before it starts.
     #
+    # @param name [String, nil] see {Task#name}
     # @yield as for {NB.async}
     # @return [Task]
     # @raise [NB::ClosedError] when the group has ended
     # @raise [NB::WrongThreadError] from another thread
     # @scheduling never waits, but the block runs until its own first wait
-    def async(&block)
+    def async(name: nil, &block)
+      start(block, name: name, &Check.block("Group#async", block))
+    end
+
+    # @param origin [#call] what the user wrote, to name its place
+    # @api private
+    def start(origin, name: nil, &block)
       raise ClosedError, "the group has ended; start tasks within its block" if @state == :closed
       check_thread
-      Task.new(self, &Inheritance.wrap(block))
+      Task.new(self, origin: origin, name: name, &Inheritance.wrap(Deadline.keep(block)))
     end
 
     # Cancels every task and the block. The group then ends without an error, with nil for a value.
@@ -118,6 +128,17 @@ module NB
 
     private
 
+    # Runs the block, then waits for the tasks. How the block was left decides what becomes of them:
+    #
+    #   left by                  its tasks          then
+    #   its end                  run to their end   the block's value is the group's
+    #   an exception             are cancelled      it goes on its way
+    #   our own interrupt, from  are being          nil; or what the task raised,
+    #     {#cancel} or a task's    cancelled          from {#run}
+    #     failure                  already
+    #   break, return, throw     are cancelled      it goes on its way
+    #
+    # `finished` tells the first from the last, which no `rescue` sees.
     def supervise
       value = yield self
       finished = true
@@ -177,7 +198,7 @@ module NB
       return if @state != :open || Fiber.current.equal?(@fiber)
 
       @sent = true
-      Interruption.deliver(@scheduler, @fiber, @interrupt)
+      Interruption.deliver(@scheduler, @fiber, @interrupt, depth: @depth)
     end
 
     def check_thread

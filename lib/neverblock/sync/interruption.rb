@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "timeout"
 require_relative "../errors"
 
 module NB
@@ -24,15 +25,40 @@ module NB
     end
     private_constant :Pending
 
+    # @param scheduler [Object]
+    # @return [Integer] how many shields ({NB.shield}) the current fiber is inside of
+    # @scheduling never waits
+    def self.depth(scheduler)
+      scheduler.respond_to?(:shield_depth) ? scheduler.shield_depth : 0
+    end
+
+    # Whether the exception that left a block has struck it from outside, at any point: then nobody
+    # knows what the block has left half done. Timeout.timeout with a class of its own is known in
+    # a loop of ours only.
+    #
+    # @param error [Exception]
+    # @return [Boolean]
+    # @scheduling never waits
+    # @thread any
+    def self.struck?(error)
+      return true if !error.is_a?(StandardError) || error.is_a?(::Timeout::Error)
+
+      scheduler = Fiber.scheduler
+      scheduler.respond_to?(:struck?) && scheduler.struck?(error)
+    end
+
     # @param scheduler [Object] the scheduler that runs the fiber
     # @param fiber [Fiber] not the current one; nothing happens if it has ended
     # @param exception [Exception] an instance, so that the receiver can know it again
+    # @param depth [Integer] how many shields the fiber was inside of when the cause began
     # @return [void]
     # @raise [NB::WrongThreadError] from another thread on a scheduler that offers no way to do that
     # @scheduling never waits
     # @thread any, given `fiber_interrupt` or gem async
-    def self.deliver(scheduler, fiber, exception)
-      if scheduler.respond_to?(:fiber_interrupt)
+    def self.deliver(scheduler, fiber, exception, depth: 0)
+      if depth.positive?
+        scheduler.interrupt_at(fiber, exception, depth)
+      elsif scheduler.respond_to?(:fiber_interrupt)
         scheduler.fiber_interrupt(fiber, exception)
       elsif scheduler.respond_to?(:push)
         scheduler.unblock(nil, Pending.new(fiber, exception))

@@ -24,20 +24,20 @@ module NB
     # (GET, HEAD, PUT, DELETE and the like) once; POST and PATCH raise. One whose answer was not
     # read to its end, whatever came in between, is closed.
     class Persistent
-      # @return [URI::HTTP] whom it talks to
+      # @return [URI::HTTP] the server it talks to
       attr_reader :uri
 
       # @param url [String, URI::HTTP] scheme, host and port; without a scheme http
       # @param size [Integer] the most connections, 1 or more
       # @param idle_timeout [Numeric] seconds after which an unused connection is not used again;
       #   less than the server's own
-      # @param pool_timeout [Float, nil] seconds to wait for a free connection; nil: for ever
+      # @param pool_timeout [Float, nil] seconds to wait for a free connection; nil: forever
       # @yieldparam http [Net::HTTP] each before it is opened: for timeouts, TLS, a proxy
       # @raise [ArgumentError] if the url is not one of HTTP
       # @scheduling never waits
       def initialize(url, size: 10, idle_timeout: 5, pool_timeout: 5.0, &configure)
         @uri = parse(url)
-        @idle_timeout = Float(idle_timeout)
+        @idle_timeout = Check.seconds("idle_timeout:", idle_timeout) || Float::INFINITY
         @configure = configure
         @pool = ConnectionPool.new(size: size, timeout: pool_timeout, close: :finish.to_proc,
                                    alive: :started?.to_proc) { open }
@@ -115,7 +115,7 @@ module NB
         uri = URI(url.to_s.include?("://") ? url.to_s : "http://#{url}")
         return uri if uri.is_a?(URI::HTTP) && !uri.hostname.to_s.empty?
 
-        raise ArgumentError, "not a url of HTTP with a host: #{url.inspect}"
+        raise ArgumentError, "not an HTTP URL with a host: #{url.inspect}"
       end
 
       def open

@@ -15,27 +15,35 @@ module NB
   # takes any block, for the price of one fork each: 1 to 2 ms in a fresh process, ten times that in
   # one that has had thousands of fibers, whose stacks the kernel has to copy the map of.
   #
-  # A process that dies is replaced; who waits for its answer gets a {NB::ProcessError}. A call that
+  # A process that dies is replaced; a fiber waiting for it gets a {NB::ProcessError}. A call that
   # is cancelled or times out kills its process in the middle of the work, and that is replaced too.
   #
   # @example
   #   digests = NB::ProcessPool.new(size: 4) { |path| Digest::SHA256.file(path).hexdigest }
   #   NB.map(Dir["*.iso"], concurrency: digests.size) { |path| digests.call(path) }
   class ProcessPool
+    # A process is known to the pool from the moment in which there is one.
+    class Workers < ConnectionPool
+      private
+
+      def make(place) = ForkedWorker.born { super }
+    end
+    private_constant :Workers
+
     # @return [Integer] the most processes there will be
     attr_reader :size
 
     # @param size [Integer] the most processes, 1 or more
-    # @param timeout [Float, nil] seconds {#call} waits for a process to come free; nil: for ever
+    # @param timeout [Float, nil] seconds {#call} waits for a process to come free; nil: forever
     # @yield in a process, with the arguments of {#call}
     # @raise [ArgumentError] if one of them is something else
     def initialize(size: Etc.nprocessors, timeout: nil, &work)
-      raise ArgumentError, "a process pool needs a block, to be applied to arguments" unless work
-
+      Check.block("a process pool, to apply to arguments,", work)
       @work = work
       @forked = {}.compare_by_identity
-      @pool = ConnectionPool.new(size: size, timeout: timeout, alive: :alive?.to_proc,
-                                 close: method(:close_worker), abandon: method(:abandon)) { fork }
+      @pool = Workers.new(size: size, timeout: timeout, alive: :alive?.to_proc,
+                          tidy: :alive?.to_proc, close: method(:close_worker),
+                          abandon: method(:abandon)) { fork }
       @size = @pool.size
     end
 

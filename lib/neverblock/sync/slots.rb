@@ -13,11 +13,19 @@ module NB
   # Nobody waits while interrupts are masked, except for {#lock}: the mask belongs to the thread and
   # would hold back the interrupts of all its other fibers.
   #
+  # All of it changes with the lock, except for @held, which {#hold} changes without. An interrupt,
+  # or another thread, may come in whenever a call returns; so nothing there depends on what a call
+  # has returned, and each takes first and looks then whether that was too much.
+  #
+  # No mask holds back what a signal's handler raises on the main thread. So nothing is counted:
+  # each change can be made twice, and {#release} makes all of them that may have been left half
+  # made. A thing changes hands between an instance variable and a Place's attribute, where no call
+  # returns in between.
+  #
   # @api private
   class Slots
-    # Everything: with Exception instead, Thread#kill would pass.
-    MASK = { Object => :never }.freeze
-    private_constant :MASK
+    # What {#hold} returns when there is no free slot.
+    NONE = Object.new.freeze
 
     # What one asker has. Changed only by Slots, with the lock; but the holder may change `thing`
     # and `spoiled`.
@@ -36,37 +44,31 @@ module NB
       # Has nothing yet.
       def initialize = @state = :none
 
-      # Gives it a slot, and wakes it if it waits.
-      def grant(thing, generation)
-        @thing = thing
-        @generation = generation
-        settle(:held)
+      # Ends its wait without a slot.
+      def refuse
+        @state = :refused
+        wake
       end
 
-      # Ends its wait without a slot.
-      def refuse = settle(:refused)
+      # To be called after each change of its state.
+      def wake = @wakeup&.signal
 
       # @return [Boolean]
       def held? = @state == :held
 
       # @return [Boolean]
       def waiting? = @state == :waiting
-
-      private
-
-      def settle(state)
-        @state = state
-        @wakeup&.signal
-      end
     end
 
     # @param size [Integer] how many slots, 1 or more
     def initialize(size)
       @size = size
       @lock = Thread::Mutex.new
-      @idle = [] # things in no one's hands; the last one in is the first out, the rest may go cold
+      # Things in no one's hands, [thing, rest] or nil; the last one in is the first out, the rest
+      # may go cold.
+      @idle = nil
       @waiting = {}.compare_by_identity # places in FIFO order; a Hash for its O(1) shift and delete
-      @taken = 0 # slots that hold a thing, or whose holder makes one
+      @held = {}.compare_by_identity # a key for each slot in use: its place, or that of {#hold}
       @waits = @timeouts = 0
       @wait_seconds = @longest_wait_seconds = 0.0
       @generation = 0
@@ -77,14 +79,14 @@ module NB
     # comes.
     #
     # @param place [Place] a new one
-    # @param timeout [Float, nil] seconds; nil: for ever; 0: only if there is one now
+    # @param timeout [Float, nil] seconds; nil: forever; 0: only if there is one now
     # @return [Boolean] whether the place has a slot; false after the timeout
     # @raise [NB::ClosedError] once these slots are closed
     # @scheduling may wait
     # @thread any
     def acquire(place, timeout)
       @lock.lock
-      Thread.handle_interrupt(MASK) { grant_or_enqueue(place) }
+      Thread.handle_interrupt(UNINTERRUPTED) { grant_or_enqueue(place) }
       wait_for_turn(place, timeout) if place.waiting?
       raise ClosedError, "the pool is closed" if place.state == :refused
 
@@ -102,10 +104,32 @@ module NB
     # @thread any
     def release(place)
       @lock.unlock if @lock.owned? # an interrupt struck in the `ensure` of {#acquire}
-      @lock.synchronize { Thread.handle_interrupt(MASK) { give_back(place) } }
+      @lock.synchronize { Thread.handle_interrupt(UNINTERRUPTED) { give_back(place) } }
     ensure
       # Interrupted while it waited for the lock: first do it, then let that go on its way.
       release(place) unless place.state == :none
+    end
+
+    # Runs the block in a slot, without a thing and without the lock, if one is free and nobody
+    # waits.
+    #
+    # @return the block's value; {NONE}: there was no slot, and the block has not begun
+    # @scheduling waits only for the lock, when others wait
+    # @thread any
+    def hold
+      return NONE unless @waiting.empty?
+
+      slot = Object.new
+      begin
+        @held[slot] = true
+        full? ? NONE : yield
+      ensure
+        begin
+          @held.delete(slot)
+        ensure
+          serve unless @waiting.empty?
+        end
+      end
     end
 
     # Takes out what is idle, and spoils what is in use.
@@ -115,10 +139,9 @@ module NB
     # @thread any
     def drain
       @lock.synchronize do
-        Thread.handle_interrupt(MASK) do
+        Thread.handle_interrupt(UNINTERRUPTED) do
           @generation += 1
-          @taken -= @idle.size
-          @idle.slice!(0..)
+          idle_things.tap { @idle = nil }
         end
       end
     end
@@ -133,7 +156,7 @@ module NB
     # For the child of a fork, where a thread that does not exist there may have the lock.
     #
     # @return [Array] a copy of the idle things
-    def idle_after_fork = @idle.dup
+    def idle_after_fork = idle_things
 
     # Refuses all who wait and all who will come.
     #
@@ -142,12 +165,14 @@ module NB
     # @thread any
     def close
       @lock.synchronize do
-        Thread.handle_interrupt(MASK) do
+        Thread.handle_interrupt(UNINTERRUPTED) do
           @closed = true
           @waiting.each_key(&:refuse)
           @waiting.clear
         end
       end
+    ensure
+      close unless @closed && @waiting.empty? # interrupted, as in {#release}
     end
 
     # @return [Boolean] whether {#close} was called
@@ -157,7 +182,7 @@ module NB
     # @return [Hash{Symbol=>Integer, Float}] see {ConnectionPool#stats}
     # @thread any
     def stats
-      { size: @size, in_use: @taken - @idle.size, idle: @idle.size, waiting: @waiting.size,
+      { size: @size, in_use: @held.size, idle: idle_things.size, waiting: @waiting.size,
         waits: @waits, timeouts: @timeouts, wait_seconds: @wait_seconds,
         longest_wait_seconds: @longest_wait_seconds }
     end
@@ -166,17 +191,63 @@ module NB
 
     # Called with the lock, interrupts masked.
     def grant_or_enqueue(place)
-      if @closed
-        place.refuse
-      elsif @idle.any?
-        place.grant(@idle.pop, @generation)
-      elsif @taken < @size
-        @taken += 1
-        place.grant(nil, @generation)
-      else
-        place.wakeup = Thread::ConditionVariable.new
-        @waiting[place] = true
-        place.state = :waiting
+      return place.refuse if @closed
+
+      place.state = :waiting # from now on there may be something to give back
+      take(place) if @waiting.empty?
+      return if place.held?
+
+      place.wakeup = Thread::ConditionVariable.new
+      @waiting[place] = true
+      hand_out # what {#hold} gave back just before
+    end
+
+    # Called with the lock, interrupts masked. Makes the place :held if there is a slot.
+    def take(place)
+      @held[place] = true
+      return @held.delete(place) if full?
+
+      place.generation = @generation
+      place.thing, @idle = @idle unless place.thing
+      place.state = :held
+    end
+
+    def idle_things
+      things = []
+      rest = @idle
+      while rest
+        thing, rest = rest
+        things.unshift(thing)
+      end
+      things
+    end
+
+    # Whether more are taken than there are.
+    def full? = @held.size > @size
+
+    # Gives those who wait what {#hold} has given back.
+    def serve
+      done = false
+      @lock.synchronize do
+        Thread.handle_interrupt(UNINTERRUPTED) do
+          hand_out
+          done = true
+        end
+      end
+    ensure
+      serve unless done # interrupted, as in {#release}
+    end
+
+    # Called with the lock, interrupts masked. The first has a slot already where this was left
+    # half made.
+    def hand_out
+      until @waiting.empty?
+        place, = @waiting.first
+        take(place) unless place.held?
+        return unless place.held?
+
+        place.wake
+        @waiting.delete(place)
       end
     end
 
@@ -184,37 +255,28 @@ module NB
     # is true after a timeout as well.
     def wait_for_turn(place, timeout)
       start = now
-      while place.waiting?
-        rest = timeout && (start + timeout - now)
-        return @timeouts += 1 if rest && rest <= 0
+      begin
+        while place.waiting?
+          rest = timeout && (start + timeout - now)
+          return @timeouts += 1 if rest && rest <= 0
 
-        place.wakeup.wait(@lock, rest)
+          place.wakeup.wait(@lock, rest)
+        end
+      ensure
+        count_wait(now - start)
       end
-    ensure
-      count_wait(now - start)
     end
 
-    # Called with the lock, interrupts masked.
+    # Called with the lock, interrupts masked. Somebody waits only when all slots are taken (but for
+    # those that {#hand_out} is about to give), so nobody who comes later can have been served in
+    # between.
     def give_back(place)
-      case place.state
-      when :waiting then @waiting.delete(place)
-      when :held then pass_on(spoiled?(place) ? nil : place.thing)
-      end
-      place.thing = nil
+      @waiting.delete(place)
+      place.thing = nil if spoiled?(place)
+      @idle, place.thing = [place.thing, @idle], nil if place.thing
+      @held.delete(place)
+      hand_out
       place.state = :none
-    end
-
-    # Called with the lock, interrupts masked. Somebody waits only when all slots are taken and no
-    # thing is idle, so nobody who comes later can have been served in between.
-    def pass_on(thing)
-      place, = @waiting.shift
-      if place
-        place.grant(thing, @generation)
-      elsif thing
-        @idle.push(thing)
-      else
-        @taken -= 1
-      end
     end
 
     def count_wait(seconds)

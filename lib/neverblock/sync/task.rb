@@ -1,7 +1,10 @@
 # frozen_string_literal: true
 
+require "timeout"
 require_relative "../errors"
+require_relative "check"
 require_relative "interruption"
+require_relative "task_names"
 
 module NB
   # A fiber one can wait for and cancel. Made by {NB.async} or {Group#async}.
@@ -21,59 +24,137 @@ module NB
     GATE_LOCK = Thread::Mutex.new
     private_constant :GATE_LOCK
 
+    # How many of {Task.unseen} are kept.
+    UNSEEN = 20
+
+    # Ends a wait with a limit; nobody else sees it.
+    Late = Class.new(::StandardError)
+    private_constant :UNSEEN, :Late
+
     @report_on_exception = true
+    @unseen = []
+    @forks = 0
 
     class << self
       # @return [Boolean] whether new tasks write an error that nobody waits for to stderr
       attr_accessor :report_on_exception
+
+      # @return [Array<Task>] the last 20 that failed and that nobody has waited for
+      # @scheduling never waits
+      # @thread any
+      def unseen = @unseen.dup
+
+      # @return [Integer] how often this process is a fork of the one that loaded this file
+      # @api private
+      attr_reader :forks
+
+      # @return [Fiber, nil] the fiber that forked, the only one of the parent's that goes on
+      # @api private
+      attr_reader :survivor
+
+      # In a forked child only the fiber that forked goes on.
+      # @api private
+      def forked
+        @forks += 1
+        @survivor = Fiber.current
+        @unseen.clear
+        TaskNames.forked(@survivor)
+      end
+
+      # Keeps a task whose error nobody has seen, and forgets the oldest of more than 20.
+      # @param task [Task]
+      # @return [void]
+      # @api private
+      def failed(task)
+        @unseen << task
+        @unseen.shift if @unseen.size > UNSEEN
+      end
+
+      # Forgets a task: somebody waited for it.
+      # @param task [Task]
+      # @return [void]
+      # @api private
+      def seen(task) = @unseen.delete(task)
     end
 
-    # @return [String, nil] free text for {#inspect} and the report of an error
-    attr_accessor :name
+    # @return [String, nil] free text for {#inspect}, the report of an error, and `nb_tasks` in
+    #   /metrics
+    attr_reader :name
+
+    # @param name [String, nil] see {#name}
+    # @scheduling never waits
+    # @thread any
+    def name=(name)
+      @name = name
+      TaskNames.enter(self)
+    end
 
     # @return [Boolean] whether an error that nobody waits for is written to stderr; set it from
     #   outside or after the first wait, {Task.report_on_exception} decides until then
     attr_writer :report_on_exception
 
+    # @return [Boolean] whether the loop does not go on for it
+    # @scheduling never waits
+    # @thread any
+    def background? = @background ? true : false
+
+    # @return [Boolean] set by {NB.async} and {NB.every}
+    # @api private
+    attr_writer :background
+
     # @yield runs in the new fiber; its value becomes {#value}
     # @param group [#task_started, #task_ended, nil] who is told; takes the errors over
+    # @param origin [#call] what the user wrote, if that is not the block: names the place
+    # @param name [String, nil] see {#name}
     # @raise [NB::NoSchedulerError] if this thread has no scheduler
     # @raise [FiberError] if the system has no room for another fiber
     # @scheduling never waits, but the block runs until its own first wait
-    def initialize(group = nil, &block)
+    def initialize(group = nil, origin: nil, name: nil, &block)
       raise ArgumentError, "a task needs a block" unless block
 
       @scheduler = Fiber.scheduler || raise(NoSchedulerError, "a task needs a scheduler: call it " \
                                                               "inside NB.run { }")
       @block = block
+      @origin = origin # stays nil for the block itself
+      @name = name
+      @forks = Task.forks
       @group = group
       group&.task_started(self)
+      TaskNames.enter(self) if name
       launch
     end
 
     # Waits until the task has ended, whichever way. A cancelled task has ended as was wished.
     #
-    # @return [self]
+    # @param timeout [Numeric, nil] seconds, 0 or more; nil: no limit. The task goes on after it
+    # @return [self, nil] nil when the task has not ended in time, as for Thread#join
     # @raise [Exception] what the block raised
     # @raise [FiberError] if the task waits for itself
+    # @raise [NB::ForkedError] in a forked child, for a task that runs in the parent
     # @raise [NB::NoSchedulerError] in a blocking fiber of the task's own thread, where waiting
     #   would stop the very loop that runs the task
     # @scheduling may wait
     # @thread any
-    def wait
-      wait_for_end if alive?
-      raise @result if @state == :failed
+    def wait(timeout = nil)
+      return if alive? && !ended_within?(timeout)
+
+      if @state == :failed
+        Task.seen(self)
+        raise @result
+      end
 
       self
     end
 
+    # @param timeout [Numeric, nil] as for {#wait}
     # @return [Object] the value of the block, after waiting for it
     # @raise [Exception] what the block raised
+    # @raise [Timeout::Error] if there is none in time
     # @raise [NB::TaskCancelledError] if the task was cancelled; see {#cancel}
     # @scheduling may wait
     # @thread any
-    def value
-      wait
+    def value(timeout = nil)
+      wait(timeout) or raise(Timeout::Error, "no value within #{timeout} s: #{inspect}")
       return @result unless @state == :cancelled
 
       raise TaskCancelledError, "no value: #{inspect} was cancelled", cause: @result
@@ -120,9 +201,18 @@ module NB
     # @thread any
     def current? = Fiber.current.equal?(@fiber)
 
+    # @return [Exception, nil] what ended it, once it has failed
+    # @scheduling never waits
+    # @thread any
+    def error = (@result if @state == :failed)
+
+    # @return [Fiber, nil] that runs it
+    # @api private
+    attr_reader :fiber
+
     # @return [String] e.g. `#<NB::Task fetch app.rb:12 running>`
     def inspect
-      words = [self.class.name, name, @place || @block&.source_location&.join(":")]
+      words = [self.class.name, name, @place || place]
       "#<#{words.compact.join(" ")} #{@state || "running"}>"
     end
     alias to_s inspect
@@ -131,6 +221,7 @@ module NB
     # @api private
     # @scheduling may wait
     def report(error)
+      Task.failed(self)
       flag = @report_on_exception
       return unless flag.nil? ? Task.report_on_exception : flag
 
@@ -163,11 +254,22 @@ module NB
       fail_with(error)
       raise unless @expected # who waits gets it, once
     ensure
-      finish(:cancelled, nil) unless @state # Fiber#kill: neither a value nor an exception
+      # Fiber#kill gives neither a value nor an exception; and an exception of another thread may
+      # have struck between the steps of #finish, each of which can be taken twice.
+      finish(@state || :cancelled, @state && @result) unless @finished
+    end
+
+    # Where the user wrote it, such as "app.rb:12".
+    def place
+      origin = @origin || @block or return
+      origin = origin.method(:call) unless origin.respond_to?(:source_location)
+      origin.source_location&.join(":")
+    rescue NameError
+      nil # it answers to call by method_missing
     end
 
     def fail_with(error)
-      @place = @block.source_location&.join(":")
+      @place = place
       @expected = @group || (@gate && @gate.num_waiting.positive?)
       finish(:failed, error)
     end
@@ -177,20 +279,41 @@ module NB
     def finish(state, result)
       @result = result
       @state = state
+      TaskNames.leave(self) if @name
       @gate&.close
-      @fiber = @block = nil
+      @fiber = @block = @origin = nil
       @group&.task_ended(self, state == :failed ? result : nil)
+      @finished = true
     end
 
-    def wait_for_end
+    def ended_within?(timeout)
+      limit = timeout && Check.seconds("the timeout of a task", timeout)
       refuse_to_wait_for_self
+      refuse_to_wait_for_parent
       gate = GATE_LOCK.synchronize { @gate ||= Thread::Queue.new }
-      # A closed queue gives nil to all who wait. The loop is for schedulers that wake too early.
+      return wait_at(gate) unless limit
+      return !alive? if limit.zero? # which is no limit to Timeout
+
+      Timeout.timeout(limit, Late) { wait_at(gate) }
+    rescue Late
+      !alive?
+    end
+
+    # A closed queue gives nil to all who wait. The loop is for schedulers that wake too early.
+    def wait_at(gate)
       gate.pop while alive?
+      true
+    end
+
+    def refuse_to_wait_for_parent
+      return if @forks == Task.forks || Task.survivor.equal?(@fiber)
+
+      raise ForkedError, "#{inspect} runs in the parent process: wait for it there, or start one " \
+                         "of its own after the fork"
     end
 
     def refuse_to_wait_for_self
-      raise FiberError, "#{inspect} would wait for itself for ever" if current?
+      raise FiberError, "#{inspect} would wait for itself forever" if current?
       return unless Fiber.current.blocking? && Fiber.scheduler.equal?(@scheduler)
 
       raise NoSchedulerError, "waiting in a blocking fiber would stop the loop that runs " \

@@ -2,8 +2,8 @@
 
 module NB
   # Makes a connection usable again whose user left in the middle: by an exception, a timeout, a
-  # cancel, a `throw`. The default `tidy:` of {ConnectionPool}. It knows pg, mysql2 and trilogy by
-  # what they answer to, and lets all others pass.
+  # cancel, a `throw`, or with a transaction open. The default `tidy:` of {ConnectionPool}. It knows
+  # pg, mysql2, trilogy and sqlite3 by what they answer to, and lets all others pass.
   #
   # @api private
   module Tidy
@@ -13,7 +13,46 @@ module NB
     IN_TRANSACTION = [2, 3].freeze
     private_constant :IDLE, :ACTIVE, :IN_TRANSACTION
 
+    @asked = {}
+
     class << self
+      # Says how connections of a class are asked whether they are in a transaction.
+      #
+      # @param type [Class]
+      # @yieldparam connection [Object]
+      # @yieldreturn [Boolean]
+      # @return [void]
+      def ask(type, &question) = @asked[type] = question
+
+      # Whether a transaction is open, as far as the client knows: nothing is sent.
+      #
+      # @param connection [Object]
+      # @return [Boolean]
+      # @scheduling never waits
+      def in_transaction?(connection)
+        if connection.respond_to?(:transaction_status)
+          IN_TRANSACTION.include?(connection.transaction_status)
+        elsif connection.respond_to?(:in_transaction?) then connection.in_transaction?
+        elsif connection.respond_to?(:transaction_active?) then connection.transaction_active?
+        else @asked.any? { |type, question| connection.is_a?(type) && question.call(connection) }
+        end
+      rescue StandardError
+        false # it is closed
+      end
+
+      # Whether somebody has left a transaction, or with pg an answer or a pipeline, open.
+      #
+      # @param connection [Object]
+      # @return [Boolean]
+      # @scheduling never waits
+      def left_open?(connection)
+        return in_transaction?(connection) unless connection.respond_to?(:transaction_status)
+
+        busy?(connection)
+      rescue StandardError
+        false # it is closed
+      end
+
       # @return [Boolean] whether it can be used again
       # @raise [StandardError] of the driver: it cannot
       # @scheduling may wait
@@ -22,6 +61,8 @@ module NB
           postgresql(connection)
         elsif connection.respond_to?(:affected_rows) && connection.respond_to?(:query)
           connection.query("ROLLBACK") # fails where it is lost, or a result is half read
+        elsif connection.respond_to?(:transaction_active?) && connection.transaction_active?
+          connection.rollback
         end
         true
       end
@@ -34,7 +75,12 @@ module NB
           connection.discard_results
         end
         connection.exec("ROLLBACK") if IN_TRANSACTION.include?(connection.transaction_status)
-        raise "the connection is lost" unless connection.transaction_status == IDLE
+        raise "the connection is lost, or in a pipeline" if busy?(connection)
+      end
+
+      def busy?(connection)
+        connection.transaction_status != IDLE ||
+          (connection.respond_to?(:pipeline_status) && !connection.pipeline_status.zero?)
       end
     end
   end

@@ -33,26 +33,27 @@ module NB
       end
     end
 
-    replace(Module, :autoload) do |original|
+    repair(Module, :autoload) do |original|
       proc do |name, path|
-        Repairs.note_autoload(path)
-        original.bind_call(self, name, path)
+        Repairs.note_autoload(path) if Repairs.main?
+        __send__(original, name, path)
       end
     end
 
     # Kernel's looks for the module around its caller, which would be this one.
-    replace(Kernel, :autoload) do |_original|
+    repair(Kernel, :autoload) do |_original|
       proc do |name, path|
-        owner = equal?(TOPLEVEL_BINDING.receiver) ? Object : self.class
+        inside = Repairs.main? && !equal?(TOPLEVEL_BINDING.receiver)
+        owner = inside ? self.class : Object
         owner.autoload(name, path)
       end
     end
 
-    replace(Kernel, :require) do |original|
+    repair(Kernel, :require) do |original|
       proc do |path|
-        next original.bind_call(self, path) unless Repairs.autoloaded?(path) && Repairs.loop_here
+        next __send__(original, path) unless Repairs.loop_here && Repairs.autoloaded?(path)
 
-        ::Fiber.new(blocking: true) { original.bind_call(self, path) }.resume
+        ::Fiber.new(blocking: true) { __send__(original, path) }.resume
       end
     end
 

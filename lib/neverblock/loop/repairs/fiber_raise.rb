@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 # Fiber#raise and Fiber#kill on a fiber that waits in a loop. It was entered by transfer, so Ruby
-# never comes back to the caller, who is lost for ever (all versions). Here the caller queues first.
+# never comes back to the caller, who is lost forever (all versions). Here the caller queues first.
 module NB
   module Repairs
     %i[raise kill].each do |name|
       next unless Fiber.method_defined?(name)
 
-      replace(Fiber, name) do |original|
+      repair(Fiber, name) do |original|
         proc do |*arguments, **options|
-          call = -> { original.bind_call(self, *arguments, **options) }
+          call = -> { __send__(original, *arguments, **options) }
           scheduler = Fiber.scheduler
           next call.call unless scheduler.is_a?(Scheduler) && scheduler.waiting?(self)
 

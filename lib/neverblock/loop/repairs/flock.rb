@@ -1,21 +1,21 @@
 # frozen_string_literal: true
 
 # File#flock on a file that another holds. No Ruby (3.1 to 3.4) asks the scheduler: the whole thread
-# stops, and for ever when the holder is another fiber of it. Here the fiber tries, and sleeps in
+# stops, and forever when the holder is another fiber of it. Here the fiber tries, and sleeps in
 # between: a native thread could take the lock after its fiber was cancelled, for nobody.
 module NB
   module Repairs
     FLOCK_PAUSES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02].freeze # seconds; the last one repeats
     private_constant :FLOCK_PAUSES
 
-    replace(File, :flock) do |original|
+    repair(File, :flock) do |original|
       proc do |operation|
         never_waits = !Repairs.loop_here || !operation.is_a?(Integer) ||
           operation.anybits?(File::LOCK_NB | File::LOCK_UN)
-        next original.bind_call(self, operation) if never_waits
+        next __send__(original, operation) if never_waits
 
         attempt = -1
-        until (result = original.bind_call(self, operation | File::LOCK_NB))
+        until (result = __send__(original, operation | File::LOCK_NB))
           sleep(FLOCK_PAUSES[attempt += 1] || FLOCK_PAUSES.last)
         end
         result

@@ -26,30 +26,42 @@ module NB
       # @api private
       def masking_beside?(fiber) = MASKING.size > (MASKING.key?(fiber) ? 1 : 0)
 
+      # @return [Boolean] whether this fiber is
+      # @api private
+      def masks?(fiber) = MASKING.key?(fiber)
+
       # @return [Boolean]
       # @api private
       def only_others_mask?
-        !MASKING.empty? && !!loop_here && !MASKING.key?(::Fiber.current)
+        !!loop_here && !MASKING.empty? && !MASKING.key?(::Fiber.current)
       end
+
+      # In a forked child, where the fiber that forked is the only one.
+      #
+      # @return [void]
+      # @api private
+      def forget_other_masks = MASKING.keep_if { |fiber, _| fiber.equal?(::Fiber.current) }
     end
 
-    replace(Thread.singleton_class, :handle_interrupt) do |original|
-      proc do |mask, &block|
-        next original.bind_call(self, mask, &block) unless block && Repairs.loop_here
+    Fork.in_child { forget_other_masks }
 
-        original.bind_call(self, mask) { Repairs.masking(&block) }
+    repair(Thread.singleton_class, :handle_interrupt) do |original|
+      proc do |mask, &block|
+        next __send__(original, mask, &block) unless block && Repairs.loop_here
+
+        __send__(original, mask) { Repairs.masking(&block) }
       end
     end
 
     [[Thread, :initialize], [Thread.singleton_class, :start],
      [Thread.singleton_class, :fork]].each do |owner, name|
-      replace(owner, name) do |original|
+      repair(owner, name) do |original|
         proc do |*arguments, **options, &block|
           unless block && Repairs.only_others_mask?
-            next original.bind_call(self, *arguments, **options, &block)
+            next __send__(original, *arguments, **options, &block)
           end
 
-          original.bind_call(self, *arguments, **options) do |*values, **keywords|
+          __send__(original, *arguments, **options) do |*values, **keywords|
             Thread.handle_interrupt(Object => :immediate) { block.call(*values, **keywords) }
           end
         end

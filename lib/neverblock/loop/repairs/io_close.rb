@@ -1,13 +1,35 @@
 # frozen_string_literal: true
 
-# IO#close while fibers wait for that IO. Before Ruby 4.0 nobody tells the scheduler, and they wait
-# for ever; blocking Ruby raises IOError ("stream closed in another thread") in such threads.
+require "socket"
+
+# IO#close, #close_read, #close_write and the end of IO.popen's block while fibers wait for that IO.
+# Before Ruby 4.0 nobody tells the scheduler, and they wait forever; blocking Ruby raises IOError
+# ("stream closed in another thread") in such threads. A two-way pipe has an fd for each direction.
 module NB
   module Repairs
-    replace(IO, :close) do |original|
-      proc do
-        Native.closing(fileno) unless closed?
-        original.bind_call(self)
+    [IO, BasicSocket].product(%i[close close_read close_write]).each do |owner, name|
+      next unless owner.method_defined?(name, false)
+
+      repair(owner, name) do |original|
+        proc do
+          Native.closing(self, name) if Repairs.main?
+          __send__(original)
+        end
+      end
+    end
+
+    # With a block it closes in C, without any of these methods.
+    repair(IO.singleton_class, :popen) do |original|
+      proc do |*arguments, **options, &block|
+        unless block && Repairs.loop_here
+          next __send__(original, *arguments, **options, &block)
+        end
+
+        __send__(original, *arguments, **options) do |io|
+          block.call(io)
+        ensure
+          Native.closing(io, :close) if io
+        end
       end
     end
   end

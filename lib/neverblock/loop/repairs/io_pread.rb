@@ -5,11 +5,11 @@
 module NB
   module Repairs
     %i[pread pwrite].each do |name|
-      replace(IO, name) do |original|
+      repair(IO, name) do |original|
         proc do |*arguments|
-          next original.bind_call(self, *arguments) unless Fiber.current_scheduler
+          next __send__(original, *arguments) unless Fiber.current_scheduler
 
-          Fiber.blocking { original.bind_call(self, *arguments) }
+          Fiber.blocking { __send__(original, *arguments) }
         end
       end
     end

@@ -7,13 +7,13 @@ module NB
     body = lambda do |original|
       proc do |*lists|
         scheduler = Repairs.loop_here
-        next original.bind_call(self, *lists) unless scheduler && lists.size.between?(1, 4)
+        next __send__(original, *lists) unless scheduler && lists.size.between?(1, 4)
 
         scheduler.io_select(*lists)
       end
     end
-    replace(IO.singleton_class, :select, &body)
-    replace(Kernel, :select, &body)
-    replace(Kernel.singleton_class, :select, &body)
+    repair(IO.singleton_class, :select, &body)
+    repair(Kernel, :select, &body)
+    repair(Kernel.singleton_class, :select, &body)
   end
 end

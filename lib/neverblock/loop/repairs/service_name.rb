@@ -3,68 +3,148 @@
 require "socket"
 require_relative "../offload"
 
-# Services by name ("http") and canonical names. Under a scheduler Ruby (3.1 to 3.4) asks only for
-# the addresses of a host and takes the service for a number: TCPSocket.new("localhost", "http")
-# fails, and AI_CANONNAME finds nothing. getaddrinfo then looks up everything at once, on a native
-# thread; elsewhere the name becomes its port.
+# What getaddrinfo alone can answer. Under a scheduler Ruby (3.1 to 3.4) asks only for the addresses
+# of a host, and reads those and the service as plain numbers: TCPSocket.new("localhost", "http"),
+# Addrinfo.tcp("fe80::1%eth0", 80) and AI_CANONNAME find nothing, and every mistake (a port of -1, a
+# family of none) is "Name or service not known". Such queries go to getaddrinfo as a whole, on a
+# native thread; where a socket is made, the name of its service becomes a port.
 module NB
   module Repairs
-    # @return [Boolean] whether getaddrinfo has to be asked for more than addresses
-    # @api private
-    def self.more_than_addresses?(service, flags)
-      (service.is_a?(String) && !service.match?(/\A\d*\z/)) ||
-        (flags.is_a?(Integer) && flags.anybits?(Socket::AI_CANONNAME))
+    # A service, family and type that Ruby reads by itself.
+    PLAIN_FAMILY = /\A(?:(?:[AP]F_)?(?:UNSPEC|INET6?))?\z/
+    PLAIN_TYPE = /\A(?:(?:SOCK_)?(?:STREAM|DGRAM))?\z/
+    PLAIN_FAMILIES = [Socket::AF_UNSPEC, Socket::AF_INET, Socket::AF_INET6].freeze
+    PLAIN_TYPES = [0, Socket::SOCK_STREAM, Socket::SOCK_DGRAM].freeze
+    private_constant :PLAIN_FAMILY, :PLAIN_TYPE, :PLAIN_FAMILIES, :PLAIN_TYPES
+
+    class << self
+      # @return [Boolean] whether getaddrinfo has to be asked for more than addresses
+      # @api private
+      def more_than_addresses?(host, service, *rest)
+        family, type, _, flags = rest
+        !port?(service) || zone?(host) ||
+          !plain?(family, PLAIN_FAMILIES, PLAIN_FAMILY) ||
+          !plain?(type, PLAIN_TYPES, PLAIN_TYPE) ||
+          (flags.is_a?(Integer) && flags.anybits?(Socket::AI_CANONNAME))
+      end
+
+      # @return [Boolean]
+      # @api private
+      def port?(service)
+        case service
+        when Integer then service.between?(0, 65_535)
+        when String then service.match?(/\A\d{0,5}\z/) && service.to_i <= 65_535
+        else true
+        end
+      end
+
+      # @return [Boolean] whether an address says on which interface: fe80::1%eth0
+      # @api private
+      def zone?(host) = host.is_a?(String) && host.include?("%")
+
+      # @yield a lookup that answers for itself, in a loop
+      # @api private
+      def look_up(query, &call)
+        return Offload.default.call(&call) if more_than_addresses?(*query)
+
+        begin
+          yield
+        rescue SocketError
+          raise unless query[2] # of every family there is: the name is unknown
+
+          Offload.default.call(&call) # says why
+        end
+      end
+
+      private
+
+      def plain?(value, numbers, names)
+        value.is_a?(Integer) ? numbers.include?(value) : value.to_s.match?(names)
+      end
     end
 
     [Addrinfo, Socket].each do |owner|
-      replace(owner.singleton_class, :getaddrinfo) do |original|
+      repair(owner.singleton_class, :getaddrinfo) do |original|
         proc do |host, service, *rest, **options|
-          call = -> { original.bind_call(self, host, service, *rest, **options) }
-          next call.call unless Repairs.loop_here &&
-            Repairs.more_than_addresses?(service, rest[3])
-
-          Offload.default.call(&call)
+          call = -> { __send__(original, host, service, *rest, **options) }
+          Repairs.loop_here ? Repairs.look_up([host, service, *rest.first(4)], &call) : call.call
         end
       end
     end
 
-    # Where services stand among the arguments, and of which protocol.
-    # @api private
-    SERVICES = [
-      [Socket.singleton_class, :sockaddr_in, [0], %w[tcp udp]],
-      [Socket.singleton_class, :pack_sockaddr_in, [0], %w[tcp udp]],
-      [Addrinfo.singleton_class, :tcp, [1], %w[tcp]],
-      [Addrinfo.singleton_class, :udp, [1], %w[udp]],
-      [UDPSocket, :bind, [1], %w[udp]],
-      [UDPSocket, :connect, [1], %w[udp]],
-      [UDPSocket, :send, [3], %w[udp]],
-      [TCPSocket, :initialize, [1, 3], %w[tcp]],
-      [TCPServer, :initialize, [-1], %w[tcp]]
-    ].freeze
-
-    # @return [Object] the port of a service that has a name, in /etc/services; else what it was
-    # @api private
-    def self.port_of(service, protocols)
-      return service unless more_than_addresses?(service, nil)
-
-      protocols.each do |protocol|
-        return Socket.getservbyname(service, protocol)
-      rescue SocketError
-        next
+    %i[tcp udp].each do |name|
+      repair(Addrinfo.singleton_class, name) do |original|
+        proc do |host, service|
+          call = -> { __send__(original, host, service) }
+          Repairs.loop_here ? Repairs.look_up([host, service], &call) : call.call
+        end
       end
-      type = protocols.first == "udp" ? :DGRAM : :STREAM
-      # Not in the list: let getaddrinfo find it, or say why not.
+    end
+
+    %i[sockaddr_in pack_sockaddr_in].each do |name|
+      repair(Socket.singleton_class, name) do |original|
+        proc do |service, host|
+          call = -> { __send__(original, service, host) }
+          Repairs.loop_here ? Repairs.look_up([host, service], &call) : call.call
+        end
+      end
+    end
+
+    [[Addrinfo, :ip], [IPSocket, :getaddress]].each do |owner, name|
+      repair(owner.singleton_class, name) do |original|
+        proc do |host|
+          call = -> { __send__(original, host) }
+          Repairs.loop_here ? Repairs.look_up([host, nil], &call) : call.call
+        end
+      end
+    end
+
+    # Where services stand among the arguments of what makes a socket, and of which type.
+    # @api private
+    SERVICES = Ractor.make_shareable([
+      [UDPSocket, :bind, [1], :DGRAM],
+      [UDPSocket, :connect, [1], :DGRAM],
+      [UDPSocket, :send, [3], :DGRAM],
+      [TCPSocket, :initialize, [1, 3], :STREAM],
+      [TCPServer, :initialize, [-1], :STREAM]
+    ])
+
+    # @return [Integer] the port of a service that is none itself
+    # @api private
+    def self.port_of(service, type)
       Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
     end
 
+    # Lets the error of a socket name the service that was asked for, not its port.
+    #
+    # @param asked [Hash{Integer=>Object}] the service of each port that stands in its place
+    # @api private
+    def self.as_asked(asked)
+      yield
+    rescue SystemCallError => error
+      port = error.message[/(?<= port )\d+\z/]
+      service = port && asked[port.to_i]
+      error.message.sub!(/\d+\z/, service.to_s) if service && !error.message.frozen?
+      raise
+    end
+
     SERVICES.each do |owner, name, *where|
-      places, protocols = where
-      replace(owner, name) do |original|
+      places, type = where
+      repair(owner, name) do |original|
         proc do |*arguments, **options, &block|
-          if Repairs.loop_here
-            places.each { |at| arguments[at] &&= Repairs.port_of(arguments[at], protocols) }
+          call = -> { __send__(original, *arguments, **options, &block) }
+          next call.call unless Repairs.loop_here
+
+          asked = {}
+          places.each do |at|
+            next if !arguments[at] || Repairs.port?(arguments[at])
+
+            service = arguments[at]
+            asked[arguments[at] = Repairs.port_of(service, type)] = service
           end
-          original.bind_call(self, *arguments, **options, &block)
+          # Its zone is lost where Ruby asks for addresses.
+          zone = places.any? { |at| Repairs.zone?(arguments[at - 1]) }
+          Repairs.as_asked(asked) { zone ? Offload.default.call(&call) : call.call }
         end
       end
     end

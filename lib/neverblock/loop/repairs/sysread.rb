@@ -6,10 +6,10 @@ module NB
   module Repairs
     %i[sysread syswrite].each do |name|
       wait = name == :sysread ? :wait_readable : :wait_writable
-      replace(IO, name) do |original|
+      repair(IO, name) do |original|
         proc do |*arguments|
           begin
-            original.bind_call(self, *arguments)
+            __send__(original, *arguments)
           rescue Errno::EAGAIN
             raise unless Repairs.loop_here
 

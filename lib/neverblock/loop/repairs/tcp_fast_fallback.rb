@@ -7,23 +7,22 @@ require "socket"
 # thread stops (Bug #21270). Without fast fallback the hooks are called as before.
 module NB
   module Repairs
-    replace(TCPSocket, :initialize) do |original|
+    repair(TCPSocket, :initialize) do |original|
       proc do |*arguments, **options, &block|
-        next original.bind_call(self, *arguments, **options, &block) unless Repairs.loop_here
+        next __send__(original, *arguments, **options, &block) unless Repairs.loop_here
 
         begin
-          original.bind_call(self, *arguments, fast_fallback: false, **options, &block)
+          __send__(original, *arguments, fast_fallback: false, **options, &block)
         rescue Socket::ResolutionError => error
-          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if options.fetch(:fast_fallback,
-true) &&
-            !error.message.frozen?
+          fast = options.fetch(:fast_fallback, true)
+          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if fast && !error.message.frozen?
           raise
         end
       end
     end
 
-    replace(Socket.singleton_class, :tcp_fast_fallback) do |original|
-      proc { Repairs.loop_here ? false : original.bind_call(self) }
+    repair(Socket.singleton_class, :tcp_fast_fallback) do |original|
+      proc { Repairs.loop_here ? false : __send__(original) }
     end
   end
 end

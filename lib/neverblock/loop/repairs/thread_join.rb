@@ -18,14 +18,14 @@ module NB
       [seconds, 0.0].max if seconds.is_a?(Float) && seconds < 1_000_000_000 # some 30 years
     end
 
-    replace(Thread, :join) do |original|
+    repair(Thread, :join) do |original|
       proc do |*arguments|
         limit = Repairs.join_limit(arguments) if (scheduler = Repairs.loop_here) && alive?
-        next original.bind_call(self, *arguments) unless limit
+        next __send__(original, *arguments) unless limit
 
         expired = JoinExpired.new
         begin
-          scheduler.timeout_after(limit, expired) { original.bind_call(self) }
+          scheduler.timeout_after(limit, expired) { __send__(original) }
         rescue JoinExpired => error
           raise unless error.equal?(expired)
         end

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require "socket"
+
+# recv, send, accept, read_nonblock, write_nonblock and their kin. No Ruby (3.1 to 3.4) asks the
+# scheduler as long as they find what they want: a loop around one (Net::HTTP from a fast sender)
+# stopped all other fibers. They count as reads that need no wait do: after 64 of them, or a
+# millisecond, the others have their turn. SSLSocket's: drivers/openssl.rb. (IO#read_nonblock and
+# what a socket has of IO ask io_read and io_write.)
+module NB
+  module Repairs
+    {
+      BasicSocket => %i[recv send __recvmsg __sendmsg
+                        __recv_nonblock __recvmsg_nonblock __sendmsg_nonblock],
+      IPSocket => %i[recvfrom], UNIXSocket => %i[recvfrom],
+      Socket => %i[accept recvfrom __accept_nonblock __recvfrom_nonblock],
+      TCPServer => %i[accept __accept_nonblock], UNIXServer => %i[accept __accept_nonblock],
+      UDPSocket => %i[__recvfrom_nonblock]
+    }.each do |owner, names|
+      names.each do |name|
+        next unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
+
+        Native.count_calls(owner, name)
+      end
+    end
+
+    # The two that Net::HTTP lives on are written out where they are still Ruby's own: a counted
+    # call in C costs six times as much.
+    nonblock = %i[read_nonblock write_nonblock]
+    ruby = "#{RbConfig::CONFIG["rubylibdir"]}/socket.rb"
+    if nonblock.all? { |name| BasicSocket.instance_method(name).source_location&.first == ruby }
+      nonblock.each { |name| BasicSocket.alias_method(name, name) } # keeps Ruby from warning
+
+      # Ruby's own methods, counted.
+      class ::BasicSocket
+        def read_nonblock(len, str = nil, exception: true) # :nodoc:
+          Native.count_call
+          __read_nonblock(len, str, exception)
+        end
+
+        def write_nonblock(buf, exception: true) # :nodoc:
+          Native.count_call
+          __write_nonblock(buf, exception)
+        end
+      end
+    else
+      nonblock.each { |name| Native.count_calls(BasicSocket, :"__#{name}") }
+    end
+
+    repair(UDPSocket, :send) do |original|
+      proc do |*arguments|
+        Native.count_call
+        __send__(original, *arguments)
+      end
+    end
+
+    repair(IO, :write_nonblock) do |original|
+      proc do |buf, exception: true|
+        Native.count_call
+        __send__(original, buf, exception: exception)
+      end
+    end
+  end
+end

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+module NB
+  # Arguments are checked where they come in, each with one sentence: which, what may stand there,
+  # what stood there.
+  #
+  # @api private
+  module Check
+    class << self
+      # @param name [String] as the caller wrote it, such as "size:"
+      # @return [Integer]
+      # @raise [ArgumentError] if it is no whole number, or less than `min`
+      def count(name, value, min: 1)
+        return value if value.is_a?(Integer) && value >= min
+
+        number = Integer(value, exception: false) unless value.is_a?(Float) && value % 1 != 0
+        return number if number && number >= min
+
+        raise ArgumentError, "#{name} must be a whole number of #{min} or more, got: " \
+                             "#{value.inspect}"
+      end
+
+      # @return [Float, Integer, nil] seconds; nil, also for an infinite number: without end
+      # @raise [ArgumentError] if it is no number, or less than 0
+      def seconds(name, value)
+        return if value.nil?
+
+        seconds = number(value)
+        return (seconds unless seconds == Float::INFINITY) if seconds && seconds >= 0
+
+        raise ArgumentError, "#{name} must be seconds, 0 or more, or nil for no limit, got: " \
+                             "#{value.inspect}"
+      end
+
+      # @param positive [Boolean] 0 is refused as well
+      # @return [Float, Integer] seconds
+      # @raise [ArgumentError] if it is no finite number, or less than 0
+      def finite_seconds(name, value, positive: false)
+        seconds = number(value)
+        return seconds if seconds&.finite? && (seconds.positive? || (!positive && seconds.zero?))
+
+        least = positive ? "more than 0" : "0 or more"
+        raise ArgumentError, "#{name} must be seconds, #{least}, got: #{value.inspect}"
+      end
+
+      # @return [#call] the value
+      # @raise [ArgumentError] if it cannot be called
+      def callable(name, value)
+        return value if value.respond_to?(:call)
+
+        raise ArgumentError, "#{name} must respond to call, as a lambda does, got: #{value.inspect}"
+      end
+
+      # @return [Proc] the block
+      # @raise [ArgumentError] if there is none
+      def block(name, block)
+        block || raise(ArgumentError, "#{name} needs a block")
+      end
+
+      # @return [void]
+      # @raise [ArgumentError] if there is one
+      def no_block(name, block)
+        return unless block
+
+        raise ArgumentError, "#{name} takes callables and no block: #{name}(-> { ... }, -> { ... })"
+      end
+
+      # @return [void]
+      # @raise [ArgumentError] if it is neither nil nor what can be raised
+      def exception(name, value)
+        return if value.nil? || value.is_a?(Exception) || (value.is_a?(Class) && value <= Exception)
+
+        raise ArgumentError, "#{name} must be an exception or its class, got: #{value.inspect}"
+      end
+
+      private
+
+      def number(value)
+        value.is_a?(Integer) ? value : (Float(value) if value.is_a?(Numeric))
+      rescue TypeError, RangeError # a Complex
+        nil
+      end
+    end
+  end
+end

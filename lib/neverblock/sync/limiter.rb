@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "check"
+require_relative "keyed_limiters"
+require_relative "slots"
+
+module NB
+  # Lets so many blocks run at a time, or begin in any span of so many seconds. The others wait for
+  # their turn, in the order in which they came. For what an API or a host allows.
+  #
+  # Fibers and threads may share one. Whatever ends a block or a wait (an error, a cancel, a
+  # timeout) gives its turn back. A forked child has limits of its own: whoever has a turn in the
+  # parent takes none there.
+  #
+  # @example At most five at a time, and at most ten a second of each host
+  #   requests = NB::Limiter.new(5)
+  #   hosts = NB::Limiter.new(10, per: 1.0)
+  #   uris.each { |uri| NB.async { requests.with { hosts[uri.host].with { Net::HTTP.get(uri) } } } }
+  class Limiter
+    # @return [Integer]
+    attr_reader :limit
+    # @return [Numeric, nil] seconds
+    attr_reader :per
+    # @return [Boolean, nil] whether it is no longer that of its key
+    # @api private
+    attr_accessor :forgotten
+
+    # @param limit [Integer] how many, 1 or more
+    # @param per [Numeric, nil] seconds, > 0: as many may begin in any span of that length, however
+    #   long they take. nil: as many may run at a time
+    # @raise [ArgumentError]
+    def initialize(limit, per: nil)
+      @limit = Check.count("limit", limit)
+      @per = per && Check.finite_seconds("per:", per, positive: true)
+      start
+      @begun = [] # when the last of them began, `limit` at most; changed only in the slot
+      @late = 0
+      @lock = Thread::Mutex.new # for making @keys, and to start anew
+    end
+
+    # Waits for its turn, then runs the block.
+    #
+    # @param timeout [Numeric, nil] seconds to wait for the turn, 0: not at all; nil: no limit
+    # @return the block's value
+    # @raise [NB::LimiterTimeoutError] when the turn has not come in time; the block has not begun
+    # @raise [ArgumentError] if timeout is no number of seconds
+    # @scheduling may wait
+    # @thread any
+    def with(timeout: nil, &block)
+      Check.block("Limiter#with", block_given?)
+      limit = timeout && Check.seconds("timeout:", timeout)
+      restart_after_fork
+      @per ? after_turn(limit, &block) : in_slot(limit, &block)
+    end
+
+    # The limiter of one key, such as a host: all that ask for the same key share it, and it has
+    # this limiter's limits. A key that nobody uses keeps no memory.
+    #
+    # @param key [Object] as for a Hash
+    # @return [KeyedLimiters::Key] with a `with` and `stats` of its own
+    # @scheduling never waits
+    # @thread any
+    def [](key)
+      keys = @keys || @lock.synchronize { @keys ||= KeyedLimiters.new(@limit, @per) }
+      keys[key]
+    end
+
+    # @return [Hash{Symbol=>Integer, Float}] `limit`, `running` (with per: how many began in the
+    #   last span), `waiting`; since the start: `waits`, `timeouts` and `wait_seconds` (with per:
+    #   without the wait for the time, once it is one's turn)
+    # @scheduling never waits
+    # @thread any
+    def stats
+      slots = @slots.stats
+      running, first = @per ? [lately, slots[:in_use]] : [slots[:in_use], 0]
+      { limit: @limit, running: running, waiting: slots[:waiting] + first, waits: slots[:waits],
+        timeouts: slots[:timeouts] + @late, wait_seconds: slots[:wait_seconds] }
+    end
+
+    # @return [String] e.g. `#<NB::Limiter 5 at a time, 5 running, 12 waiting>`
+    def inspect
+      counts = stats
+      "#<#{self.class.name} #{@limit} #{@per ? "per #{@per} s" : "at a time"}, " \
+        "#{counts[:running]} running, #{counts[:waiting]} waiting>"
+    end
+
+    # @return [Boolean] whether a new one would do the same: nobody uses it or lately has
+    # @api private
+    def fresh?
+      restart_after_fork
+      slots = @slots.stats
+      slots[:in_use].zero? && slots[:waiting].zero? && (@per.nil? || lately.zero?)
+    end
+
+    private
+
+    def start
+      @slots = Slots.new(@per ? 1 : @limit) # with per: whose turn it is to wait for the time
+      @pid = Process.pid
+    end
+
+    # Those who had the slots give none back there.
+    def restart_after_fork
+      return if @pid == Process.pid
+
+      @lock.synchronize { start unless @pid == Process.pid }
+    end
+
+    def in_slot(limit, &block)
+      slots = @slots
+      value = slots.hold(&block)
+      Slots::NONE.equal?(value) ? in_turn(slots, limit, &block) : value
+    end
+
+    def in_turn(slots, limit)
+      place = Slots::Place.new
+      begin
+        return yield if slots.acquire(place, limit)
+      ensure
+        slots.release(place) # not @slots: the block may have forked, and go on in the child
+      end
+      too_late(limit)
+    end
+
+    def after_turn(limit)
+      deadline = limit && (now + limit)
+      in_slot(limit) { wait_for_time(deadline, limit) }
+      yield
+    end
+
+    def wait_for_time(deadline, limit)
+      time = now
+      if @begun.size >= @limit
+        at = [@begun[-@limit], now].min + @per # a virtual clock that has gone may be ahead
+        (@late += 1) && too_late(limit) if deadline && at > deadline
+        while (rest = at - time).positive?
+          sleep(rest)
+          time = now
+        end
+      end
+      @begun.push(time) # first: an interrupt in between must not let one more begin
+      @begun.shift if @begun.size > @limit
+    end
+
+    def lately
+      since = now - @per
+      @begun.count { |at| at > since }
+    end
+
+    def too_late(limit)
+      raise LimiterTimeoutError, "no turn within #{limit} s: #{inspect}"
+    end
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+end

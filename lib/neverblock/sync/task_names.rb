@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module NB
+  # How many tasks of each name run in this process: the `nb_tasks` of `/metrics`. Tasks without a
+  # name never come here.
+  #
+  # @api private
+  module TaskNames
+    # How many names are told apart, for the life of the process; further ones count as {REST}.
+    LIMIT = 50
+    # How many characters of a name are told.
+    LENGTH = 60
+    # What the rest counts as.
+    REST = "other"
+
+    # Each of its calls is one in C: threads need no lock for it.
+    @running = {}.compare_by_identity
+    @labels = {}
+    @lock = Thread::Mutex.new
+
+    class << self
+      # Counts a task under its name; or under another than before, or no more, when it has changed.
+      #
+      # @param task [Task]
+      # @return [void]
+      def enter(task)
+        name = task.name or return leave(task)
+
+        @running[task] = name
+        # From another thread: it may have ended, and left, in between.
+        leave(task) unless task.alive?
+      end
+
+      # @return [void]
+      def leave(task) = @running.delete(task)
+
+      # @return [Hash{String=>Integer}] by label; a name that was told once stays, with 0
+      # @scheduling may wait
+      # @thread any
+      def counts
+        @lock.synchronize do
+          counts = @running.values.tally
+          found = counts.group_by { |name, _| label(name) }
+          all = [*@labels.values, REST].to_h { |text| [text, 0] }
+          all.merge(found.transform_values { |pairs| pairs.sum(&:last) })
+        end
+      end
+
+      # In a forked child only the fiber that forked goes on.
+      #
+      # @param survivor [Fiber]
+      # @return [void]
+      def forked(survivor)
+        @running.select! { |task, _| task.fiber.equal?(survivor) }
+        @labels.clear
+        @lock = Thread::Mutex.new
+      end
+
+      private
+
+      def label(name)
+        text = name.to_s.encode("UTF-8", invalid: :replace, undef: :replace).scrub[0, LENGTH]
+        return @labels.fetch(text, REST) if @labels.size >= LIMIT
+
+        @labels[text] ||= text
+      rescue EncodingError
+        REST # such as from UTF-7, which Ruby cannot convert
+      end
+    end
+  end
+end

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "neverblock"
+
+module NB
+  # A loop for one test, and what its tasks have done that no assertion sees: what
+  # `neverblock/minitest` and `neverblock/rspec` have in common.
+  #
+  # @api private
+  class TestLoop
+    # What is wrong with a task; its backtrace begins at the place to look at.
+    class Problem < ::StandardError
+      # @param task [Task] that failed
+      # @return [Problem]
+      def self.failed(task)
+        error = task.error
+        problem = new("#{task.inspect} ended with an exception that nobody waited for: " \
+                      "#{error.class} (#{error.message})")
+        problem.tap { |one| one.set_backtrace(error.backtrace) }
+      end
+
+      # @param task [Task] that has not ended
+      # @return [Problem]
+      def self.left(task)
+        problem = new("#{task.inspect} was left behind at the end of the test: wait for it, " \
+                      "cancel it, or start it with background: true")
+        problem.tap { |one| one.set_backtrace([task.__send__(:place)].compact) }
+      end
+    end
+
+    # Part of each task as soon as a test framework is there.
+    module Noted
+      # As {Task#wait}.
+      def wait(...)
+        super
+      ensure
+        TestLoop.of(@scheduler)&.seen(self) unless alive?
+      end
+
+      # As {Task#report}.
+      def report(...)
+        TestLoop.of(@scheduler)&.reported(self)
+        super
+      end
+
+      private
+
+      def launch
+        TestLoop.of(@scheduler)&.started(self)
+        super
+      end
+
+      def fail_with(error)
+        super
+        TestLoop.of(@scheduler)&.failed(self) unless @expected
+      end
+
+      def finish(...)
+        super
+        TestLoop.of(@scheduler)&.ended(self)
+      end
+    end
+    Task.prepend(Noted)
+
+    @loops = {}.compare_by_identity
+
+    class << self
+      # @param scheduler [Scheduler]
+      # @return [TestLoop, nil] of the test that it runs
+      def of(scheduler) = @loops[scheduler]
+
+      # Runs a test, cancels what it has left behind, and ends when all has ended.
+      #
+      # @param clock [Symbol] as for {NB.run}
+      # @yield the test, with all that belongs before and after it
+      # @yieldreturn [Boolean] whether it has passed; else what it left behind is no wonder
+      # @return [Array<Problem>]
+      # @scheduling always waits
+      def run(clock:)
+        problems = scheduler = tasks = nil
+        NB.run(clock: clock) do
+          scheduler = Fiber.scheduler
+          tasks = @loops[scheduler] = new
+          begin
+            passed = yield
+          ensure
+            problems = tasks.close(passed)
+          end
+        end
+        problems
+      ensure
+        @loops.delete(scheduler)
+        tasks&.forget
+      end
+    end
+
+    def initialize
+      @tasks = {}.compare_by_identity
+      @failed = {}.compare_by_identity
+      @reported = []
+    end
+
+    # Called by tasks.
+    # @return [void]
+    def started(task) = @tasks[task] = true
+
+    # @return [void]
+    def ended(task) = @tasks.delete(task)
+
+    # @return [void]
+    def failed(task) = @failed[task] = true
+
+    # @return [void]
+    def seen(task) = @failed.delete(task)
+
+    # @return [void]
+    def reported(task) = @reported << task
+
+    # Called when the loop has ended: {NB.dump} of a later test is not to tell of this one's tasks,
+    # nor of those that failed at its very end.
+    # @return [void]
+    def forget = @reported.each { |task| Task.seen(task) }
+
+    # @return [Array<Problem>]
+    # @scheduling always waits
+    def close(passed)
+      sleep(0) # those that were cancelled end
+      left = @tasks.keys.reject(&:background?)
+      left.each(&:cancel)
+      @failed.keys.map { |task| Problem.failed(task) } +
+        (passed ? left.map { |task| Problem.left(task) } : [])
+    end
+  end
+end
