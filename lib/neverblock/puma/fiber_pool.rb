@@ -3,10 +3,28 @@
 require_relative "../loop/scheduler"
 require_relative "../loop/runner"
 require_relative "../server/config"
+require_relative "../fiber_state"
+require_relative "hooks"
+require_relative "no_threads"
 
 module NB
   # What NeverBlock puts in the place of Puma's own parts; see lib/puma/plugin/neverblock.rb.
   module Puma
+    # Puma's server shall make our pool where it makes its own. It names the constant without a
+    # scope: ours, inside the class, is found first.
+    #
+    # @return [void]
+    # @raise [RuntimeError] for a Puma that is too old
+    # @api private
+    def self.take_over
+      version = ::Puma::Const::PUMA_VERSION
+      raise "plugin :neverblock needs Puma 6 or later, and this is #{version}: raise `gem " \
+            "\"puma\"` in the Gemfile, or delete the line" if version.to_i < 6
+
+      ::Puma::Server.const_set(:ThreadPool, FiberPool) unless
+        ::Puma::Server.const_defined?(:ThreadPool, false)
+    end
+
     # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers
     # that run requests. Puma's own reactor, parser, cluster and signals stay as they are.
     #
@@ -14,35 +32,41 @@ module NB
     #
     # @api private
     class FiberPool
+      include NoThreads
+
       # What Puma's server rescues when a stop has taken too long.
       ForceShutdown = ::Puma::ThreadPool::ForceShutdown
-      # Seconds that requests get to end after they were cancelled at a shutdown.
+      # Seconds that requests get to end after they were cancelled at a shutdown, and that other
+      # fibers (NB.async, a job) get after the last request.
       GRACE_SECONDS = 5
 
-      # Given to Puma's block as the thread that processes; a fiber needs no more threads.
-      class Processor
-        # Puma asks for it; every fiber here may wait.
-        # @return [nil]
-        def mark_as_io_thread! = nil
-        def marked_as_io_thread? = false
-      end
+      # Puma 6 calls it with `clean_thread_locals`: between the requests of one connection.
+      # @return [void]
+      def self.clean_thread_locals = FiberState.clear
 
       # @return [Integer] fibers made, fibers idle, and what Puma's thread pool also counts
-      attr_reader :spawned, :waiting, :trim_requested, :out_of_band_running
+      attr_reader :spawned, :waiting, :trim_requested
+      # @return [Boolean] whether the hooks run that wait for a moment without requests
+      attr_reader :out_of_band_running
       # @return [Integer] as Puma's thread pool: the fewest and the most at a time
       attr_accessor :min, :max
 
       def initialize(name, options = {}, server: nil, &block)
         @name = name
-        @options = options
+        @hooks = Hooks.new(options, server)
         @server = server
         @block = block.arity == 1 ? ->(_processor, client) { block.call(client) } : block
         @size = Server::Config.puma_fibers
         @min = @max = @size
         @spawned = @waiting = @trim_requested = @backlog_max = 0
+        @out_of_band_pending = @out_of_band_running = false
+        @forced = @requests_ended = @ending = false
         @mutex = Mutex.new
+        @changed = ConditionVariable.new # what others wait for under the mutex
         @clients = Thread::Queue.new
-        @forcible = {}.compare_by_identity
+        @ended = Thread::Queue.new # closed when no request runs or will
+        @force = Thread::Queue.new # closed when requests shall end at once
+        @forcible = {}.compare_by_identity # fiber => the exception it was sent; the loop's alone
         @thread = Thread.new { run }
       end
 
@@ -58,7 +82,7 @@ module NB
 
       # @return [Integer] requests that wait for a fiber
       def backlog = @clients.size
-      # @return [Integer] the longest backlog since {#reset_max}
+      # @return [Integer] the longest backlog since {#stats} or {#reset_max}
       def backlog_max = @backlog_max
       # @return [Integer] 0
       def reset_max = @backlog_max = 0
@@ -69,28 +93,23 @@ module NB
 
       # @return [Hash{Symbol => Integer}] as Puma::ThreadPool#stats
       def stats
+        longest = @backlog_max
+        reset_max
         {backlog: backlog, running: @spawned, pool_capacity: pool_capacity,
-         busy_threads: busy_threads,
-         io_threads: 0, backlog_max: @backlog_max}
+         busy_threads: busy_threads, io_threads: 0, backlog_max: longest}
       end
 
       # Runs the block under the pool's lock; nests.
       # @return the block's value
       def with_mutex(&block) = @mutex.owned? ? yield : @mutex.synchronize(&block)
-      # Nothing to reap: fibers that end are made anew.
-      # @return [nil]
-      def auto_reap!(*) = nil
-      # Nothing to trim: idle fibers cost a stack each and are few.
-      # @return [nil]
-      def auto_trim!(*) = nil
-      # @return [nil] see {#auto_trim!}
-      def trim(*) = nil
-      # @return [nil] see {#auto_reap!}
-      def reap = nil
-      # @return [nil] fibers are made when work comes
-      def spawn_thread_if_needed = nil
-      # @return [nil] out-of-band work runs in its own fiber
-      def wait_while_out_of_band_running = nil
+
+      # Before Puma accepts: no request comes while the hooks of `out_of_band` run.
+      # @return [void]
+      def wait_while_out_of_band_running
+        return unless @out_of_band_running
+
+        with_mutex { @changed.wait(@mutex) while @out_of_band_running }
+      end
 
       # Puma 6 asks before it accepts.
       def wait_until_not_full
@@ -106,86 +125,192 @@ module NB
       def with_force_shutdown
         raise ForceShutdown if @forced
 
-        @forcible[Fiber.current] = true
+        fiber = Fiber.current
+        @forcible[fiber] = nil
         yield
       ensure
-        @forcible.delete(Fiber.current)
+        sent = @forcible.delete(fiber)
+        let_arrive if sent && !sent.backtrace
       end
 
       # @param timeout [Numeric] seconds that requests get; -1, and what Puma 6 leaves out: no limit
       def shutdown(timeout = -1)
         @clients.close
-        return @thread.join if timeout == -1
-        return if @thread.join(timeout)
-
-        @forced = true
-        @forcible.each_key { |fiber| @scheduler.fiber_interrupt(fiber, ForceShutdown.new) }
-        @thread.join(GRACE_SECONDS) || @thread.kill
+        unless ended_within?(timeout == -1 ? nil : timeout)
+          @force.close
+          ended_within?(GRACE_SECONDS) || @thread.kill
+        end
+        @thread.join(2 * GRACE_SECONDS) || @thread.kill
       ensure
         let_main_leave_its_write
       end
 
       private
 
+      # Whether all requests ended in time.
+      def ended_within?(seconds)
+        deadline = seconds && (now + seconds)
+        @mutex.synchronize do
+          until @requests_ended || !@thread.alive?
+            left = deadline && (deadline - now)
+            return false if left && left <= 0
+
+            @changed.wait(@mutex, left)
+          end
+        end
+        true
+      end
+
       # Puma's server thread closes its pipe after this, while the main thread may still be inside
       # the write to it by which TERM stopped the server. In Ruby 3.4 IO#close tells that thread by
       # an IOError and waits for it; when the IOError comes out of the very lock by which the writer
-      # wants to say that it has left, the closer waits for ever.
+      # wants to say that it has left, the closer waits forever.
       def let_main_leave_its_write
         return unless RUBY_VERSION.start_with?("3.4")
 
         sleep 0.005 while Thread.main.backtrace&.first.to_s.match?(/[#'](<<|write)'\z/)
       end
 
+      # Without this thread nobody answers: should it fail, the process does, and a cluster's master
+      # makes another.
       def run
+        Thread.current.abort_on_exception = true
         ::Puma.set_thread_name("#{@name} fibers")
         Thread.current.puma_server = @server if Thread.current.respond_to?(:puma_server=)
-        call_hooks(:before_thread_start)
-        Runner.run(backend: nil, repairs: true) do
-          @scheduler = Fiber.scheduler
-          spawn_fiber
-        end
-        call_hooks(:before_thread_exit)
+        @hooks.call(:before_thread_start)
+        Runner.run(backend: nil, repairs: true) { serve }
+      ensure
+        requests_ended
+        @hooks.call(:before_thread_exit)
       end
 
-      # There is always one fiber that waits for work, until there are `size` of them.
+      def serve
+        @scheduler = Fiber.scheduler
+        Fiber.schedule { force_when_told }
+        Fiber.schedule { begin_work }
+        outlast_others do
+          @ended.pop
+          limit_others
+        end
+      ensure
+        @ending = true
+      end
+
+      # What ends another fiber and is no error (a signal's exception in NB.async, say) comes out of
+      # the wait here. As with threads: `exit` ends the process, the rest ends that fiber only.
+      def outlast_others
+        yield
+      rescue SystemExit
+        raise
+      rescue Exception => error # rubocop:disable Lint/RescueException -- see above
+        $stderr.write("A fiber ended with an exception:\n#{error.full_message}")
+        retry
+      end
+
+      # When the block of the loop waits, so that what leaves a request finds it there.
+      def begin_work
+        @scheduler.yield
+        spawn_fiber
+      end
+
+      # On the loop's own thread: requests come and go while others look.
+      def force_when_told
+        @scheduler.idle { @force.pop }
+        @forced = true
+        @forcible.each_key.to_a.each do |fiber|
+          @forcible[fiber] = error = ForceShutdown.new("the server stops")
+          @scheduler.fiber_interrupt(fiber, error)
+        end
+      end
+
+      # A fiber that computed, or was about to run, gets it at its next wait: here, and not in the
+      # middle of its answer or in the next request.
+      def let_arrive
+        @scheduler.yield
+      rescue ForceShutdown
+        nil
+      end
+
+      # The loop goes on until they end.
+      def limit_others
+        Fiber.schedule do
+          @scheduler.idle { sleep GRACE_SECONDS }
+          @scheduler.__send__(:interrupt_all, Cancelled, "the server has stopped")
+        end
+      end
+
+      def requests_ended
+        @ended.close
+        @mutex.synchronize do
+          @requests_ended = true
+          @changed.broadcast
+        end
+      end
+
+      # There is always one fiber that waits for work, until there are `size` of them, or as many as
+      # the system has room for.
       def spawn_fiber
         @spawned += 1
         Fiber.schedule { work }
+      rescue FiberError => error
+        @spawned -= 1
+        raise if @spawned.zero?
+
+        @size = @spawned
+        $stderr.write("neverblock: there are #{@size} fibers for requests and the system has no " \
+                      "room for more (#{error.message}): lower NEVERBLOCK_FIBERS, or raise " \
+                      "vm.max_map_count by sysctl\n")
+      end
+
+      def spawn_spare
+        spawn_fiber if @waiting.zero? && @spawned < @size && !@ending && !@clients.closed?
       end
 
       def work
         processor = Processor.new
+        FiberState.clear
         while (client = take)
-          spawn_fiber if @waiting.zero? && @spawned < @size
+          spawn_spare
           process(processor, client)
         end
       ensure
         @spawned -= 1
+        spawn_spare # an exception came out of the wait
+        requests_ended if @spawned.zero? && @clients.closed?
       end
 
       def take
         @waiting += 1
+        run_out_of_band if @out_of_band_pending && @spawned == @waiting && @clients.empty?
         @clients.pop
       ensure
         @waiting -= 1
       end
 
       def process(processor, client)
-        @block.call(processor, client)
-      rescue StandardError => error
-        warn "Error reached top of fiber pool: #{error.message} (#{error.class})"
+        @out_of_band_pending = true if @block.call(processor, client) && @hooks.any?(:out_of_band)
+      rescue Exception => error # rubocop:disable Lint/RescueException -- as Puma, also of `exit`
+        raise if @ending
+
+        $stderr.write("Error reached top of fiber pool: #{error.message} (#{error.class})\n")
       ensure
-        thread = Thread.current
-        thread.keys.each { |key| thread[key] = nil }
+        @scheduler.forget_interrupts # they were meant for this client
+        FiberState.clear
       end
 
-      def call_hooks(name)
-        Array(@options[name]).each do |hook|
-          block = hook.is_a?(Hash) ? hook[:block] : hook
-          block.call(*(name == :before_thread_start && block.arity == 1 ? [@server] : []))
+      # No fiber runs meanwhile, as in Puma no thread takes a request.
+      def run_out_of_band
+        @out_of_band_pending = false
+        @out_of_band_running = true
+        NB.blocking { @hooks.call_out_of_band }
+      ensure
+        @mutex.synchronize do
+          @out_of_band_running = false
+          @changed.broadcast
         end
       end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
   end
 end

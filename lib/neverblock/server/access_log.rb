@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "text"
 
 module NB
   class Server
@@ -29,15 +30,16 @@ module NB
 
       def common(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
         format("%s - %s [%s] \"%s %s %s\" %d %d %.1fms queue %.1fms %s\n", env["REMOTE_ADDR"],
-               env["REMOTE_USER"] || "-", time("%d/%b/%Y:%H:%M:%S +0000"), env["REQUEST_METHOD"],
-               env["REQUEST_URI"], env["SERVER_PROTOCOL"], status, bytes, app_ms, queue_ms,
-               env["HTTP_X_REQUEST_ID"] || "-")
+               Text.ascii(env["REMOTE_USER"]), time("%d/%b/%Y:%H:%M:%S +0000"),
+               env["REQUEST_METHOD"], Text.ascii(env["REQUEST_URI"]), env["SERVER_PROTOCOL"],
+               status, bytes, app_ms, queue_ms, Text.ascii(env["HTTP_X_REQUEST_ID"]))
       end
 
       def json(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
         line = {time: time("%FT%TZ"), remote: env["REMOTE_ADDR"], method: env["REQUEST_METHOD"],
-                uri: env["REQUEST_URI"], status: status, bytes: bytes, ms: app_ms.round(2),
-                queue_ms: queue_ms.round(2), request_id: env["HTTP_X_REQUEST_ID"]}
+                uri: Text.utf8(env["REQUEST_URI"]), status: status, bytes: bytes,
+                ms: app_ms.round(2), queue_ms: queue_ms.round(2),
+                request_id: Text.utf8(env["HTTP_X_REQUEST_ID"])}
         "#{JSON.generate(line)}\n"
       end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "socket_file"
 
 module NB
   class Server
@@ -10,17 +11,21 @@ module NB
     class Binding
       BACKLOG = 4096 # the kernel lowers it to net.core.somaxconn
       TCP = %r{\Atcp://(?:\[(?<v6>[^\]]+)\]|(?<host>[^:/\[\]]+)):(?<port>\d+)\z}
-      private_constant :TCP
+      # Address, references, protocol, flags, type, state, inode and path of each (man 5 proc).
+      UNIX_SOCKETS = "/proc/net/unix"
+      # The state of a connection that was made and not accepted: SS_CONNECTING in linux/net.h.
+      NOT_ACCEPTED = "02"
+      private_constant :TCP, :UNIX_SOCKETS, :NOT_ACCEPTED
 
       # @param address [String]
       # @return [Binding]
       # @raise [ArgumentError]
       def self.parse(address)
         case address
-        when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: Integer($~[:port], 10))
+        when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: port($~[:port], address))
         when %r{\Aunix://(?<path>.+)\z} then new(:unix, path: $~[:path])
-        when %r{\Afd://(?<fd>\d+)(?:#(?<path>.+))?\z}
-          new(:fd, fd: Integer($~[:fd], 10), path: $~[:path])
+        when %r{\Afd://(?<fd>\d+)(?<ours>#(?<path>.*))?\z}
+          new(:fd, fd: Integer($~[:fd], 10), path: $~[:path], ours: !$~[:ours].nil?)
         when %r{\Assl://}
           require_relative "tls"
           Tls.parse(address)
@@ -30,16 +35,29 @@ module NB
         end
       end
 
+      # @return [Integer]
+      # @raise [ArgumentError]
+      def self.port(text, address)
+        port = Integer(text, 10)
+        return port if port <= 65_535
+
+        raise ArgumentError, "bind: a port is a number from 0 to 65535, got: #{address}"
+      end
+      private_class_method :port
+
       # @return [Symbol, IO] :tcp or :unix; the listening socket once open
       attr_reader :kind, :io
 
-      # @param path [String, nil] of a UNIX socket; beside an fd: we made it, and remove it
-      def initialize(kind, host: nil, port: nil, path: nil, fd: nil)
+      # @param path [String, nil] of a UNIX socket
+      # @param ours [Boolean] the fd is of a listener that this process has opened itself, before
+      #   it became another program
+      def initialize(kind, host: nil, port: nil, path: nil, fd: nil, ours: false) # rubocop:disable Metrics/ParameterLists
         @kind = kind
         @host = host
         @port = port
         @path = path
         @fd = fd
+        @ours = ours
       end
 
       # Opens the listener unless it is open.
@@ -54,9 +72,16 @@ module NB
       end
 
       # Gives the listener to the core of a started server.
-      def attach(core, _connections)
+      def attach(core, _options)
         core.listen(@io.fileno, local?, false, @port || 0)
       end
+
+      # @return [Boolean] whether all that the kernel let in was accepted, beside the core's
+      def accept_rest = true
+      # @return [Boolean] what there is to wait for beside the core's connections: nothing
+      def join(_seconds) = true
+      # @return [void]
+      def stop = nil
 
       # Closes the listener; removes the file of a UNIX socket that it made.
       # @return [void]
@@ -65,16 +90,32 @@ module NB
 
         refuse
         @io.close unless @io.closed?
-        File.unlink(@path) if @kind == :unix && @owner == Process.pid && File.socket?(@path)
+        File.unlink(@path) if local? && @opener == Process.pid && inode == @inode
         @io = nil
       end
 
-      # From now on the kernel lets in one more at most, so that all who wait can be accepted before
-      # {#close} would reset them. Only the process that opened the listener may say so: one that
-      # was handed it shares it with others, who go on.
+      # From now on the kernel lets nobody in, so that all who wait can be accepted before {#close}
+      # would reset them. Only the process that opened the listener may say so: one that was handed
+      # it shares it with others, who go on.
       # @return [void]
       def refuse
-        @io.listen(0) if @opener == Process.pid && !@io.closed?
+        return if @opener != Process.pid || @io.closed?
+
+        local? ? @io.shutdown(:RD) : Core.refuse(@io.fileno)
+      rescue SystemCallError
+        @io.listen(0) # a kernel without such filters: it lets in one more at most
+      end
+
+      # The process that opened it is gone: {#refuse} and {#close} are up to us.
+      # @return [void]
+      def inherit = @opener &&= Process.pid
+
+      # @return [Boolean] whether a connection that the kernel let in is not accepted yet
+      def waited_for?
+        return false unless IO.select([@io], nil, nil, 0)
+
+        states = local? ? kernel_states : []
+        states.empty? || states.include?(NOT_ACCEPTED)
       end
 
       # @return [Integer, nil] the TCP port in use
@@ -83,12 +124,24 @@ module NB
       def local? = @kind == :unix
 
       # @return [String] where a process that inherits the open listener binds
-      def inheritance = "fd://#{@io.fileno}#{"##{@path}" if @owner}"
+      def inheritance = "fd://#{@io.fileno}#{"##{@path if local?}" if @opener}"
 
       # @return [String] the address as a URL
       def to_s = @name || (@kind == :unix ? "unix://#{@path}" : "tcp://#{@host}:#{@port}")
 
       private
+
+      # Of a UNIX listener and the connections made to it. After {#refuse} it always counts as
+      # readable, so this tells whether somebody waits. Empty where the kernel does not list it.
+      def kernel_states
+        path = @path.b
+        File.foreach(UNIX_SOCKETS, mode: "rb").filter_map do |line|
+          columns = line.chomp.split(" ", 8)
+          columns[5] if columns[7] == path
+        end
+      rescue SystemCallError
+        []
+      end
 
       # What is known once it is open stays known when it is closed.
       def remember
@@ -96,6 +149,7 @@ module NB
         if address.unix?
           @kind = :unix
           @path ||= address.unix_path
+          @inode = inode
           @name = "unix://#{@path}"
         else
           @port = address.ip_port
@@ -103,8 +157,17 @@ module NB
         end
       end
 
+      # Another server may have made one of the same name since.
+      def inode = File.socket?(@path) && File.stat(@path).ino
+
+      def look_up
+        Addrinfo.tcp(@host, @port)
+      rescue SocketError => error
+        raise error.class, "#{@host}: #{error.message}"
+      end
+
       def open_tcp(reuse_port)
-        address = Addrinfo.tcp(@host, @port)
+        address = look_up
         socket = Socket.new(address.afamily, Socket::SOCK_STREAM, 0)
         socket.setsockopt(:SOCKET, :REUSEADDR, true)
         socket.setsockopt(:SOCKET, :REUSEPORT, true) if reuse_port
@@ -113,13 +176,16 @@ module NB
       end
 
       def adopt
-        @owner = Process.pid if @path
-        Socket.for_fd(@fd).tap { |io| io.autoclose = true }
+        @opener = Process.pid if @ours
+        io = Socket.for_fd(@fd)
+        listens = io.getsockopt(:SOCKET, :ACCEPTCONN).bool
+        raise Errno::ENOTSOCK, "fd://#{@fd} does not listen" unless listens
+
+        io.tap { io.autoclose = io.close_on_exec = true }
       end
 
       def open_unix
-        remove_stale_socket
-        @owner = Process.pid
+        SocketFile.free(@path)
         listen(Socket.new(:UNIX, :STREAM, 0), Addrinfo.unix(@path))
       end
 
@@ -131,16 +197,6 @@ module NB
       rescue SystemCallError
         socket.close
         raise
-      end
-
-      # A socket file whose server has died can be bound again; one that answers is in use.
-      def remove_stale_socket
-        return unless File.socket?(@path)
-
-        UNIXSocket.new(@path).close
-        raise Errno::EADDRINUSE, "unix://#{@path}"
-      rescue Errno::ECONNREFUSED
-        File.unlink(@path)
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-require "json"
+require_relative "handover"
+require_relative "signals"
 require_relative "worker_process"
 
 module NB
@@ -11,14 +12,17 @@ module NB
     # * a worker that dies is replaced; one whose loop has not turned for `worker_timeout` is killed
     # * TERM, INT: workers drain; QUIT: they end at once; HUP and PWR are passed on
     # * USR1: workers are replaced one by one, the new one first
-    # * USR2: the master executes itself again with the listeners open; its old workers drain as
-    #   soon as the new ones serve
+    # * USR2: the master executes itself again with the listeners open; its old workers serve until
+    #   the new ones do, and drain then
     # * TTIN, TTOU: one worker more, one less
     #
     # @api private
     class Cluster
-      # What the master answers to.
-      SIGNALS = %w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU CHLD].freeze
+      # Seconds that a worker has beyond drain_timeout before it is killed.
+      PATIENCE = 10
+      # Seconds until the next try after a worker that died at once, or that could not be made.
+      BACK_OFF = 1
+      private_constant :PATIENCE, :BACK_OFF
 
       def initialize(config, launcher, out, notify) # rubocop:disable Metrics/ParameterLists
         @config = config
@@ -26,22 +30,27 @@ module NB
         @out = out
         @notify = notify
         @size = config.worker_count
-        @workers = {} # pid => WorkerProcess
+        # pid => WorkerProcess; replaced whole, since the control socket's thread reads them
+        @workers = {}
+        @old_workers = config.handover.workers.to_h { |worker| [worker.pid, worker] }
+        @served = @old_workers.any? # whether this master's listeners ever were
         @replacing = [] # old workers whose successors are to come
-        @old_workers = config.old_workers
         @signals = []
+        @tally = config.handover.tally
       end
 
       # Runs until every worker has ended.
       # @return [Integer] exit status
       def run
         @wake, @waker = IO.pipe
-        @server = @launcher.new_server.listen
-        @launcher.load_app if @config.preload?
-        @control = start_control
-        trap_signals
+        receive_signals
+        @server = @launcher.new_server
+        @control = @launcher.start_control(stats: -> { stats }, ready: -> { ready? },
+                                           metrics: -> { metrics })
+        load_app if @config.preload?
+        receive_signals # the application may have set handlers of its own
         @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet?
-        turn until @stopping && @workers.empty?
+        turn until over?
       ensure
         @server&.close
         @control&.stop
@@ -49,34 +58,60 @@ module NB
 
       private
 
-      def start_control
-        return unless @config.control
+      # The last process at the listeners answers who was let in while every worker was leaving: a
+      # worker more, which ends when it has.
+      def over?
+        return false unless @stopping && all_workers.empty?
+        return true if @rest || !@served || !@server.waited_for?
 
-        Control.new(@config.control, stats: -> { stats }, ready: -> { ready? }).start
+        @rest = true
+        start_worker
+        all_workers.each_value { |worker| dismiss(worker) }
+        false
       end
 
-      def stats
-        {size: @size, draining: @stopping == true, workers: @workers.values.map(&:to_h)}
-      end
-
-      def ready? = !@stopping && @workers.each_value.any?(&:ready?)
-
-      # Hands every signal of {SIGNALS} to the master's loop.
-      # @return [void]
-      def trap_signals
-        SIGNALS.each do |name|
-          trap(name) do
-            @signals << name
-            @waker.write_nonblock(".", exception: false)
-          end
+      # A signal that means the end does not wait until the application is loaded.
+      def receive_signals
+        Signals.receive(also: ["CHLD"]) do |name|
+          @signals << name
+          @waker.write_nonblock(".", exception: false)
+          break_off if @loading && Signals::ENDING.include?(name)
         end
       end
 
+      # What loads is not waited for. No exception ends it: RubyGems does not stand one in the
+      # middle of a require. Where old workers serve, the program begins anew, without loading.
+      def break_off = @old_workers.empty? ? Signals.leave : execute_again(told: true)
+
+      def load_app
+        @loading = true
+        @launcher.load_app unless ending?
+      rescue Exception => error # rubocop:disable Lint/RescueException -- raised where nobody serves
+        raise if @old_workers.empty? || error.is_a?(SystemExit)
+
+        @held = true
+        @out.write("#{error.full_message}The application does not load, so the old workers " \
+                   "continue. Fix it and send USR2 again.\n")
+      ensure
+        @loading = false
+      end
+
+      def ending? = @signals.intersect?(Signals::ENDING)
+      def all_workers = @old_workers.merge(@workers)
+
+      def stats
+        {size: @size, draining: @stopping == true, workers: @workers.values.map(&:to_h),
+         old_workers: @old_workers.keys}
+      end
+
+      def metrics = @tally.samples(wanted: @size, ready: ready?) { all_workers.values }
+      def ready? = !@stopping && all_workers.each_value.any?(&:ready?)
+
       def turn
-        spawn_missing
-        watched = [@wake, *@workers.each_value.map(&:pipe)]
-        IO.select(watched, nil, nil, [1, *@notify.interval].min)&.first&.each { |io| read(io) }
         handle(@signals.shift) until @signals.empty?
+        spawn_missing
+        watched = [@wake, *all_workers.each_value.map(&:pipe)]
+        IO.select(watched, nil, nil, [1, *@notify.interval].min)&.first&.each { |io| read(io) }
         reap
         look_after
         @notify.watchdog
@@ -85,40 +120,42 @@ module NB
       def read(io)
         return io.read_nonblock(100, exception: false) if io == @wake
 
-        @workers.each_value.find { |worker| worker.pipe == io }&.read
+        all_workers.each_value.find { |worker| worker.pipe == io }&.read
       end
 
       def spawn_missing
-        return if @stopping
-
         wanted = @replacing.empty? ? @size : @size + 1
-        start_worker while @workers.size < wanted && !backing_off?
+        start_worker until @stopping || @held || @workers.size >= wanted || backing_off?
       end
 
       # A worker that dies at once shall not make a storm of forks.
-      def backing_off?
-        @backoff_until && Process.clock_gettime(Process::CLOCK_MONOTONIC) < @backoff_until
-      end
+      def back_off = @backoff_until = now + BACK_OFF
+      def backing_off? = @backoff_until && now < @backoff_until
 
       def start_worker
         @config.call_hooks(:before_fork)
-        index = (0..).find { |i| @workers.each_value.none? { |worker|
- worker.index == i && !replaced?(worker) } }
-        worker = WorkerProcess.start(index) { |pipe| work(index, pipe) }
-        @workers[worker.pid] = worker
+        staying = @workers.each_value.reject { |worker| replaced?(worker) }
+        index = (0..).find { |i| staying.none? { |worker| worker.index == i } }
+        master = Process.pid
+        worker = WorkerProcess.start(index) { |pipe| work(index, pipe, master) }
+        @workers = @workers.merge(worker.pid => worker)
+      rescue SystemCallError => error
+        @out.write("could not start a worker, trying again in #{BACK_OFF} s: #{error.message}\n")
+        back_off
       end
 
       def replaced?(worker) = @replacing.include?(worker.pid)
 
       # In the child.
-      def work(index, pipe)
-        SIGNALS.each { |name| trap(name, "DEFAULT") }
-        [@wake, @waker, *@workers.each_value.map(&:pipe)].each(&:close)
+      def work(index, pipe, master)
+        trap("CHLD", "DEFAULT")
+        Signals.born { @server.waited_for? }
+        [@wake, @waker, *all_workers.each_value.map(&:pipe)].each(&:close)
         @control&.forget
-        @launcher.trap_signals(@server)
         @config.call_hooks(:on_worker_boot, index)
         @server.app = @launcher.load_app
-        WorkerProcess.serve(@server, pipe)
+        @launcher.receive_signals(@server, master: master)
+        WorkerProcess.serve(@server, pipe, master)
         @config.call_hooks(:on_worker_shutdown, index)
       end
 
@@ -129,7 +166,7 @@ module NB
         when "HUP" then reopen_log
         when "PWR" then signal_all(signal)
         when "USR1" then @replacing |= @workers.keys
-        when "USR2" then execute_again
+        when "USR2" then execute_again unless @stopping
         when "TTIN" then @size += 1
         when "TTOU" then shrink
         end
@@ -138,8 +175,17 @@ module NB
       def stop(signal)
         @stopping = true
         @notify.stopping
-        @server.close # or the kernel would go on letting in whom no worker serves any more
-        signal_all(signal)
+        # or the kernel would go on letting in clients that no worker serves
+        signal == "QUIT" ? @server.close : @server.refuse
+        @served = false if signal == "QUIT"
+        all_workers.each_value { |worker| dismiss(worker, signal) }
+      end
+
+      # It has its time to end, and is killed when it does not.
+      def dismiss(worker, signal = "TERM")
+        limit = signal == "QUIT" ? 0 : @config.drain_seconds
+        worker.leave(limit && (limit + PATIENCE))
+        worker.signal(signal)
       end
 
       # Ours too: workers to come get it from us.
@@ -148,94 +194,80 @@ module NB
         signal_all("HUP")
       end
 
-      def signal_all(signal) = (@workers.keys | @old_workers).each { |pid| kill(signal, pid) }
+      def signal_all(signal) = all_workers.each_value { |worker| worker.signal(signal) }
 
       def shrink
         return if @size <= 1
 
         @size -= 1
-        @workers.values.last.leaving = true
-        kill("TERM", @workers.keys.last)
+        dismiss(@workers.values.last) if @workers.size > @size
       end
 
-      def kill(signal, pid)
-        Process.kill(signal, pid)
-      rescue Errno::ESRCH
-        nil # it has ended already
-      end
-
-      def execute_again
-        listeners = @server.listener_fds
-        environment = {"NB_LISTEN" => listeners.keys.join("\n"),
-                       "NB_OLD_WORKERS" => @workers.keys.join(",")}
+      # @param told [Boolean] whether the hooks were called
+      def execute_again(told: false)
         @notify.reloading
-        @config.call_hooks(:on_restart)
-        keep = listeners.each_value.to_h { |fd| [fd, fd] }
-        library = File.expand_path("../..", __dir__)
-        exec(environment, RbConfig.ruby, "-I#{library}", $PROGRAM_NAME, "serve",
-             *@launcher.arguments,
-             keep.merge(close_others: true))
+        @config.call_hooks(:on_restart) unless told
+        Handover.execute(@server, all_workers.values, @signals, @tally)
       rescue SystemCallError => error
+        receive_signals
         @out.write("re-execution failed: #{error.message}\n")
       end
 
       def reap
         while (pid, status = Process.wait2(-1, Process::WNOHANG))
-          worker = @workers.delete(pid)
           @replacing.delete(pid)
-          @old_workers.delete(pid)
-          ended(worker, status) if worker
+          worker = all_workers[pid] and ended(worker, status)
         end
       rescue Errno::ECHILD
         nil # none left
       end
 
       def ended(worker, status)
+        worker.read # its last report
+        @tally.ended(worker, failed: !status.success?) do
+          @workers = @workers.except(worker.pid)
+          @old_workers = @old_workers.except(worker.pid)
+        end
         worker.close
         return if @stopping || status.success?
 
         @out.write("worker #{worker.index} (#{worker.pid}) died: #{status}\n")
-        @backoff_until = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 1 if worker.age < 1
+        back_off if worker.age < 1
       end
 
-      def look_after
-        @workers.each_value do |worker|
-          next kill_stuck(worker) if worker.silent_for > @config.worker_timeout
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-          @replacing |= [worker.pid] if used_up?(worker)
+      def look_after
+        all_workers.each_value do |worker|
+          silent = worker.silent_for
+          kill(worker, "its loop has not turned for #{silent.round} s") if
+            silent > @config.worker_timeout
+          kill(worker, "did not end in its time") if worker.overdue?
+          @replacing |= [worker.pid] if worker.used_up?(@config) && @workers.key?(worker.pid)
         end
         retire
         announce
       end
 
-      def kill_stuck(worker)
-        @out.write("worker #{worker.index} (#{worker.pid}): its loop has not turned for " \
-                   "#{worker.silent_for.round} s, killing it\n")
-        kill("KILL", worker.pid)
-      end
-
-      def used_up?(worker)
-        (@config.max_requests && worker.requests >= @config.max_requests) ||
-          (@config.max_memory_mb && worker.memory_mb >= @config.max_memory_mb)
+      def kill(worker, reason)
+        @out.write("worker #{worker.index} (#{worker.pid}): #{reason}, killing it\n")
+        worker.signal("KILL")
       end
 
       # One at a time: an old worker ends when its successor serves.
       def retire
-        return if @replacing.empty? || @stopping
+        return if @replacing.empty? || @stopping || @workers.size <= @size
+        return if @workers.each_value.any? { |worker| worker.leaving || !worker.ready? }
 
-        return if @workers.size <= @size || @workers.each_value.any? { |worker|
- worker.leaving || !worker.ready? }
-
-        pid = @replacing.first
-        @workers[pid].leaving = true
-        kill("TERM", pid)
+        dismiss(@workers[@replacing.first])
       end
 
       def announce
-        return if @announced || @workers.size < @size || !@workers.each_value.all?(&:ready?)
+        return if @announced || @held || @stopping
+        return if @workers.size < @size || !@workers.each_value.all?(&:ready?)
 
-        @announced = true
-        @old_workers.each { |pid| kill("TERM", pid) }
+        @announced = @served = true
+        @old_workers.each_value { |worker| dismiss(worker) }
         @notify.ready
         @config.call_hooks(:on_booted)
       end

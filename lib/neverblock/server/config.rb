@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "control_address"
 require_relative "cores"
+require_relative "handover"
 require_relative "options"
 
 module NB
@@ -16,6 +18,8 @@ module NB
     #   preload_app!
     #   on_worker_boot { ActiveRecord::Base.establish_connection }
     class Config
+      # Processes at most.
+      WORKERS_MOST = 1024
       # Blocks that a configuration file may give, by when they are called.
       HOOKS = %i[before_fork on_worker_boot on_worker_shutdown on_booted on_restart].freeze
 
@@ -28,8 +32,9 @@ module NB
 
       # @return [Array<String>] listeners that are open already: `fd://…`
       attr_reader :inherited
-      # @return [Array<Integer>] workers of the master that this process was before its re-execution
-      attr_reader :old_workers
+      # @return [Handover] of the master that this process was before USR2
+      # @api private
+      attr_reader :handover
       # @return [Hash{Symbol=>Object}] options of {Server}
       attr_reader :server_options
 
@@ -39,7 +44,8 @@ module NB
         @server_options = {}
         @hooks = HOOKS.to_h { |name| [name, []] }
         @values = {workers: nil, rackup: "config.ru",
-                   environment: environment["RACK_ENV"] || "development",
+                   environment: environment["RACK_ENV"] || environment["RAILS_ENV"] ||
+                                "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
                    pidfile: nil, control: nil, access_log: nil, quiet: false}
         read_environment(environment)
@@ -57,7 +63,7 @@ module NB
         raise unless equal?(error.receiver)
 
         where = error.backtrace_locations&.first
-        raise ArgumentError, "#{path}:#{where&.lineno}: there is no word #{error.name}"
+        raise ArgumentError, "#{path}:#{where&.lineno}: unknown setting #{error.name}"
       end
 
       # Sets (with a value) or tells one setting.
@@ -73,16 +79,19 @@ module NB
       # @!method max_memory_mb(megabytes)
       # @!method pidfile(path)
       # @!method control(address)
-      #   `unix://…`: JSON for `nb stats`, /ready for a load balancer.
+      #   `unix://…` or `tcp://127.0.0.1:9394`, or an Array of them: JSON for `nb stats`, /ready
+      #   for a load balancer, /metrics for Prometheus.
       # @!method access_log(path)
       %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control
          access_log].each do |name|
         define_method(name) do |value = (told = true)|
-          told ? @values[name] : @values[name] = value
+          told ? @values[name] : @values[name] = check(name, value)
         end
       end
 
-      Options::TABLE.each_key { |name| define_method(name) { |value| @server_options[name] = value } }
+      Options::TABLE.each_key do |name|
+        define_method(name) { |value| @server_options[name] = Options.check(name, value) }
+      end
 
       # No banner.
       def quiet(answer = true) # rubocop:disable Style/OptionalBooleanParameter
@@ -95,8 +104,21 @@ module NB
       # @param format [Symbol] :common or :json
       def access_log_format(format) = @server_options[:access_log_format] = format
 
-      # @param seconds [Numeric] that requests get after TERM
-      def drain_timeout(seconds) = @server_options[:drain_timeout] = seconds
+      # Called in the worker after each answer, with what {Server#initialize} says. The last one
+      # given counts.
+      # @yieldparam request [Hash]
+      def on_request(&block) = @server_options[:on_request] = block
+
+      # @param seconds [Numeric, nil] how long what runs has at most after the first INT or TERM; 0:
+      #   it ends at once; nil: no limit
+      def drain_timeout(seconds)
+        @server_options[:drain_timeout] = Checks.seconds(:drain_timeout, seconds, zero: true)
+      end
+
+      # @return [Float, nil] what was set, or the default; nil: no end
+      # @api private
+      def drain_seconds = @server_options.fetch(:drain_timeout, Server::DRAIN_TIMEOUT)
+
       # Puma's words for the same.
       alias worker_shutdown_timeout drain_timeout
       alias persistent_timeout idle_timeout
@@ -139,18 +161,30 @@ module NB
       # How many processes: what was set, or one per usable core when it was :auto.
       #
       # @return [Integer] 0: no master
-      def worker_count = workers == :auto ? Cores.usable : Integer(workers || 0)
+      def worker_count = workers == :auto ? Cores.usable : workers || 0
 
       # @return [Integer] NEVERBLOCK_FIBERS: how many fibers Puma's plugin runs requests in
       def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
 
       private
 
+      def check(name, value)
+        case name
+        when :workers
+          [nil, :auto].include?(value) ? value : Checks.integer(name, value, 0..WORKERS_MOST)
+        when :max_requests, :max_memory_mb then value && Checks.integer(name, value, 1..(2**62))
+        when :worker_timeout then Checks.seconds(name, value) || Float::INFINITY
+        when :control then Array(value).each { |address| ControlAddress.new(address) } if value
+        else value
+        end
+      end
+
       def read_environment(environment)
-        @old_workers = environment.fetch("NB_OLD_WORKERS", "").split(",").map { |pid| Integer(pid) }
-        @inherited = environment.fetch("NB_LISTEN", "").split("\n")
+        @handover = Handover.new(environment)
+        @inherited = @handover.listeners
         systemd_listeners(environment) if @inherited.empty?
-        workers(Integer(environment["WEB_CONCURRENCY"])) if environment["WEB_CONCURRENCY"]
+        count = environment["WEB_CONCURRENCY"]
+        workers(count == "auto" ? :auto : count) if count
       end
 
       def systemd_listeners(environment)

@@ -1,76 +1,141 @@
 # frozen_string_literal: true
 
 require "json"
-require "socket"
+require "timeout"
+require_relative "control_address"
+require_relative "exposition"
+require_relative "text"
 
 module NB
   class Server
-    # A UNIX socket that answers GET /stats with JSON, GET /requests with what runs and GET /ready
-    # with 200 or 503. In a thread of its own, so that it answers also when the loop does not.
+    # Sockets that answer GET /stats with JSON, GET /requests with what runs, GET /metrics with the
+    # numbers for Prometheus and GET /ready with 200 or 503. In threads of their own, so that they
+    # answer also when the loop does not. By TCP there is no /requests: it tells paths.
     #
     # @api private
     class Control
-      def initialize(address, stats:, ready:, requests: -> { [] })
-        @path = address.delete_prefix("unix://")
+      # Who may ask at a time at one address, for how many seconds, and with how large a head.
+      ASKERS = 64
+      PATIENCE = 5
+      HEAD_BYTES = 16_384
+      JSON_TYPE = "application/json"
+      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE
+
+      # @param addresses [String, Array<String>]
+      # @param stats [#call] gives what /stats tells
+      # @param ready [#call] gives true or false
+      # @param requests [#call] gives what /requests tells
+      # @param metrics [#call] gives what {Exposition#text} takes
+      def initialize(addresses, stats:, ready:, requests: -> { [] }, metrics: -> { {} }) # rubocop:disable Metrics/ParameterLists
+        @addresses = Array(addresses).map { |address| ControlAddress.new(address) }
         @answers = {"/stats" => stats, "/requests" => requests}
         @ready = ready
+        @metrics = metrics
+        @askers = {} # socket => its address
+        @lock = Mutex.new
       end
 
-      # Listens and answers on a thread of its own.
-      # @return [void]
-      def start
-        File.unlink(@path) if File.socket?(@path)
-        @server = UNIXServer.new(@path)
+      # Listens and answers on threads of its own.
+      # @param own [Boolean] see {SocketFile.free}
+      # @return [self]
+      # @raise [SystemCallError, SocketError]
+      def start(own: false)
         @pid = Process.pid
-        @thread = Thread.new { loop { answer(@server.accept) } }
+        @addresses.each { |address| address.open(own: own) }
+        @threads = @addresses.map { |address| Thread.new { loop { accept(address) } } }
         self
+      rescue SystemCallError, SocketError
+        stop
+        raise
       end
 
-      # Stops answering and removes the socket's file.
+      # Stops answering and removes its files.
       # @return [void]
       def stop
-        @thread&.kill
-        @server&.close
-        File.unlink(@path) if @pid == Process.pid && File.socket?(@path)
+        @threads&.each(&:kill)
+        @addresses.each { |address| @pid == Process.pid ? address.close : address.forget }
       end
 
-      # In a forked worker: the socket is the master's.
+      # In a forked worker: the sockets are the master's.
+      # @return [void]
       def forget
-        @server&.close
-        @server = @thread = nil
+        @addresses.each(&:forget)
+        @askers.each_key(&:close)
+        @threads = nil
       end
+
+      # @return [Array<Integer>] of those that listen by TCP
+      def ports = @addresses.reject(&:local?).map(&:port)
 
       # What a control socket answers to GET path.
       #
-      # @return [String] JSON
+      # @return [String]
       def self.ask(address, path = "/stats")
-        UNIXSocket.open(address.delete_prefix("unix://")) do |socket|
-          socket.write("GET #{path} HTTP/1.0\r\n\r\n")
-          socket.read.split("\r\n\r\n", 2).last
-        end
+        socket = ControlAddress.new(address).connect
+        socket.write("GET #{path} HTTP/1.0\r\n\r\n")
+        socket.read.split("\r\n\r\n", 2).last
+      ensure
+        socket&.close
       end
 
       private
 
-      def answer(socket)
-        path = socket.gets("\r\n").to_s[/\AGET (\S+)/, 1]
-        status, body = reply(path)
-        socket.write("HTTP/1.0 #{status}\r\nContent-Type: application/json\r\n\r\n",
-          "#{JSON.generate(body)}\n")
-        socket.close_write # the end also when a fork in this moment has given a worker a copy
-      rescue SystemCallError, IOError
-        nil # the asker went away
+      # Each asker has a thread: one that says nothing, or does not read, holds nobody up.
+      def accept(address)
+        socket = address.server.accept
+        return socket.close if @askers.each_value.count(address) >= ASKERS
+
+        # Not in place: a fork in this moment reads it.
+        @lock.synchronize { @askers = @askers.merge(socket => address) }
+        Thread.new { serve(socket, address.local?) }
+      rescue IOError, SystemCallError
+        sleep 0.1 # no fds, or the end is near
+      end
+
+      def serve(socket, local)
+        ::Timeout.timeout(PATIENCE) { answer(socket, local) }
+      rescue SystemCallError, IOError, ::Timeout::Error
+        nil # the asker went away, or takes too long
       ensure
+        @lock.synchronize { @askers = @askers.except(socket) }
         socket.close
       end
 
-      def reply(path)
-        return readiness(@ready.call) if path == "/ready"
-
-        found = @answers[path] or
-          return ["404 Not Found", {error: "there are /stats /requests /ready"}]
-        ["200 OK", found.call]
+      def answer(socket, local)
+        head = read_head(socket)
+        path = head[/\AGET ([^?\s]+)/, 1]
+        status, body, type = local || path != "/requests" ? reply(path, head) : unknown
+        body = "#{JSON.generate(body)}\n" unless type
+        socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
+        socket.close_write # the end also when a fork in this moment has given a worker a copy
       end
+
+      # All of it: what is not read when the socket closes resets a TCP connection.
+      def read_head(socket)
+        head = +""
+        while (line = socket.gets("\r\n", HEAD_BYTES)) && head.bytesize < HEAD_BYTES
+          head << line
+          break if line == "\r\n"
+        end
+        head
+      end
+
+      def reply(path, head)
+        case path
+        when "/ready" then readiness(@ready.call)
+        when "/metrics" then exposition(Exposition.for(head[/^accept:(.*)\r$/i, 1]))
+        when *@answers.keys then ["200 OK", @answers[path].call]
+        else unknown
+        end
+      rescue StandardError => error
+        ["500 Internal Server Error", {error: "#{error.class}: #{Text.utf8(error.message)}"}]
+      end
+
+      def unknown
+        ["404 Not Found", {error: "there are /stats /metrics /ready, and by unix:// /requests"}]
+      end
+
+      def exposition(form) = ["200 OK", form.text(@metrics.call), form.type]
 
       def readiness(ready)
         [ready ? "200 OK" : "503 Service Unavailable", {ready: ready}]

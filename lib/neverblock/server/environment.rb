@@ -5,7 +5,7 @@ require_relative "../version"
 
 module NB
   class Server
-    # The part of the Rack env that is the same for every request.
+    # The part of the Rack env that is the same forevery request.
     #
     # @api private
     module Environment
@@ -30,6 +30,14 @@ module NB
         def eof? = true
       end
 
+      # What every request sets anew. In the template too, so that a copy has room for them: a Hash
+      # of 13 keys has 16 places, and would grow in every request.
+      OF_EACH = %w[
+        REQUEST_METHOD REQUEST_URI PATH_INFO REMOTE_ADDR SERVER_PORT rack.hijack
+        rack.response_finished rack.after_reply neverblock.exchange neverblock.queue_seconds
+      ].to_h { |key| [key, nil] }.freeze
+      private_constant :OF_EACH
+
       module_function
 
       # @param errors [IO] rack.errors
@@ -38,9 +46,10 @@ module NB
         {
           "rack.errors" => errors, "rack.url_scheme" => "http", "rack.input" => EmptyInput.new,
           "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => false,
-          "rack.run_once" => false, "SCRIPT_NAME" => "", "QUERY_STRING" => "",
+          "rack.run_once" => false,
+          "SERVER_NAME" => "localhost", "SCRIPT_NAME" => "", "QUERY_STRING" => "",
           "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_SOFTWARE" => "NeverBlock/#{VERSION}",
-          "GATEWAY_INTERFACE" => "CGI/1.2", **rack_version
+          "GATEWAY_INTERFACE" => "CGI/1.2", **rack_version, **OF_EACH
         }
       end
 

@@ -13,7 +13,13 @@ module NB
       include NB::Error
     end
 
-    # Reading rack.input failed: the body ended early, is malformed or too large. Answered with 400.
+    # What the configuration asks for cannot be had: an address, a file. The message says the cure.
+    class SetupError < ::StandardError
+      include NB::Error
+    end
+
+    # Reading rack.input failed: the body ended early, came too slowly, is malformed or too large.
+    # Answered with 400, 408 or 413.
     class BodyError < ::IOError
       include NB::Error
     end

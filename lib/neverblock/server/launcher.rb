@@ -6,6 +6,8 @@ require_relative "cluster"
 require_relative "config"
 require_relative "control"
 require_relative "notify"
+require_relative "setup"
+require_relative "signals"
 
 module NB
   class Server
@@ -14,21 +16,26 @@ module NB
     #
     # | signal | meaning |
     # |---|---|
-    # | TERM, INT | end: requests that run get `drain_timeout`; a second one ends at once |
+    # | TERM, INT | end: requests that run get `drain_timeout`; a second one ends at once (in a \
+    #   worker QUIT does) |
     # | QUIT | end at once |
     # | HUP | open log files again |
     # | PWR | print every request that runs, with its backtrace |
     # | USR1, USR2, TTIN, TTOU | {Cluster} |
     class Launcher
+      # Seconds that a process has to end at once, before it is ended from outside of its loop.
+      AT_ONCE = 5
+      # Seconds between two looks at a master that is just replaced by another program.
+      SETTLES = 0.01
+      private_constant :SETTLES
+
       # @param config [Config]
       # @param app [#call, nil] nil: the rackup file of the config
       # @param out [#write] banner and errors
-      # @param arguments [Array<String>] the command line after `nb serve`, to execute it again
-      def initialize(config, app: nil, out: $stderr, arguments: [])
+      def initialize(config, app: nil, out: $stderr)
         @config = config
         @app = app
         @out = out
-        @arguments = arguments
         @notify = Notify.new
       end
 
@@ -37,43 +44,51 @@ module NB
       # @return [void]
       # @scheduling always waits
       def run
+        Signals.farewell { clean_up }
+        Signals.keep(exits: @config.handover.workers.empty?)
         raise_fd_limit
-        File.write(@config.pidfile, "#{Process.pid}\n") if @config.pidfile
+        write_pidfile if @config.pidfile
         @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
-        File.unlink(@config.pidfile) if @config.pidfile && File.exist?(@config.pidfile)
+        clean_up
       end
-
-      # @api private
-      attr_reader :arguments
 
       # @return [#call] the application of the rackup file or the program
+      # @raise what the file raises, with a backtrace that ends there
       # @api private
       def load_app
-        @app ||= begin
-          require "rack"
-          require "rack/builder"
-          ENV["RACK_ENV"] ||= @config.environment
-          app, = ::Rack::Builder.parse_file(@config.rackup)
-          app
-        end
+        @app ||= read_app
+      rescue ScriptError, StandardError => error
+        shown = error.backtrace&.take_while { |frame| !frame.start_with?("#{__FILE__}:") }
+        # By #backtrace_locations error_highlight still finds the place.
+        error.define_singleton_method(:backtrace) { shown } unless error.frozen?
+        raise error
       end
 
-      # @return [NB::Server] with the configuration's limits and listeners
+      # @return [NB::Server] with the configuration's limits and open listeners
       # @api private
       def new_server
         @log_file = @config.access_log && open_log(@config.access_log)
-        Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
-                   **@config.server_options)
+        @server = Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
+                             **@config.server_options)
+        Setup.step("cannot listen") { @server.listen }
       end
 
-      # The handlers of a process that serves.
+      # What a process that serves does from now on, and with what came before.
+      #
+      # @param master [Integer, nil] its pid when this is a worker
       # @api private
-      def trap_signals(server)
-        %w[TERM INT].each { |name| trap(name) { server.stop } }
-        trap("QUIT") { server.stop.stop }
-        trap("HUP") { reopen_log }
-        trap("PWR") { Thread.new { dump(server) } }
+      def receive_signals(server, master: nil)
+        Signals.receive do |name|
+          case name
+          when "TERM", "INT" then stop(server, master)
+          when "QUIT" then stop_at_once(server)
+          when "HUP" then reopen_log
+          when "PWR" then Thread.new { dump(server) }
+          else @out.write(master ? "#{name} is for the master, #{master}\n" :
+                                   "#{name} needs workers: start with -w 1 or more\n")
+          end
+        end
       end
 
       # Prints every request in flight to stderr.
@@ -86,6 +101,17 @@ module NB
         end
       end
 
+      # @param answers [Hash{Symbol=>#call}] what {Control#initialize} takes
+      # @return [Control, nil] nil: the configuration names none
+      # @api private
+      def start_control(**answers)
+        return unless @config.control
+
+        control = Control.new(@config.control, **answers)
+        executed_anew = @config.handover.listeners.any?
+        Setup.step("cannot make the control socket") { control.start(own: executed_anew) }
+      end
+
       # After the file was renamed away.
       # @api private
       def reopen_log
@@ -94,28 +120,69 @@ module NB
 
       private
 
+      def read_app
+        require "rack"
+        require "rack/builder"
+        ENV["RACK_ENV"] = @config.environment
+        ::Rack::Builder.parse_file(@config.rackup).then { |app,| app }
+      end
+
       def run_single
-        server = new_server.listen
+        server = new_server
         server.app = load_app
-        control = start_control(server)
+        @control = start_control(**answers(server))
         @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
-        trap_signals(server)
-        trap_masters_signals
+        receive_signals(server)
         @config.call_hooks(:on_worker_boot, 0)
         server.run do
           @notify.ready
           feed_watchdog
+          @config.handover.end_workers
           @config.call_hooks(:on_booted)
         end
         @notify.stopping
-      ensure
-        control&.stop
       end
 
-      # Their defaults would end or stop the process.
-      def trap_masters_signals
-        %w[USR1 USR2 TTIN TTOU].each do |name|
-          trap(name) { @out.write("#{name} needs workers: start with -w 1 or more\n") }
+      # Also from a signal's handler.
+      def clean_up
+        @server&.close
+        @control&.stop
+        File.unlink(@config.pidfile) if @config.pidfile && File.file?(@config.pidfile)
+      end
+
+      # A terminal sends INT to the workers as well, and their master TERM then: they drain once.
+      def stop(server, master)
+        return (stop_at_once(server) if master.nil?) if @stopping
+
+        @stopping = true
+        master ? Thread.new { leave(server, master) } : drain(server)
+      end
+
+      # While another program replaces the master nobody takes over from the last worker, and what
+      # means the end may end the master too. Then those who wait are up to the worker.
+      def leave(server, master)
+        sleep SETTLES until Process.ppid != master || Signals.caught_by?(master)
+        server.inherit if Process.ppid != master
+        drain(server)
+      end
+
+      def drain(server)
+        server.stop
+        limit = @config.drain_seconds and end_after(server, limit + AT_ONCE)
+      end
+
+      def stop_at_once(server)
+        server.stop.stop
+        end_after(server, AT_ONCE)
+      end
+
+      # Code that does not give way, or a fiber that rescues every cancel, keeps a loop going.
+      def end_after(server, seconds)
+        Thread.new do
+          sleep seconds
+          @out.write("#{Process.pid} did not end within #{seconds} s of its signal: ending it\n")
+          server.close
+          exit!(1)
         end
       end
 
@@ -131,20 +198,27 @@ module NB
         end
       end
 
-      def start_control(server)
-        return unless @config.control
-
-        stats = lambda do
-          {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]}
-        end
-        Control.new(@config.control, stats: stats, ready: -> { server.ready? },
-                                     requests: -> { server.requests }).start
+      def answers(server)
+        {stats: lambda do
+           {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]}
+         end,
+         metrics: lambda do
+           Metrics.samples(0 => server.metrics).merge(nb_ready: [[{}, server.ready? ? 1 : 0]])
+         end,
+         ready: -> { server.ready? }, requests: -> { server.requests }}
       end
 
       def open_log(path)
         return $stdout if path == "-"
 
-        File.open(path, "a").tap { |file| file.sync = true }
+        Setup.step("cannot write the access log") { File.open(path, "a") }
+          .tap { |file| file.sync = true }
+      end
+
+      def write_pidfile
+        Setup.step("cannot write the pidfile") do
+          File.write(@config.pidfile, "#{Process.pid}\n")
+        end
       end
 
       # The soft limit is often 1024 where the hard one is a million.

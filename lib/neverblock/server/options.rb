@@ -1,12 +1,17 @@
 # frozen_string_literal: true
 
+require_relative "checks"
+
 module NB
   class Server
-    # The limits and timeouts of a server: all are on by default. `nil` turns a timeout off.
+    # The limits and timeouts of a server: all are on by default. `nil` or infinity turns a timeout
+    # off.
     class Options
       # Name => [default, what is allowed, meaning with its unit and what happens beyond it].
       TABLE = {
         fibers: [1024, 1..100_000, "requests that run at a time"],
+        body_fibers: [nil, 0..100_000, "of them for requests whose body is still to come; beyond " \
+                                       "it they begin when it is here. nil: half of fibers"],
         queue: [16_384, 0..1_000_000, "connections that wait for a fiber; then accepting stops, " \
                                       "then 503"],
         queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],
@@ -14,6 +19,8 @@ module NB
         requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
         header_timeout: [15, :seconds, "from the first byte to the end of the head; then 408"],
         body_timeout: [30, :seconds, "between two parts of a body; then 408"],
+        body_bytes_per_second: [500, 0..(2**40), "of a body that is waited for, on average after " \
+                                                 "body_timeout; slower: 408. 0: any"],
         idle_timeout: [65, :seconds, "between two requests; then the connection closes"],
         write_timeout: [30, :seconds, "while the client takes no byte; then the connection ends"],
         request_timeout: [60, :seconds, "until the response begins; then RequestTimeoutError, 503"],
@@ -24,23 +31,41 @@ module NB
         body_memory_bytes: [112 * 1024, 0..(2**40), "a larger body may go to a temporary file"],
         bodies_memory_bytes: [64 * 1024 * 1024, 0..(2**40),
                               "memory for larger bodies, a sixteenth for one; beyond it a file"],
+        bodies_file_bytes: [nil, 0..(2**62), "temporary files of all bodies together; beyond it " \
+                                             "503. nil: sixteen times body_bytes"],
         body_streaming: [false, :boolean, "a body larger than that, or of unknown length, is " \
                                           "read while it arrives, not from a file"],
         cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
         early_hints: [false, :boolean, "whether rack.early_hints is offered"]
       }.freeze
 
+      # What differs in a Rails application where nobody has said otherwise: its pages may take as
+      # long as they may under Puma.
+      RAILS = {request_timeout: nil}.freeze
+
       # @param values any of {TABLE}'s names
       # @raise [ArgumentError] for a name that does not exist or a value out of range
       def initialize(**values)
         unknown = values.keys - TABLE.keys
         unless unknown.empty?
-          raise ArgumentError, "no such server option: #{unknown.join(", ")} (there are: " \
+          raise ArgumentError, "unknown server option: #{unknown.join(", ")} (known are: " \
                                "#{TABLE.keys.join(", ")})"
         end
+        @given = values.keys
         @values = TABLE.to_h { |name, (default)| [name, default] }
-        values.each { |name, value| @values[name] = check(name, value) }
+        values.each { |name, value| @values[name] = Options.check(name, value) }
         @values[:connections] ||= Options.connections_by_fd_limit
+        @values[:body_fibers] ||= [@values[:fibers] / 2, 1].max
+        @values[:bodies_file_bytes] ||= [@values[:body_bytes] * 16, 2**62].min
+      end
+
+      # Takes the defaults of {RAILS}.
+      #
+      # @return [self]
+      # @scheduling never waits
+      def for_rails
+        RAILS.each { |name, value| @values[name] = value unless @given.include?(name) }
+        self
       end
 
       # @param name [Symbol] of {TABLE}
@@ -58,31 +83,17 @@ module NB
         [Process.getrlimit(:NOFILE).first - 64, 16].max.clamp(1, 10_000_000)
       end
 
-      private
-
-      def check(name, value)
-        allowed = TABLE.fetch(name)[1]
+      # @param name [Symbol] of {TABLE}
+      # @return [Integer, Float, Boolean, nil] the value in the form that is used
+      # @raise [ArgumentError] if it is out of range
+      # @api private
+      def self.check(name, value)
+        default, allowed, = TABLE.fetch(name)
         case allowed
-        when :boolean then value ? true : false
-        when :seconds then seconds(name, value)
-        else value.nil? && TABLE.fetch(name)[0].nil? ? nil : integer(name, value, allowed)
+        when :boolean then Checks.boolean(name, value)
+        when :seconds then Checks.seconds(name, value)
+        else value.nil? && default.nil? ? nil : Checks.integer(name, value, allowed)
         end
-      end
-
-      def seconds(name, value)
-        return if value.nil?
-
-        seconds = Float(value)
-        return seconds if seconds.positive?
-
-        raise ArgumentError, "#{name}: must be > 0 seconds or nil, got: #{value}"
-      end
-
-      def integer(name, value, range)
-        number = Integer(value)
-        return number if range.cover?(number)
-
-        raise ArgumentError, "#{name}: must be in #{range}, got: #{value}"
       end
     end
   end

@@ -3,7 +3,8 @@
 module NB
   class Server
     # What a streaming body (Rack 3: a body that answers to `call`) writes to and reads from. Small
-    # writes are collected until the end of the loop's turn; a slow client makes `write` wait.
+    # writes are collected until the end of the loop's turn; a slow client makes `write` wait. It
+    # may be used in other fibers and other threads until it is closed.
     class Stream
       # @api private
       def initialize(exchange, input)

@@ -15,6 +15,7 @@ module NB
       def initialize(exchange)
         @exchange = exchange
         @rest = +"".b
+        @taken = 0 # bytes of @rest: to cut each read off would copy what is left
       end
 
       # @param length [Integer, nil] bytes; nil: all that comes
@@ -22,7 +23,7 @@ module NB
       # @raise [BodyError] when the body ends early, is malformed or too large
       # @scheduling may wait
       def read(length = nil, buffer = nil)
-        fill until (length && @rest.bytesize >= length) || @ended
+        fill until (length && left >= length) || @ended
         take(length, buffer)
       end
 
@@ -32,7 +33,7 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def readpartial(length, buffer = nil)
-        fill if @rest.empty?
+        fill if left.zero?
         take(length, buffer) || raise(EOFError, "end of file reached")
       end
 
@@ -41,10 +42,9 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def each_part
-        fill if @rest.empty?
-        until @rest.empty?
-          part, @rest = @rest, +"".b
-          yield part
+        fill if left.zero?
+        until left.zero?
+          yield take
           fill
         end
         self
@@ -55,11 +55,11 @@ module NB
       # @scheduling may wait
       def gets
         searched = 0
-        until (feed = @rest.index("\n", searched)) || @ended
-          searched = @rest.bytesize
+        until (feed = @rest.index("\n", @taken + searched)) || @ended
+          searched = left
           fill
         end
-        take(feed ? feed + 1 : [@rest.bytesize, 1].max)
+        take(feed ? feed + 1 - @taken : [left, 1].max)
       end
 
       # @yieldparam line [String]
@@ -79,8 +79,8 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def eof?
-        fill if @rest.empty?
-        @rest.empty?
+        fill if left.zero?
+        left.zero?
       end
 
       # What has not come is not waited for. @return [nil] @scheduling never waits
@@ -88,17 +88,23 @@ module NB
 
       # @return [String] what was fetched and not read: a hijacker's next bytes
       # @api private
-      def unread = @rest
+      def unread = @rest.byteslice(@taken, left)
 
       private
 
+      def left = @rest.bytesize - @taken
+
       def fill
         part = @ended ? nil : @exchange.body_part
-        part ? @rest << part : @ended = true
+        return @ended = true unless part
+
+        @rest, @taken = unread, 0 if @taken.positive?
+        @rest << part
       end
 
-      def take(length, buffer = nil)
-        part = @rest.slice!(0, length || @rest.bytesize)
+      def take(length = left, buffer = nil)
+        part = @rest.byteslice(@taken, length || left)
+        @taken += part.bytesize
         part = nil if part.empty? && length&.positive?
         buffer ? buffer.replace(part || "") && part && buffer : part
       end

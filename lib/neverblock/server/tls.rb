@@ -18,6 +18,8 @@ module NB
       FDS_EACH = 3
       # How long to leave connections with the kernel when it is out of fds or memory.
       RETRY = 0.1
+      # While the server drains: browsers open connections that they may never use.
+      HANDSHAKE = 2
 
       # @raise [ArgumentError]
       def self.parse(address)
@@ -27,10 +29,11 @@ module NB
         raise ArgumentError, "bind: #{address}: no file for #{missing.join(" and ")}" if
           missing.any?
 
-        fd = files["fd"]
-        listener = fd ? Binding.new(:fd, fd: Integer(fd)) :
-                        Binding.new(:tcp, host: uri.hostname, port: uri.port || 443)
+        listener = files["listener"] ? Binding.parse(files["listener"]) :
+                   Binding.new(:tcp, host: uri.hostname, port: uri.port || 443)
         new(listener, files["cert"], files["key"])
+      rescue URI::InvalidURIError, OpenSSL::OpenSSLError => error
+        raise ArgumentError, "bind: #{address}: #{error.message}"
       end
 
       def initialize(binding, certificate, key)
@@ -52,25 +55,69 @@ module NB
       end
 
       # Accepts on the core's loop, a fiber per connection.
-      # @param connections [Integer] open at most
+      # @param options [Options]
       # @return [void]
-      def attach(core, connections)
+      def attach(core, options)
         @core = core
-        most = [connections, Options.connections_by_fd_limit / FDS_EACH].min
+        @options = options
+        most = [options[:connections], Options.connections_by_fd_limit / FDS_EACH].min
         @open = Thread::SizedQueue.new(most)
+        @serving = {}.compare_by_identity # fiber => whether its handshake is done
+        @ended = Thread::Queue.new
         @accepting = Fiber.schedule { accept_all }
+      end
+
+      # Accepts all connections that the kernel let in: the limit is for later ones.
+      # @return [Boolean] false: fds or memory are short
+      def accept_rest
+        Binding::BACKLOG.succ.times do
+          socket, = @binding.io.accept_nonblock(exception: false)
+          break if socket == :wait_readable
+
+          @open.max += 1
+          @open << true
+          Fiber.schedule { serve(socket, Fiber.current) }
+        rescue Errno::ECONNABORTED
+          next
+        end
+        true
+      rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
+        false
+      end
+
+      # Waits until every connection has carried over what the core has answered.
+      # @param seconds [Numeric, nil] at most
+      # @return [Boolean] whether they all have
+      def join(seconds)
+        within([HANDSHAKE, seconds].compact.min) || stop { |done| !done }
+        within(seconds)
+      end
+
+      # Ends the connections, or those for which the block is true.
+      # @yieldparam done [Boolean] whether its handshake is
+      # @return [void]
+      def stop
+        (@serving || {}).to_a.each do |fiber, done|
+          next if block_given? && !yield(done)
+
+          Fiber.scheduler.fiber_interrupt(fiber, NB::Cancelled.new("the server stops"))
+        end
       end
 
       # @return [void]
       def close = @binding.close
       # @return [void]
       def refuse = @binding.refuse
+      # @return [Boolean]
+      def waited_for? = @binding.waited_for?
+      # @return [void]
+      def inherit = @binding.inherit
       # @return [IO] the listening socket
       def io = @binding.io
 
       # @return [String] see {Binding#inheritance}
       def inheritance
-        "ssl://inherited?#{URI.encode_www_form(@files.merge("fd" => @binding.io.fileno))}"
+        "ssl://inherited?#{URI.encode_www_form(@files.merge("listener" => @binding.inheritance))}"
       end
 
       # @return [Integer, nil]
@@ -85,7 +132,7 @@ module NB
         loop do
           Fiber.scheduler.idle { @open << true }
           socket, = Fiber.scheduler.idle { listener.accept }
-          Fiber.schedule { serve(socket) }
+          Fiber.schedule { serve(socket, Fiber.current) }
         rescue Errno::ECONNABORTED
           @open.pop
         rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
@@ -96,37 +143,85 @@ module NB
         nil # the listener was closed: the server drains
       end
 
-      def serve(socket)
+      # @return [Boolean] whether all ended within so many seconds
+      def within(seconds)
+        return @serving.empty? if seconds && !seconds.positive?
+
+        ::Timeout.timeout(seconds) { @ended.pop until @serving.empty? }
+        true
+      rescue ::Timeout::Error
+        false
+      end
+
+      def serve(socket, fiber)
+        @serving[fiber] = false
         secure = OpenSSL::SSL::SSLSocket.new(socket, @context)
         secure.sync_close = true
-        ::Timeout.timeout(15) { secure.accept }
-        join(secure, socket.remote_address.ip_address)
+        ::Timeout.timeout(@options[:header_timeout]) { secure.accept }
+        @serving[fiber] = true
+        couple(secure, socket.remote_address.ip_address)
       rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, ::Timeout::Error
         nil # no client of ours
       ensure
         socket.close unless socket.closed?
+        @serving.delete(fiber)
         @open.pop
+        @ended << true if @serving.empty?
       end
 
       # Carries both ways until the server has ended its side, or either is broken.
-      def join(secure, address)
+      def couple(secure, address)
         inside, outside = UNIXSocket.pair
         inside.autoclose = false # the core's
-        @core.adopt(inside.fileno, true, address)
-        Fiber.schedule { pump(secure, outside) && outside.close_write }
-        pump(outside, secure) && secure.close
+        carrier = @core.adopt(inside.fileno, true, address) or return
+        Fiber.schedule do
+          pump(secure) { |part| outside.write(part) } ? outside.close_write : cut(secure, outside)
+        end
+        whole = pump(outside) { |part| send_part(secure, part) } && !carrier.cut?
+        secure.close if whole
       ensure
-        [secure, outside].compact.each { |io| io.close unless io.closed? }
+        cut(secure, outside, reset: carrier&.cut?)
       end
 
-      # Until from ends. True: to can still be written.
-      def pump(from, to)
-        loop { to.write(from.readpartial(PART_BYTES)) }
+      # Until from ends. True: the other side can still be written.
+      def pump(from)
+        loop { yield from.readpartial(PART_BYTES) }
       rescue EOFError
         true
       rescue OpenSSL::SSL::SSLError, SystemCallError, IOError
-        [from, to].each { |io| io.close unless io.closed? }
         false
+      end
+
+      # Without the notice that all has been sent (close_notify). A client that does not look for it
+      # must not take a part for all either: where the core would reset the connection, so do we.
+      def cut(secure, outside, reset: false)
+        socket = secure.to_io
+        return outside&.close if socket.closed?
+
+        socket.setsockopt(Socket::Option.linger(true, 0)) if reset
+        socket.close
+        outside&.close
+      end
+
+      # As the core writes to its own clients: the time is over when they take no byte.
+      def send_part(secure, part)
+        until part.empty?
+          case written = secure.write_nonblock(part, exception: false)
+          when :wait_writable then wait_for(secure.to_io, IO::WRITABLE)
+          when :wait_readable then wait_for(secure.to_io, IO::READABLE)
+          else part = part.byteslice(written..)
+          end
+        end
+      end
+
+      # The socket becomes writable when much of it is free: a slow client may need longer for that.
+      def wait_for(socket, events)
+        taken = @core.unacknowledged(socket.fileno)
+        return if Fiber.scheduler.io_wait(socket, events, @options[:write_timeout])
+        return if @core.unacknowledged(socket.fileno) < taken
+
+        @core.count_timeout
+        raise Errno::ETIMEDOUT, "the client reads nothing"
       end
     end
   end

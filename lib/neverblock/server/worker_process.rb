@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "metrics"
+require_relative "signals"
 
 module NB
   class Server
@@ -12,48 +14,68 @@ module NB
       # @return [Integer, IO] its place from 0; its process; where it reports
       attr_reader :index, :pid, :pipe
       # @return [Boolean] whether it was told to end
-      attr_accessor :leaving
+      attr_reader :leaving
 
       # Forks; the block is the worker's whole life and gets the writing end.
       def self.start(index)
         reader, writer = IO.pipe
-        pid = fork do
+        pid = Signals.fork do
           reader.close
           yield writer
           exit!(0) # at_exit blocks are the master's
+        rescue SystemExit => error
+          exit!(error.status)
         rescue Exception => error # rubocop:disable Lint/RescueException -- ends the process
           warn("worker #{index}: #{error.full_message}")
           exit!(1)
         end
-        writer.close
         new(index, pid, reader)
+      rescue SystemCallError
+        reader&.close
+        raise
+      ensure
+        writer&.close
       end
 
-      # Runs the server with a heartbeat from inside its loop.
-      def self.serve(server, pipe)
+      # Runs the server with a heartbeat from inside its loop. Without its master it ends.
+      #
+      # @param master [Integer] its pid
+      def self.serve(server, pipe, master)
         server.shared = true
         server.run do
           Fiber.schedule do
-            loop do
-              pipe.write("#{JSON.generate(server.stats.merge(ready: server.ready?,
-rss_kb: rss_kb))}\n")
+            while Process.ppid == master
+              report(server, pipe)
               Fiber.scheduler.idle { sleep 1 } # does not keep a drained server going
             end
-          rescue Errno::EPIPE
-            server.stop # the master is gone
+            server.inherit
+            Process.kill("TERM", Process.pid)
           end
         end
+      ensure
+        report(server, pipe, last: true)
       end
 
-      # @return [Integer] this process's resident memory in KiB
-      def self.rss_kb = Integer(File.read("/proc/self/statm").split[1]) * 4
+      # The last one is not waited for: the loop has ended, and the master may not read.
+      def self.report(server, pipe, last: false)
+        last ? pipe.write_nonblock(line(server), exception: false) : pipe.write(line(server))
+      rescue Errno::EPIPE
+        nil # the master has ended in this moment
+      end
 
-      def initialize(index, pid, pipe)
+      def self.line(server)
+        counters = server.stats.merge(ready: server.ready?, rss_kb: Metrics.resident_kb,
+                                      metrics: server.metrics)
+        "#{JSON.generate(counters)}\n"
+      end
+      private_class_method :report, :line
+
+      def initialize(index, pid, pipe, ready: false, metrics: {}) # rubocop:disable Metrics/ParameterLists
         @index = index
         @pid = pid
         @pipe = pipe
         @started = @heard = now
-        @stats = {}
+        @stats = {ready: ready, metrics: metrics}
         @rest = +""
       end
 
@@ -67,19 +89,45 @@ rss_kb: rss_kb))}\n")
         @stats = JSON.parse(lines.last, symbolize_names: true) unless lines.empty?
       end
 
+      # Sends it a signal, unless it has ended. @return [void]
+      def signal(name)
+        Process.kill(name, @pid)
+      rescue Errno::ESRCH
+        nil
+      end
+
+      # It was told to end within so many seconds; nil: in its time. @return [void]
+      def leave(seconds)
+        @leaving = true
+        @leave_by = seconds && (now + seconds)
+      end
+
+      # @return [Boolean] whether it should have ended
+      def overdue? = !@leave_by.nil? && now > @leave_by
+      # @return [String] what {Handover} says of it
+      def inheritance = "#{@pid}:#{@index}:#{@pipe.fileno}:#{ready? ? 1 : 0}"
       def ready? = @stats[:ready] == true
-      # @return [Integer] answered, as it reported last
-      def requests = @stats[:requests].to_i
-      # @return [Integer] as it reported last, in MiB
-      def memory_mb = @stats[:rss_kb].to_i / 1024
+
+      # @param config [Config]
+      # @return [Boolean] whether it has served or taken more than the configuration wants
+      def used_up?(config)
+        (config.max_requests && @stats[:requests].to_i >= config.max_requests) ||
+          (config.max_memory_mb && @stats[:rss_kb].to_i / 1024 >= config.max_memory_mb)
+      end
+
+      # @return [Hash] what {Metrics.read} gave there last
+      def metrics = @stats.fetch(:metrics, {})
       # @return [Float] seconds since its last report
       def silent_for = now - @heard
       # @return [Float] seconds since it was started
       def age = now - @started
       # @return [void]
       def close = @pipe.close
+
       # @return [Hash] what it reported last, for `nb stats`
-      def to_h = @stats.merge(index: @index, pid: @pid, heard_s: silent_for.round(1))
+      def to_h
+        @stats.except(:metrics).merge(index: @index, pid: @pid, heard_s: silent_for.round(1))
+      end
 
       private
 

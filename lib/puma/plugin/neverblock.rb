@@ -12,14 +12,12 @@ require "neverblock/puma/fiber_pool"
 # delete the line. Do not set `fiber_per_request` with it: it resumes a fiber that waits as if it
 # had ended.
 Puma::Plugin.create do
-  def config(_dsl)
-    # Puma::Server names the constant without a scope: ours, inside the class, is found first.
-    ::Puma::Server.const_set(:ThreadPool, NB::Puma::FiberPool) unless
-      ::Puma::Server.const_defined?(:ThreadPool, false)
-  end
+  # Here and not in a method `config`: for a plugin that has one, Puma 5 to 8 take the first setting
+  # out of config/puma.rb (DSL#_offer_plugins). Puma reads this file when it reads that line.
+  NB::Puma.take_over
 
   def start(launcher)
-    fibers = NB::Server::Config.puma_fibers
-    launcher.log_writer.log("* NeverBlock: #{fibers} fibers instead of threads")
+    launcher.log_writer.log("* NeverBlock: #{NB::Server::Config.puma_fibers} fibers instead of " \
+                            "threads")
   end
 end

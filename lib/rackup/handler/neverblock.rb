@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "neverblock"
 require "neverblock/server/launcher"
 
 # Rack's own command line (gem rackup).
@@ -20,10 +21,20 @@ module Rackup
         config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
         config.fibers(Integer(options[:Fibers])) if options[:Fibers]
         config.workers(Integer(options[:Workers])) if options[:Workers]
+        config.on_restart { forget_pidfile(options[:pid]) }
         launcher = NB::Server::Launcher.new(config, app: app)
         yield launcher if block_given?
         launcher.run
+      rescue NB::Server::SetupError => error
+        abort "neverblock: #{error.message}"
       end
+
+      # Rails and rackup write one, and end when they find that of a process which runs: the one
+      # that USR2 has just replaced.
+      def self.forget_pidfile(path)
+        File.unlink(path) if path && File.file?(path) && File.read(path).to_i == Process.pid
+      end
+      private_class_method :forget_pidfile
 
       # @return [Hash{String=>String}] what `rackup -h` prints
       def self.valid_options

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module NB
+  class Server
+    # What a value of an option may be. Each method returns it in the form that is used, or raises
+    # one sentence: the option's name, what is allowed, what was given.
+    #
+    # @api private
+    module Checks
+      module_function
+
+      # @param range [Range]
+      # @return [Integer]
+      # @raise [ArgumentError]
+      def integer(name, value, range)
+        number = value.is_a?(Float) ? whole(value) : Integer(value, exception: false)
+        return number if number && range.cover?(number)
+
+        refuse(name, "an integer in #{range}", value)
+      end
+
+      # @param zero [Boolean] whether 0 is allowed
+      # @return [Float, nil] nil for never, as which infinity is taken
+      # @raise [ArgumentError]
+      def seconds(name, value, zero: false)
+        return if value.nil?
+
+        seconds = Float(value, exception: false)
+        refuse(name, "seconds #{zero ? ">=" : ">"} 0, or nil for no limit", value) unless
+          seconds && (seconds.positive? || (zero && seconds.zero?))
+        seconds unless seconds.infinite?
+      end
+
+      # @return [Boolean]
+      # @raise [ArgumentError]
+      def boolean(name, value)
+        case value
+        when true, false then value
+        when nil then false
+        else refuse(name, "true or false", value)
+        end
+      end
+
+      def refuse(name, allowed, value)
+        raise ArgumentError, "#{name}: must be #{allowed}, got: #{value.inspect}"
+      end
+
+      # @param float [Float]
+      # @return [Integer, nil] nil unless it is a whole number
+      def whole(float) = float.finite? && float.to_i == float ? float.to_i : nil
+    end
+  end
+end

@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+module NB
+  class Server
+    # Carries what another thread asks of a request into the loop's thread, and the answer back: a
+    # stream or rack.input may be used wherever the application likes, but its socket belongs to the
+    # loop.
+    #
+    # @api private
+    class Ferry
+      # Starts in the loop's thread; keeps no loop going.
+      def initialize
+        @calls = Thread::Queue.new
+        @fiber = Fiber.schedule { carry }
+      end
+
+      # Calls the method in a fiber of the loop and waits for it.
+      #
+      # @return what it returns
+      # @raise [IOError] when the server has stopped; else what the method raises
+      # @scheduling always waits
+      # @thread any but the loop's
+      def call(target, name, *arguments)
+        answer = Thread::Queue.new
+        @calls << [answer, target, name, *arguments]
+        kind, value = answer.pop
+        kind == :value ? value : raise(value)
+      rescue ClosedQueueError
+        raise IOError, "the server has stopped: no request is left"
+      end
+
+      # Takes no more calls; those that were taken are answered.
+      # @return [void]
+      # @scheduling never waits
+      def close = @calls.close
+
+      private
+
+      # A fiber each: one may wait for a slow client.
+      def carry
+        while (call = Fiber.scheduler.idle { @calls.pop })
+          Fiber.schedule { perform(*call) }
+        end
+      ensure
+        close
+        @calls.pop.first << [:raise, IOError.new("the loop has ended")] until @calls.empty?
+      end
+
+      def perform(answer, target, *call)
+        reply = [:raise, IOError.new("the loop has ended")]
+        reply = [:value, target.public_send(*call)]
+      rescue *FAILURES => error
+        reply = [:raise, error]
+      ensure
+        answer << reply
+      end
+    end
+  end
+end

@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+require_relative "../version"
+require_relative "../sync/task_names"
+
+module NB
+  class Server
+    # What the processes of a server count, under the names and in the units of Prometheus. A
+    # process reads its own numbers ({.read}); the master has each worker's last ones ({Tally}).
+    #
+    # @api private
+    module Metrics
+      # Name => [type, what it tells, the label that tells its values apart]. A counter's samples
+      # are named with _total behind it. docs/OBSERVE.md explains them.
+      FAMILIES = {
+        nb_build_info: [:gauge, "1, with the versions that run"],
+        nb_ready: [:gauge, "1 while the server accepts requests"],
+        nb_workers: [:gauge, "Worker processes that live"],
+        nb_workers_wanted: [:gauge, "Worker processes that there should be"],
+        nb_workers_started: [:counter, "Worker processes that were started"],
+        nb_workers_died: [:counter, "Worker processes that ended by a failure or were killed"],
+        nb_worker_ready: [:gauge, "1 while the worker accepts requests"],
+        nb_worker_report_age_seconds:
+          [:gauge, "Time since the worker's loop last reported; its numbers are so old"],
+        nb_http_requests: [:counter, "Requests that ended, by class of status", :status],
+        nb_http_refusals:
+          [:counter, "Requests refused before the application, by the server's own answer"],
+        nb_http_rejections: [:counter, "Of the refusals: no room in the queue, or too long in it"],
+        nb_http_timeouts: [:counter, "Timeouts of the server that ended a request or connection"],
+        nb_http_resets: [:counter, "Connections that broke while an answer was sent"],
+        nb_http_errors: [:counter, "Exceptions that the application let through"],
+        nb_http_request_bytes: [:counter, "Bytes received"],
+        nb_http_response_bytes: [:counter, "Bytes sent"],
+        nb_http_queue_seconds:
+          [:histogram, "From a request's arrival, at the proxy if it says so, to the application"],
+        nb_http_application_seconds:
+          [:histogram, "From the application's call to its complete answer"],
+        nb_http_first_byte_seconds:
+          [:histogram, "From a request's arrival to the first byte of its answer"],
+        nb_http_requests_running: [:gauge, "Requests in the application"],
+        nb_http_requests_queued: [:gauge, "Requests that wait for a fiber"],
+        nb_http_connections: [:gauge, "Connections that are open"],
+        nb_http_connections_accepted: [:counter, "Connections accepted"],
+        nb_http_fibers: [:gauge, "Fibers made for requests, at work or at rest"],
+        nb_http_fibers_limit: [:gauge, "Fibers for requests at most"],
+        nb_http_body_bytes: [:gauge, "Space lent to large request bodies", :place],
+        nb_loop_turns: [:counter, "Turns of the loop: how often it asked the kernel"],
+        nb_loop_switches: [:counter, "Switches between fibers"],
+        nb_loop_waits: [:counter, "Waits of fibers, by what they waited for", :kind],
+        nb_loop_lag_seconds: [:counter, "Lateness of timers, added up"],
+        nb_loop_lag_timers: [:counter, "Turns in which a timer was due, for the mean of the lag"],
+        nb_loop_fibers: [:gauge, "Fibers of the loop; idle ones rest in a pool", :state],
+        nb_loop_timers: [:gauge, "Timers that are set"],
+        nb_tasks: [:gauge, "Tasks that run and have a name", :name],
+        nb_offload_threads: [:gauge, "Native threads for what cannot wait in the loop"],
+        nb_offload_queued: [:gauge, "Jobs that wait for one of them"],
+        nb_gc_runs: [:counter, "Garbage collections", :kind],
+        nb_gc_seconds: [:counter, "Time in the garbage collector"],
+        nb_cpu_seconds: [:counter, "Processor time of the process, user and system"],
+        nb_resident_memory_bytes: [:gauge, "Resident memory of the process"]
+      }.freeze
+      # Of those that a process reads: what must not fall when a worker ends.
+      LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
+
+      module_function
+
+      # @param stats [Hash] {Server#stats}
+      # @param loop_stats [Hash, nil] of its loop, once there is one
+      # @param times [Hash{Symbol=>Array}] of {Core}
+      # @return [Hash{Symbol=>Numeric, Hash, Array}] of this process, by name; an Array is a
+      #   histogram: the counts of the buckets, then the sum
+      def read(stats, loop_stats, times)
+        histograms = times.transform_keys { |name| :"nb_http_#{name}_seconds" }
+        http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process)
+      end
+
+      # @param readings [Hash{Integer=>Hash}] what {.read} gave, by worker
+      # @return [Hash{Symbol=>Array}] by name: [labels, value] each
+      def samples(readings)
+        rows = readings.flat_map do |worker, reading|
+          reading.flat_map { |name, value| labelled(name, {worker: worker}, value) }
+        end
+        info = [:nb_build_info, {version: NB::VERSION, ruby: RUBY_VERSION}, 1]
+        [info, *rows].group_by(&:first).transform_values { |all| all.map { |_, *row| row } }
+      end
+
+      # @param total [Hash, nil] and another of what {.read} gives
+      # @return [Hash] both together
+      def add(total, other)
+        return other unless total
+
+        total.merge(other) { |_, one, two| sum(one, two) }
+      end
+
+      def sum(one, two)
+        case one
+        when Hash then one.merge(two) { |_, a, b| a + b }
+        when Array then one.zip(two).map(&:sum)
+        else one + two
+        end
+      end
+
+      def labelled(name, labels, value)
+        return [[name, labels, value]] unless value.is_a?(Hash)
+
+        label = FAMILIES.fetch(name)[2]
+        value.map { |text, number| [name, {**labels, label => text}, number] }
+      end
+
+      def http(stats)
+        {nb_http_requests: by_status(stats),
+         nb_http_refusals: stats[:refused], nb_http_rejections: stats[:rejected_503],
+         nb_http_timeouts: stats[:timeouts], nb_http_resets: stats[:resets],
+         nb_http_errors: stats[:errors], nb_http_request_bytes: stats[:request_bytes],
+         nb_http_response_bytes: stats[:response_bytes], nb_http_requests_running: stats[:running],
+         nb_http_requests_queued: stats[:queued], nb_http_connections: stats[:connections],
+         nb_http_connections_accepted: stats[:accepted], nb_http_fibers: stats[:fibers],
+         nb_http_fibers_limit: stats[:fibers_max],
+         nb_http_body_bytes: {memory: stats[:bodies_memory_bytes], file: stats[:bodies_file_bytes]}}
+      end
+
+      # Other: no answer of ours, as after a hijack or when the client had gone; or beyond 5xx.
+      def by_status(stats)
+        classes = (1..5).to_h { |digit| [:"#{digit}xx", stats[:"responses_#{digit}xx"]] }
+        classes.merge(other: stats[:requests] - classes.each_value.sum)
+      end
+
+      def of_loop(stats)
+        {nb_loop_turns: stats[:polls], nb_loop_switches: stats[:switches],
+         nb_loop_waits: {io: stats[:io_waits], sleep: stats[:sleep_waits],
+                         block: stats[:block_waits], resolve: stats[:resolves],
+                         offload: stats[:offloads]},
+         nb_loop_lag_seconds: stats[:lag_sum], nb_loop_lag_timers: stats[:lag_count],
+         nb_loop_fibers: fibers(stats), nb_loop_timers: stats[:timers],
+         nb_offload_threads: stats[:offload_threads], nb_offload_queued: stats[:offload_queued]}
+      end
+
+      # A ready fiber has not left the place where it waited; an idle one waits too. One runs, at
+      # most: what that costs is nb_cpu_seconds.
+      def fibers(stats)
+        ready, idle = stats.values_at(:ready, :idle_fibers)
+        {ready: ready, idle: idle, waiting: [stats[:parked] - idle - ready, 0].max}
+      end
+
+      def of_process
+        counts = GC.stat
+        {nb_tasks: TaskNames.counts,
+         nb_gc_runs: {minor: counts[:minor_gc_count], major: counts[:major_gc_count]},
+         nb_gc_seconds: GC.total_time / 1e9,
+         nb_cpu_seconds: Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID),
+         nb_resident_memory_bytes: resident_kb * 1024}
+      end
+
+      # @return [Integer] this process's resident memory in KiB
+      def resident_kb = Integer(File.read("/proc/self/statm").split[1]) * 4
+
+      private_class_method :sum, :labelled, :http, :by_status, :of_loop, :fibers, :of_process
+    end
+  end
+end

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "errors"
+
+module NB
+  class Server
+    # Turns what the system says against a configuration into one sentence with the cure.
+    #
+    # @api private
+    module Setup
+      # What to do about it.
+      CURES = {
+        Errno::EADDRINUSE => "another process listens there: end it, or choose another address",
+        Errno::EACCES => "this user may not: choose a port from 1024 on, or another file",
+        Errno::EADDRNOTAVAIL => "no interface has this address: 0.0.0.0 and [::] stand for all",
+        Errno::ENOENT => "make the folder first",
+        Errno::EISDIR => "that is a folder: name a file",
+        Errno::EBADF => "nobody has handed over a listener under this number",
+        Errno::ENOTSOCK => "it is not a socket",
+        SocketError => "give an address, or a name that this machine can look up"
+      }.freeze
+      private_constant :CURES
+
+      module_function
+
+      # @param what [String] what the block does, such as "cannot listen"
+      # @return what the block does
+      # @raise [SetupError]
+      def step(what)
+        yield
+      rescue SystemCallError, SocketError => error
+        cure = CURES.find { |kind, _| error.is_a?(kind) }&.last
+        raise SetupError, ["#{what}: #{error.message}", cure].compact.join(": ")
+      end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module NB
+  class Server
+    # The path of a Unix socket that this process is about to listen at.
+    #
+    # @api private
+    module SocketFile
+      module_function
+
+      # Removes a socket whose server has died. One that a living server listens at stays.
+      #
+      # @param path [String]
+      # @param own [Boolean] also removes this process's own: it listened there before it executed
+      #   its program anew (USR2), and a child may have inherited the socket
+      # @return [void]
+      # @raise [Errno::EADDRINUSE] if a process listens there
+      # @see https://man7.org/linux/man-pages/man7/unix.7.html SO_PEERCRED
+      def free(path, own: false)
+        return unless File.socket?(path)
+
+        pid = listener(path)
+        raise Errno::EADDRINUSE, "unix://#{path}" unless pid.nil? || (own && pid == Process.pid)
+
+        File.unlink(path)
+      end
+
+      # @return [Integer, nil] the process that made it listen; 0: one that cannot be told from here
+      def listener(path)
+        socket = Socket.new(:UNIX, :STREAM, 0)
+        socket.connect_nonblock(Addrinfo.unix(path))
+        socket.getsockopt(:SOCKET, :PEERCRED).unpack("i").first
+      rescue Errno::ECONNREFUSED
+        nil
+      rescue Errno::EAGAIN
+        0 # its queue is full
+      ensure
+        socket.close
+      end
+      private_class_method :listener
+    end
+  end
+end

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "metrics"
+
+module NB
+  class Server
+    # What a cluster's workers have counted, those that ended included: the numbers of a place go on
+    # where its last worker left them. The master's thread tells of workers, the control socket's
+    # reads; by one lock, so that no worker counts twice or not at all.
+    #
+    # @api private
+    class Tally
+      # @param text [String, nil] {#to_json} of the master that this process was
+      def initialize(text = nil)
+        was = text ? JSON.parse(text, symbolize_names: true) : {ended: [], gone: 0, died: 0}
+        @ended = was[:ended].to_h { |place, counted| [place, counted.slice(*Metrics::LASTING)] }
+        @gone, @died = was.values_at(:gone, :died)
+        @inherited = was.fetch(:workers, []).to_h
+        @lock = Mutex.new
+      end
+
+      # @param workers [Array<WorkerProcess>] that live
+      # @return [String] what is known of them and of those that ended
+      def to_json(workers)
+        JSON.generate({ended: @ended.to_a, gone: @gone, died: @died,
+                       workers: workers.map { |worker| [worker.pid, bounded(worker.metrics)] }})
+      end
+
+      # @return [Hash] what the last master heard from it last
+      def of_worker(pid) = @inherited.fetch(pid, {})
+
+      # A worker has ended; the block takes it out of those that {#samples} is given.
+      #
+      # @param worker [WorkerProcess]
+      # @param failed [Boolean]
+      def ended(worker, failed:)
+        @lock.synchronize do
+          lasting = worker.metrics.slice(*Metrics::LASTING)
+          @ended[worker.index] = Metrics.add(@ended[worker.index], lasting)
+          @gone += 1
+          @died += 1 if failed
+          yield
+        end
+      end
+
+      # @param wanted [Integer] workers
+      # @param ready [Boolean] whether anybody accepts requests
+      # @yieldreturn [Array<WorkerProcess>] those that live
+      # @return [Hash{Symbol=>Array}] for {Exposition#text}
+      def samples(wanted:, ready:)
+        @lock.synchronize do
+          workers = yield
+          readings = workers.reduce(@ended) do |all, worker|
+            all.merge(worker.index => Metrics.add(all[worker.index], worker.metrics))
+          end
+          Metrics.samples(readings).merge(of_cluster(workers, wanted, ready))
+        end
+      end
+
+      private
+
+      # The environment has little room; the names of tasks come with the next report.
+      def bounded(metrics) = metrics.except(:nb_tasks)
+
+      def of_cluster(workers, wanted, ready)
+        {nb_ready: [[{}, ready ? 1 : 0]], nb_workers: [[{}, workers.size]],
+         nb_workers_wanted: [[{}, wanted]], nb_workers_started: [[{}, @gone + workers.size]],
+         nb_workers_died: [[{}, @died]],
+         nb_worker_ready: by_place(workers) { |all| all.any?(&:ready?) ? 1 : 0 },
+         nb_worker_report_age_seconds:
+           by_place(workers) { |all| all.map(&:silent_for).max.round(3) }}
+      end
+
+      # A worker and the one that replaces it have the same place for a while.
+      def by_place(workers)
+        workers.group_by(&:index).map { |index, all| [{worker: index}, yield(all)] }
+      end
+    end
+  end
+end
