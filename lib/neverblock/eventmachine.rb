@@ -10,7 +10,7 @@ module NB
   #
   # Our loop is EventMachine's guest: the reactor sleeps for both and watches our one fd, so fibers
   # run between its callbacks, and all that they ask of it is done before it sleeps again. A
-  # callback must not wait itself, as ever; what it starts with NB.async may.
+  # callback itself must not wait, as before; what it starts with NB.async may.
   #
   # When the reactor stops, fibers that still run are cancelled, before EM.run returns or raises. In
   # `NB.run { EM.run { } }` they belong to NB.run, and go on.
@@ -46,7 +46,7 @@ module NB
     # or the reactor runs already, it is EventMachine's alone.
     #
     # @return [void]
-    # @raise what a callback raised, as ever
+    # @raise what a callback raised, as without NeverBlock
     # @scheduling always waits
     def run(block = nil, tail = nil, &given)
       first = block || given

@@ -2,12 +2,16 @@
 
 require_relative "registry"
 # One line per library.
+require_relative "active_record"
+require_relative "async"
 require_relative "connection_pool"
 require_relative "dalli"
 require_relative "ethon"
 require_relative "grpc"
 require_relative "hiredis_client"
 require_relative "mysql2"
+require_relative "openssl"
+require_relative "opentelemetry"
 require_relative "patron"
 require_relative "rack_timeout"
 require_relative "rails"

@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "offload"
 require_relative "../loop/offload"
 require_relative "../loop/repairs"
+require_relative "../sync/tidy"
 require_relative "mysql2/connecting"
 
 module NB
@@ -10,7 +12,7 @@ module NB
     # mysql2 by itself waits in the loop only between sending a query and the first byte of its
     # answer. Cured, all of it does: connecting, TLS, ping, prepared statements, `stream: true`,
     # long results. MariaDB's client library asks us wherever it would wait
-    # (ext/neverblock/drivers/mysql_wait.c); mysql2's own behaviour stays:
+    # (ext/neverblock/drivers/mysql_call.c); mysql2's own behaviour stays:
     #
     # - A timeout or a cancel in the middle closes the connection, and you get that exception.
     # - `close` from another fiber ends the wait of the one that uses the connection ("Lost
@@ -42,6 +44,7 @@ module NB
           return on_threads(answer) if answer.is_a?(String)
 
           _, @tls_waits = answer
+          Tidy.ask(::Mysql2::Client) { |client| MysqlWait.in_transaction?(client) }
           wait_in_client
           wait_in_statement
           wait_in_result
@@ -183,20 +186,23 @@ module NB
           end
         end
 
+        # Who is interrupted waits for the end of a call, which uses the connection; not when he
+        # connects, as nobody else has that client.
         def offload(owner, name)
           mine = self
+          place = name == :connect ? NB : Drivers
           Repairs.replace(owner, name) do |original|
             proc do |*arguments, **options|
               next original.bind_call(self, *arguments, **options) unless mine.cures?
 
-              NB.offload { original.bind_call(self, *arguments, **options) }
+              place.offload { original.bind_call(self, *arguments, **options) }
             end
           end
         end
       end
     end
 
-    # The client library waits in the loop; the rest is C (ext/neverblock/drivers/mysql_wait.c).
+    # The client library waits in the loop; the rest is C (ext/neverblock/drivers/mysql_call.c).
     #
     # @api private
     module MysqlWait

@@ -43,7 +43,7 @@ module NB
         # As rack-timeout.
         # @api private
         def timeout(seconds)
-          return super unless seconds&.positive? && NB.running?
+          return super unless seconds&.positive? && RACK_TIMEOUT.on? && NB.running?
 
           request = Request.new
           job = @scheduler.run_in(seconds) { @on_timeout.call(request) }
@@ -58,6 +58,7 @@ module NB
 end
 
 NB::Drivers.register("rack-timeout", constant: "Rack::Timeout::Scheduler::Timeout",
-                                     features: %w[rack-timeout rack/timeout/base]) do
+                                     features: %w[rack-timeout rack/timeout/base]) do |driver|
+  NB::Drivers::RackTimeout.const_set(:RACK_TIMEOUT, driver)
   Rack::Timeout::Scheduler::Timeout.prepend(NB::Drivers::RackTimeout::PerFiber)
 end

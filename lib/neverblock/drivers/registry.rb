@@ -67,7 +67,9 @@ module NB
       # Called after a successful `require`.
       #
       # @api private
-      def required(feature) = @features[feature]&.each(&:install)
+      def required(feature)
+        @features[feature]&.each(&:install) if Repairs.main?
+      end
 
       # Ends the list: wrong names in NB_DRIVERS are told, libraries to come are noticed.
       #
@@ -95,7 +97,7 @@ module NB
         end
       end
 
-      def unknown(name) = "no driver is called #{name}; there are #{@all.keys.sort.join(", ")}"
+      def unknown(name) = "unknown driver #{name}; known are #{@all.keys.sort.join(", ")}"
     end
   end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "../loop/repairs"
 
 # `busy_timeout=` of sqlite3 sleeps in C while another connection holds the lock. Here it is a busy
 # handler that sleeps in Ruby, so that other fibers go on. SQLite allows no other use of a
@@ -8,42 +9,76 @@ require_relative "registry"
 # Ruby's lock, in a thread as well as here.
 module NB
   module Drivers
-    # The busy handler.
-    class SQLiteWait
-      # Seconds between two looks at the lock; SQLite's own begins with 1 ms and goes up to 100 ms.
-      INTERVAL = 0.002
+    # What waits for the lock of a database.
+    module SQLite
+      # The first sqlite3 that lets SQLite end its call before it raises what a busy handler raised.
+      ENDS_CALLS = "2.10.2"
+      # Key of the fiber-local that holds what was raised in a busy handler.
+      RAISED = :neverblock_sqlite3_raised
+      private_constant :RAISED
 
-      def initialize(milliseconds)
-        @seconds = milliseconds / 1000.0
-      end
+      # The busy handler that stands for `busy_timeout=`.
+      class Wait
+        # Seconds between two looks at the lock; SQLite begins with 1 ms and goes up to 100 ms.
+        INTERVAL = 0.002
 
-      # @return [Boolean] whether SQLite shall try again
-      def call(count)
-        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-        @deadline = now + @seconds if count.zero?
-        now < @deadline && pause
-      end
-
-      private
-
-      # An exception must not leave SQLite's C frames: a timeout ends the wait, with SQLite's own
-      # BusyException, and a cancel comes again at the fiber's next wait. (In a plain thread it is
-      # as with sqlite3's own busy_handler_timeout=.)
-      def pause
-        sleep INTERVAL
-        true
-      rescue Exception => error # rubocop:disable Lint/RescueException -- see above
-        raise unless Repairs.loop_here
-
-        raise_later(Fiber.current, error) if error.is_a?(Cancelled)
-        false
-      end
-
-      def raise_later(fiber, error)
-        Fiber.schedule do
-          sleep 0
-          fiber.raise(error) if fiber.alive?
+        def initialize(milliseconds)
+          @seconds = milliseconds / 1000.0
         end
+
+        # @return [Boolean] whether SQLite shall try again
+        def call(count)
+          now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          @deadline = now + @seconds if count.zero?
+          return false if now >= @deadline
+
+          sleep INTERVAL
+          true
+        end
+      end
+
+      # Around any busy handler: a timeout or a cancel must not leave SQLite's C frames, where it
+      # would leave a mutex locked, and the next thread that uses the connection would stop the
+      # process. SQLite gives up, and the call that asked raises what came ({Calls}).
+      class Guard
+        def initialize(handler)
+          @handler = handler
+        end
+
+        # @return [Object] what the handler returns; false after an exception
+        def call(count)
+          @handler.call(count)
+        rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
+          raise unless Repairs.loop_here
+
+          Thread.current[RAISED] = error
+          false
+        end
+      end
+
+      # In front of the methods that call SQLite.
+      class Calls < Module
+        def initialize(*names)
+          super()
+          names.each do |name|
+            define_method(name) do |*arguments|
+              super(*arguments)
+            rescue ::SQLite3::BusyException
+              SQLite.raise_what_came
+              raise
+            end
+          end
+          private(*(names & %i[prepare exec_batch]))
+        end
+      end
+
+      # @return [void]
+      # @raise [Exception] what was raised in a busy handler of this fiber
+      # @api private
+      def self.raise_what_came
+        error = Thread.current[RAISED] or return
+        Thread.current[RAISED] = nil
+        raise error
       end
     end
   end
@@ -51,15 +86,26 @@ end
 
 NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3::VERSION",
                                 versions: [">= 1.6", "< 3"]) do |driver|
+  sqlite = NB::Drivers::SQLite
+  guards = Gem::Version.new(SQLite3::VERSION) < Gem::Version.new(sqlite::ENDS_CALLS)
   waiting = Module.new do
     define_method(:busy_timeout=) do |milliseconds|
       time = milliseconds.is_a?(Numeric) && milliseconds.positive?
       next super(milliseconds) unless driver.on? && time
 
-      wait = NB::Drivers::SQLiteWait.new(milliseconds)
-      busy_handler { |count| wait.call(count) }
+      busy_handler(sqlite::Wait.new(milliseconds))
     end
     define_method(:busy_timeout) { |milliseconds| self.busy_timeout = milliseconds }
+    if guards
+      define_method(:busy_handler) do |handler = nil, &block|
+        handler ||= block
+        super(handler && driver.on? ? sqlite::Guard.new(handler) : handler, &nil)
+      end
+    end
   end
   SQLite3::Database.prepend(waiting)
+  if guards
+    SQLite3::Statement.prepend(sqlite::Calls.new(:step, :prepare))
+    SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))
+  end
 end

@@ -54,13 +54,13 @@ module NB
         kept = transactional || @busy_connections[fiber]
         yield(@busy_connections[fiber] || acquire(fiber))
       rescue Exception => error # rubocop:disable Lint/RescueException -- raised again
-        spoil(fiber) if !error.is_a?(StandardError) || error.is_a?(::Timeout::Error)
+        spoil(fiber) if Interruption.struck?(error)
         raise
       ensure
         release(fiber) unless kept && @busy_connections[fiber]
       end
 
-      # Takes a connection back and gives it to the one who waits longest.
+      # Takes a connection back and gives it to the fiber that has waited longest.
       #
       # @param fiber [Fiber] who held it
       # @param connection [Object] may be left out
@@ -90,6 +90,13 @@ module NB
       # @return [void]
       def all_connections(&block)
         (@connections + @busy_connections.values.compact).each(&block)
+      end
+
+      # Closes the connection of a fiber that left it in the middle, and frees its place.
+      # @api private
+      def discard_of(fiber)
+        spoil(fiber)
+        release(fiber)
       end
 
       # @return [Object, nil] the connection of this fiber
@@ -144,8 +151,11 @@ module NB
       def clean?(connection)
         return false if connection.respond_to?(:finished?) && connection.finished?
         return false if connection.respond_to?(:closed?) && connection.closed?
+        return false if connection.respond_to?(:check) && !connection.check
 
         !connection.respond_to?(:transaction_status) || connection.transaction_status.zero?
+      rescue StandardError # of Trilogy#check, which looks at its socket and never waits
+        false
       end
 
       def discard(connection)

@@ -18,14 +18,14 @@ module NB
         return @queue = Thread::Queue.new if ::Fiber.current_scheduler
         return unless @fiber.blocking?
 
-        raise NBError, "nothing is free, and outside of a fiber nobody can wait for it"
+        raise NBError, "the pool has nothing free, and code outside of a fiber cannot wait"
       end
 
       # @return what {#give} was given
       # @scheduling always waits
       def wait = @queue ? @queue.pop : ::Fiber.yield
 
-      # Lets the one who waits go on: at the next turn of the loop, or without one now.
+      # Lets the waiting fiber go on: at the next turn of the loop, or now if there is no loop.
       # @scheduling never waits
       def give(thing)
         @queue ? @queue.push(thing) : @fiber.resume(thing)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../fiber_state"
 require_relative "db"
 require_relative "fibered_connection_pool"
 
@@ -7,7 +8,8 @@ module NB
   module DB
     # Looks like one connection and is a pool of them: each call goes to a connection that the fiber
     # holds. In a block of {NB::Pool::FiberPool} it keeps the same one until the block's end; in
-    # other fibers for the call, or as long as its transaction.
+    # other fibers for the call, or as long as its transaction, but not beyond the request: what
+    # that leaves open is closed, and rolled back by the server.
     #
     # @example
     #   db = NB::DB::PooledDBConnection.new(12) { NB::DB::FPGconn.connect(dbname: "test") }
@@ -84,7 +86,14 @@ module NB
         return true if before == :until_end
 
         connection = @pool.held_by(fiber) # none, if that was lost
-        Legacy::Locals.of(fiber)[self] = connection && in_transaction?(connection, sql, before)
+        kept = connection && in_transaction?(connection, sql, before)
+        FiberState.at_end(self) { leave(fiber) } if kept && !before
+        Legacy::Locals.of(fiber)[self] = kept
+      end
+
+      # A pooled fiber's work ended inside a transaction.
+      def leave(fiber)
+        @pool.discard_of(fiber) if Legacy::Locals.of(fiber).delete(self)
       end
 
       def in_transaction?(connection, sql, before)

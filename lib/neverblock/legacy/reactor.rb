@@ -50,7 +50,7 @@ module NB
       # @raise what a callback raised
       # @scheduling always waits
       def run(&block)
-        raise NBError, "the reactor runs already" if running?
+        raise NBError, "the reactor is already running" if running?
 
         NB.run { NB.group { |group| serve(group, &block) } }
         nil

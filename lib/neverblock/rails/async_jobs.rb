@@ -15,7 +15,10 @@ module NB
         def enqueue(job, queue_name:)
           return super if immediate || !NB.running?
 
-          fibers.spawn { job.perform }
+          fibers.spawn do
+            sleep(0) # the one who enqueues it goes on first, as beside a thread
+            job.perform
+          end
         end
 
         # As Rails, after a sleep in a fiber.
@@ -24,8 +27,9 @@ module NB
           delay = timestamp - Time.current.to_f
           return super if immediate || !delay.positive? || !NB.running?
 
+          # As with threads, the program does not stay for it.
           Fiber.schedule do
-            sleep(delay)
+            Fiber.scheduler.idle { sleep(delay) }
             enqueue(job, queue_name: queue_name)
           end
         end

@@ -16,8 +16,22 @@ module NB
     # - How long they wait is counted ({PoolWaits}).
     # - Who waits for long looks for the one who holds a connection without using it
     #   ({PinnedConnection}).
+    # - When a connection could not be opened, the first in the line is told that there is room for
+    #   one ({Room}). In Rails he waits for one that will never be.
+    #
+    # All of this is under `@lock`, the pool's monitor. `@queue` (the free connections),
+    # `@preferred` and `@num_waiting` are Rails' own; `@line` and `@room` are ours:
+    #
+    #   who waits                 stands in `@line`, waits for its own condition until it is among
+    #                             the first `@queue.size + @room`, takes a connection (or room, by
+    #                             a nil), leaves the line, and has the next ones looked at again
+    #   who gives back (`add`)    puts the connection into `@queue` and signals those first ones
+    #   who fails to open one     raises `@room` and signals them
+    #
+    # So a place in the line is given up in one `ensure`, whatever ended the wait, and what was
+    # meant for him is there for the next.
     module ConnectionQueue
-      # Seconds after which the one who waits asks who holds the connections, and between two asks.
+      # Seconds before a waiting fiber asks who holds the connections, and between two such asks.
       LOOK_AFTER = 1.0
       # Asked once: at each wait it would cost more than the wait.
       EIGHT_ONE = ::ActiveRecord.version >= Gem::Version.new("8.1.a")
@@ -39,6 +53,15 @@ module NB
         synchronize { @preferred = before }
       end
 
+      # Somebody failed to open a connection.
+      # @api private
+      def tell_of_room
+        synchronize do
+          @room = [(@room || 0) + 1, @lock.size || 1].min
+          call_first
+        end
+      end
+
       private
 
       def put
@@ -48,7 +71,7 @@ module NB
         end
       end
 
-      # The line: a condition for each who waits, in the order in which they came.
+      # The line: a condition for each waiting fiber, in the order of arrival.
       def line = @line ||= {}.compare_by_identity
 
       def stand_in_line(condition)
@@ -67,7 +90,9 @@ module NB
         stand_in_line(condition)
         @num_waiting += 1
         wait_for_turn(condition, start, timeout)
-        remove
+        connection = remove
+        @room -= 1 unless connection
+        connection
       ensure
         line.delete(condition)
         @num_waiting -= 1
@@ -93,10 +118,14 @@ module NB
         PinnedConnection.look(@lock)
       end
 
-      # As many may go on as there are connections.
+      # As many may go on as there are connections, and room for.
       def turn?(condition) = first.include?(condition)
-      def first = @queue.empty? ? [] : line.each_key.first(@queue.size)
       def call_first = line.empty? || first.each(&:signal)
+
+      def first
+        count = @queue.size + (@room || 0)
+        count.zero? ? [] : line.each_key.first(count)
+      end
 
       # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
       def pause(condition, seconds)

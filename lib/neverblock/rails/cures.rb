@@ -32,8 +32,8 @@ module NB
         # @scheduling never waits
         def install(leave_out)
           wrong = leave_out - ALL.keys
-          raise ConfigurationError, "config.neverblock.leave_out: there is no " \
-                                    "#{wrong.join(", ")}; there are #{ALL.keys.join(", ")}" if
+          raise ConfigurationError, "config.neverblock.leave_out: unknown cure " \
+                                    "#{wrong.join(", ")}; known are #{ALL.keys.join(", ")}" if
             wrong.any?
 
           ALL.except(*leave_out, *@installed).each do |name, cure|

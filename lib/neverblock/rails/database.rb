@@ -3,10 +3,14 @@
 require_relative "connection_queue"
 require_relative "database_config"
 require_relative "interrupted_query"
+require_relative "interrupted_transaction"
+require_relative "returned_connection"
+require_relative "room"
 
 module NB
   module Rails
-    # What ActiveRecord gets: our adapters' names, and a pool that hands over in order.
+    # What ActiveRecord gets: our adapters' names, a pool that hands over in order, and transactions
+    # that tell the truth when they are interrupted.
     module Database
       # @return [void]
       # @scheduling never waits
@@ -15,11 +19,12 @@ module NB
 
         @installed = true
         DatabaseConfig.install
-        ActiveSupport.on_load(:active_record) do
-          ::ActiveRecord::ConnectionAdapters::ConnectionPool::ConnectionLeasingQueue
-            .prepend(ConnectionQueue)
-        end
+        pool = ::ActiveRecord::ConnectionAdapters::ConnectionPool
+        pool::ConnectionLeasingQueue.prepend(ConnectionQueue)
+        pool.prepend(Room)
         InterruptedQuery.install
+        InterruptedTransaction.install
+        ReturnedConnection.install
       end
     end
   end

@@ -119,7 +119,8 @@ module NB
         end
 
         def at(pattern)
-          place = ::Rails.root && Source.line(::Rails.root, pattern, "config/database.yml")
+          root = ::Rails.root if defined?(::Rails.root)
+          place = root && Source.line(root, pattern, "config/database.yml")
           ", in #{place}" if place
         end
       end

@@ -1,72 +1,94 @@
 # frozen_string_literal: true
 
 require_relative "../sync/inheritance"
+require_relative "inherited_state"
 require_relative "inner_fibers"
+require_relative "outer_transaction"
 
 module NB
   module Rails
-    # Fibers of {NB.gather}, {NB.map}, {NB.first} and {NB.group} in a request see what the request
-    # sees: Current, the role and shard of connected_to, the time zone, the locale, tags of the log,
-    # the context of the error reporter. What they change there is theirs. They take connections of
-    # their own, and give them back at their end.
+    # Fibers that a request starts see what the request sees: Current, the role and shard of
+    # connected_to, scopes, the time zone, the locale, tags of the log, the context of the error
+    # reporter ({InheritedState}). What they change there is theirs. They take connections of their
+    # own, and give them back at their end.
     #
-    # They belong to the request that waits for them, so Rails' executor is not entered once more.
+    # - Those of {NB.gather}, {NB.map}, {NB.first} and {NB.group} belong to the request, which waits
+    #   for them, so Rails' executor is not entered once more; and they keep out of its transactions
+    #   ({OuterTransaction}). The child of {NB.in_process} begins like them.
+    # - That of {NB.async} may outlive the request. It is a unit of work of its own in Rails'
+    #   executor, as a job is.
     module Inheritance
-      # Kept by Rails beside the rest, and copied by its own methods.
-      APART = %i[current_attributes_instances active_support_execution_context
-                 active_record_asynchronous_queries_tracker].freeze
       @added = false
 
       class << self
         # @return [void]
         # @scheduling never waits
         def install
-          NB::Inheritance.add { capture } unless @added
+          OuterTransaction.install
+          NB::Inheritance.add { |apart| capture(apart) } unless @added
           @added = true
         end
 
         # What the calling fiber would hand on.
         #
+        # @param apart [Boolean] whether the new fiber is a unit of work of its own
         # @return [#call, nil] runs a block with it, in another fiber; nil: there is nothing
         # @scheduling never waits
-        def capture
+        def capture(apart = false)
           state = InnerFibers.current.active_support_execution_state or return
 
-          kept = state.except(*APART).transform_values { |value| copy(value) }
-          context = ActiveSupport::ExecutionContext.to_h
-          attributes = current_attributes
-          locale = ::I18n.locale
+          kept = InheritedState.copy(state, apart)
+          kept[OuterTransaction::KEY] = outer_transactions(state) unless apart
+          set = setting
+          executor = ::Rails.application.executor if apart && executing?
           lambda do |block|
-            Fiber.current.active_support_execution_state = kept
-            ActiveSupport::ExecutionContext.set(**context)
-            attributes.each { |klass, values| klass.instance.attributes = values }
-            ::I18n.locale = locale
-            with_own_connections(block)
+            InnerFibers.current.active_support_execution_state = kept
+            within(executor) do
+              set.call
+              block.call
+            end
           end
         end
 
         private
 
-        def with_own_connections(block)
-          block.call
+        def outer_transactions(state)
+          (state[OuterTransaction::KEY] || {}).merge(OuterTransaction.open)
+        end
+
+        def executing?
+          defined?(::Rails.application) && ::Rails.application&.executor&.active?
+        end
+
+        def within(executor, &block)
+          executor ? executor.wrap(&block) : with_own_connections(&block)
+        end
+
+        # What Rails keeps apart from the rest, and forgets when its executor is entered.
+        def setting
+          context = ActiveSupport::ExecutionContext.to_h
+          attributes = current_attributes
+          locale = ::I18n.locale
+          lambda do
+            ActiveSupport::ExecutionContext.set(**context)
+            attributes.each { |klass, values| klass.instance.attributes = values }
+            ::I18n.locale = locale
+          end
+        end
+
+        # As in the executor, also its session for `load_async`.
+        def with_own_connections
+          tracker = ::ActiveRecord::Base.asynchronous_queries_tracker if defined?(::ActiveRecord::Base)
+          tracker&.start_session
+          yield
         ensure
-          ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if
-            defined?(::ActiveRecord::Base)
+          tracker&.finalize_session
+          ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if tracker
         end
 
         def current_attributes
           ActiveSupport::CurrentAttributes.send(:current_instances).each_value
             .to_h { |instance| [instance.class, instance.attributes.dup] }
-        end
-
-        # Lists that Rails changes in place.
-        def copy(value)
-          case value
-          when ActiveSupport::TaggedLogging::TagStack
-            value.class.new.tap { |stack| stack.push_tags(value.tags.dup) }
-          when Array, Hash then value.dup
-          else value
-          end
         end
       end
     end

@@ -4,13 +4,17 @@ module NB
   module Rails
     # With its state per fiber, Rails gives none to a fiber within a request, such as that of an
     # Enumerator or of a streamed layout: no Current there, and queries go by another connection,
-    # outside of the request's transaction. Here the state is that of the fiber which the loop runs.
+    # outside of the request's transaction. Here the state is that of the fiber which the loop runs,
+    # and on a thread without a scheduler (Puma's, a job's, the console's) that of the thread, as
+    # Rails has it there.
     module InnerFibers
-      # @return [Fiber] whose state it is; outside of a loop the one that runs, as in Rails
+      # @return [Fiber, Thread] whose state it is; under another scheduler the fiber that runs
       # @scheduling never waits
       # @thread any
       def self.current
         scheduler = Fiber.scheduler
+        return Thread.current unless scheduler
+
         (scheduler.current if scheduler.is_a?(Scheduler)) || Fiber.current
       end
 

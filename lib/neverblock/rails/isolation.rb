@@ -8,9 +8,15 @@ module NB
     # otherwise. With many requests on one thread they would share it.
     module Isolation
       class << self
+        # Now, and not after the initializers as Rails would: what they take is to be found again.
+        #
+        # @param config [ActiveSupport::OrderedOptions] config.active_support of the application
         # @return [void]
         # @scheduling never waits
-        def set
+        def set(config)
+          config.isolation_level ||= :fiber
+          return unless config.isolation_level == :fiber
+
           ActiveSupport::IsolatedExecutionState.isolation_level = :fiber
         end
 

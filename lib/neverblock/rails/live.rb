@@ -7,6 +7,16 @@ module NB
     # ActionController::Live runs an action on a thread of its own, so that it can stream. In a loop
     # a fiber does, which costs less, waits like the others, and sees what the request sees (Rails'
     # thread does not, with isolation per fiber).
+    #
+    # Rails' way: `process` notes the state of the request's thread, `new_controller_thread` starts
+    # the thread, and there `share_with(that thread)` takes the state over. With isolation per fiber
+    # the state hangs on the fiber, so a thread has none to hand on. Ours, step by step:
+    #
+    # 1. process: for its time the thread gets the state that the request's fiber has, so that
+    #    Rails finds it outside of a loop, and where a test runs the action in place.
+    # 2. new_controller_thread: in a loop starts a fiber instead, with the state in its local
+    #    {INHERITED}; outside of one, Rails' thread.
+    # 3. share_with: takes the state from that local, if there is one, else from the thread.
     module Live
       # Key of the fiber-local that names what to inherit.
       INHERITED = :neverblock_live_state
@@ -18,9 +28,9 @@ module NB
         # @api private
         def process(...)
           state = ActiveSupport::IsolatedExecutionState
-          return super unless state.isolation_level == :fiber
-
           thread = Thread.current
+          return super if state.isolation_level != :fiber || state.context.equal?(thread)
+
           before = thread.active_support_execution_state
           thread.active_support_execution_state = state.context.active_support_execution_state
           begin

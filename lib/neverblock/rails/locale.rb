@@ -2,8 +2,9 @@
 
 module NB
   module Rails
-    # Ruby before 3.2 has no fiber storage, so I18n (1.15) keeps the locale in a thread variable,
-    # and one request would answer in the language of another. Here it belongs to the fiber.
+    # I18n 1.14.8 keeps the locale in a thread variable, and so does 1.15 on Ruby before 3.2, which
+    # has no fiber storage: one request would answer in the language of another. Here it belongs to
+    # the fiber.
     module Locale
       # In front of I18n's own, which goes on outside of a loop.
       module PerFiber
@@ -37,7 +38,19 @@ module NB
       # @return [void]
       # @scheduling never waits
       def self.install
-        ::I18n.singleton_class.prepend(PerFiber) unless Fiber.respond_to?(:[])
+        ::I18n.singleton_class.prepend(PerFiber) if shared?
+      end
+
+      # Whether one fiber sees what another sets.
+      #
+      # @return [Boolean]
+      # @api private
+      def self.shared?
+        before = ::I18n.config
+        Fiber.new { ::I18n.config = ::I18n::Config.new }.resume
+        !::I18n.config.equal?(before)
+      ensure
+        ::I18n.config = before
       end
     end
   end

@@ -2,7 +2,7 @@
 
 module NB
   module Rails
-    # Finds who holds a connection and waits for something else with it, such as an HTTP call: then
+    # Finds fibers that hold a connection while they wait for something else (an HTTP call): then
     # others wait for the connection, and the database for nobody. It is looked for only while
     # somebody waits, so it costs nothing otherwise; each place in the program is logged once.
     module PinnedConnection
@@ -26,7 +26,8 @@ module NB
             next if @logged[place] || @logged.size >= PLACES
 
             @logged[place] = true
-            log(connection, backtrace)
+            text = report(connection, backtrace)
+            beside { logger&.warn(text) }
           end
         end
 
@@ -48,16 +49,19 @@ module NB
 
         # The application's own lines, or what is not Ruby's, Rails' or ours.
         def places(backtrace)
-          ::Rails.backtrace_cleaner.clean(backtrace).presence ||
+          (::Rails.backtrace_cleaner.clean(backtrace).presence if defined?(::Rails.application)) ||
             backtrace.grep_v(/#{Regexp.escape(OURS)}|<internal:/)
         end
 
-        def log(connection, backtrace)
-          ::Rails.logger&.warn(
-            "NeverBlock: a fiber holds a database connection while it waits for something else, " \
+        def logger = (defined?(::Rails.logger) ? ::Rails : ::ActiveRecord::Base).logger
+
+        # Who looks has the pool's lock, and a log may be slow.
+        def beside(&block) = NB.running? ? Fiber.schedule(&block) : Thread.new(&block)
+
+        def report(connection, backtrace)
+          "NeverBlock: a fiber holds a database connection while it waits for something else, " \
             "and others wait for the connection. #{cure(connection)}. It waits here (logged " \
             "once):\n    #{places(backtrace).first(12).join("\n    ")}"
-          )
         end
 
         def cure(connection)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../errors"
+require_relative "configuration_error"
 require_relative "cures"
 require_relative "isolation"
 require_relative "sizing"
@@ -16,11 +16,6 @@ module NB
   #
   # The server is `rails server -u neverblock`, `nb serve`, or Puma with `plugin :neverblock`.
   module Rails
-    # What is wrong in the application's configuration, and which line to change.
-    class ConfigurationError < ::StandardError
-      include Error
-    end
-
     # @example config/application.rb
     #   config.neverblock.enabled = false                 # leaves Rails as it is
     #   config.neverblock.leave_out = [:share_lock, :live]  # leaves these cures out; see {Cures}
@@ -44,30 +39,41 @@ module NB
       config.neverblock.enabled = true
       config.neverblock.leave_out = []
 
-      # Before the tasks of `rails db:…` read config/database.yml, and before the application's own
-      # lines, which may say something else.
+      # When ActiveRecord::Base is loaded: after the application's lines, which may switch us off,
+      # and before config/database.yml is read, also where no initializers run (dbconsole).
       config.before_configuration do
         check_version(::Rails::VERSION::STRING)
-        config.active_support.isolation_level = :fiber
-        Isolation.set
-        if defined?(::ActiveRecord)
-          require_relative "database"
-          Database.install
+        ActiveSupport.on_load(:active_record) do
+          if Railtie.config.neverblock.enabled
+            require_relative "database"
+            Database.install
+          end
         end
       end
 
       # After Rails' own, which sets the level.
       initializer "neverblock.isolation", after: "active_support.isolation_level" do |app|
-        config.after_initialize { Isolation.verify(app.root) } if config.neverblock.enabled
+        config.after_initialize { Isolation.verify(app.root) if config.neverblock.enabled }
+      end
+
+      # What request_timeout ends is not the application's fault: 503, not 500.
+      initializer "neverblock.timeouts", before: "action_dispatch.configure" do |app|
+        next unless app.config.respond_to?(:action_dispatch)
+
+        app.config.action_dispatch.rescue_responses["NB::Server::RequestTimeoutError"] =
+          :service_unavailable
       end
 
       # After the application's lines, before anything of Rails is used.
       initializer "neverblock.cures", after: :load_environment_config,
-                                      before: "active_record.initialize_database" do
-        Cures.install(config.neverblock.leave_out) if config.neverblock.enabled
+                                      before: "active_record.initialize_database" do |app|
+        if config.neverblock.enabled
+          Isolation.set(app.config.active_support)
+          Cures.install(config.neverblock.leave_out)
+        end
       end
 
-      # config.ru calls it for every server, by `Rails.application.load_server`.
+      # config.ru calls it forevery server, by `Rails.application.load_server`.
       server do |app|
         Sizing.new(app).check if config.neverblock.enabled && defined?(::ActiveRecord)
       end

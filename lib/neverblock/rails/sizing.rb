@@ -50,7 +50,7 @@ module NB
       def check_limit(config)
         sql = LIMIT[config.adapter] or return
         limit = ask(config, sql) or return
-        return if size(config) <= limit
+        return if size(config).nil? || size(config) <= limit
 
         place = Source.line(@root, /(?:connections|pool):/, "config/database.yml")
         raise ConfigurationError,
@@ -59,9 +59,12 @@ module NB
               "#{place || "it in config/database.yml"}, or raise max_connections of the database"
       end
 
-      # Once, on a connection of its own. A database that is not there yet cannot be asked.
+      # Once, on a connection of its own. A database that is not there yet cannot be asked. Behind
+      # pgbouncer and its like its limit is not ours.
       def ask(config, sql)
         connection = config.new_connection
+        return if proxied?(connection)
+
         Integer(connection.select_value(sql))
       rescue ::ActiveRecord::ActiveRecordError => error
         ::Rails.logger&.warn("NeverBlock: #{config.name} could not be asked for max_connections: " \
@@ -69,6 +72,13 @@ module NB
         nil
       ensure
         connection&.disconnect!
+      end
+
+      # A proxy between us and PostgreSQL makes up the process id that clients get for cancelling.
+      def proxied?(connection)
+        raw = connection.raw_connection
+        raw.respond_to?(:backend_pid) &&
+          raw.backend_pid != connection.select_value("SELECT pg_backend_pid()")
       end
     end
   end

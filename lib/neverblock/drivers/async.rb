@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require_relative "../loop/scheduler"
+require_relative "registry"
+
+module NB
+  module Drivers
+    # The gem async has an event loop of its own, and asks `Fiber.scheduler` for what only that one
+    # can do. Cured, its tasks live in our loop: each is one of our fibers, a child of the loop's
+    # {Root}, and waits as everything else does. `Async { }` starts one beside the others, while
+    # `Sync { }` runs its block in the fiber that calls it, where timeouts and cancels meet it. What
+    # a request has started goes on after the request, as under Falcon and as with {NB.async}.
+    module Async
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          require "async" # all of it
+          @driver = driver
+          %w[task_fiber words timers root].each { |part| require_relative "async/#{part}" }
+          Scheduler.include(Words)
+          ::Async::Task.const_set(:Fiber, TaskFiber)
+          ::Async::Task.prepend(InLoop)
+          ::Async::Scheduler.prepend(NotHere)
+          old_condition { |node| node.prepend(Waiter) }
+          replace_sync
+        end
+
+        # @return [Root, nil] of the loop of this thread, unless the cure is switched off
+        # @api private
+        def root
+          scheduler = ::Fiber.scheduler
+          Root.of(scheduler) if scheduler.is_a?(Scheduler) && @driver.on?
+        end
+
+        private
+
+        # async before 2.25 keeps the waiting fibers itself and transfers to them.
+        def old_condition
+          condition = ::Async::Condition
+          yield condition.const_get(:FiberNode) if condition.const_defined?(:FiberNode, false)
+        end
+
+        def replace_sync
+          Repairs.replace(::Kernel, :Sync) do |original|
+            proc do |annotation: nil, &block|
+              root = Drivers::Async.root unless ::Async::Task.current?
+              next original.bind_call(self, annotation: annotation, &block) unless root
+
+              root.sync(annotation, &block)
+            end
+          end
+        end
+      end
+
+      # In front of Async::Task.
+      module InLoop
+        # As async.
+        # @api private
+        def transient=(value)
+          super
+          Async.root&.resting(self, value)
+        end
+
+        private
+
+        def schedule(&block)
+          root = Async.root
+          super(&root ? root.carry(self, block) : block)
+        end
+      end
+
+      # In front of Async::Scheduler, which would take the thread from the loop that runs it.
+      module NotHere
+        # As async.
+        # @api private
+        def initialize(...)
+          Async.root and ::Kernel.raise(WrongThreadError, "#{self.class}.new: this thread has " \
+            "its event loop, NeverBlock's. Async { } and Sync { } run in it; a reactor of its " \
+            "own needs a thread of its own: Thread.new { }")
+          super
+        end
+      end
+
+      # In front of what async before 2.25 queues in a condition.
+      module Waiter
+        # As async.
+        # @api private
+        def transfer(*values)
+          root = Async.root
+          root ? root.resume(@fiber, *values) : super
+        end
+      end
+    end
+
+    register("async", constant: "Async::Reactor", version: "Async::VERSION",
+                      versions: [">= 2.24", "< 3"]) { |driver| Async.install(driver) }
+  end
+end

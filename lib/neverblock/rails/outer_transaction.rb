@@ -1,0 +1,77 @@
+# frozen_string_literal: true
+
+module NB
+  module Rails
+    # Fibers of {NB.gather} and the like, and the child of {NB.in_process}, have connections of
+    # their own. Started inside a transaction they would not see what it has written, and wait for
+    # ever for rows that it has locked, since it waits for them. So they are refused a connection to
+    # that database, at once.
+    #
+    # The block of a transaction may still gather what needs no connection, or another database's.
+    module OuterTransaction
+      # In ActiveSupport::IsolatedExecutionState: PoolConfig => the transaction. A forked child has
+      # other pools.
+      KEY = :neverblock_outer_transactions
+
+      # A fiber asked for a connection while the one that waits for it has a transaction there.
+      class RefusedError < ::StandardError
+        include Error
+      end
+
+      # In front of ActiveRecord's pool of connections.
+      module Pool
+        # As Rails.
+        # @raise [RefusedError]
+        # @api private
+        def checkout(*)
+          OuterTransaction.check(self)
+          super
+        end
+      end
+
+      class << self
+        # @return [void]
+        # @scheduling never waits
+        def install
+          ActiveSupport.on_load(:active_record) do
+            ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
+          end
+        end
+
+        # @return [Hash{Object => Object}] where the calling fiber has a transaction
+        # @scheduling never waits
+        def open
+          return {} unless defined?(::ActiveRecord::Base)
+
+          ::ActiveRecord::Base.connection_handler.connection_pool_list(:all)
+            .to_h { |pool| [pool.pool_config, transaction(pool)] }.compact
+        end
+
+        # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
+        # @return [void]
+        # @raise [RefusedError]
+        # @scheduling never waits
+        def check(pool)
+          transaction = ActiveSupport::IsolatedExecutionState[KEY]&.[](pool.pool_config)
+          return if transaction.nil? || transaction.state.finalized?
+
+          raise RefusedError, "this was started by NB.gather, NB.map, NB.first, NB.group or " \
+                              "NB.in_process inside a transaction, and would query outside of " \
+                              "it: query before the transaction, or in its block, one after " \
+                              "the other " \
+                              "(docs/RAILS.md)"
+        end
+
+        private
+
+        # A connection that a test has pinned is that of all fibers.
+        def transaction(pool)
+          return if pool.instance_variable_get(:@pinned_connection)
+
+          manager = pool.active_connection?&.transaction_manager
+          manager.instance_variable_get(:@stack).first if manager&.open_transactions&.positive?
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module NB
+  module Rails
+    # In front of ActiveRecord's pool: whose connection could not be opened tells {ConnectionQueue},
+    # and who is told there tries to open one.
+    module Room
+      private
+
+      # As Rails.
+      def try_to_checkout_new_connection(...)
+        ended = false
+        super.tap { ended = true }
+      ensure
+        @available.tell_of_room unless ended
+      end
+
+      # As Rails, until there is a connection.
+      def acquire_connection(timeout)
+        start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        left = timeout
+        until (connection = super(left))
+          left = [timeout - (Process.clock_gettime(Process::CLOCK_MONOTONIC) - start), 0].max
+        end
+        connection
+      end
+    end
+  end
+end
