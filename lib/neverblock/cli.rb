@@ -10,6 +10,11 @@ module NB
   module CLI
     # Exit status when the command line was wrong.
     USAGE_STATUS = 2
+    # Exit status after Ctrl-C, as shells have it.
+    INTERRUPTED = 130
+    # What they run reports its own errors.
+    OWN_REPORTS = %w[run serve].freeze
+    private_constant :INTERRUPTED, :OWN_REPORTS
     # Every command and the constant it is.
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
@@ -19,6 +24,9 @@ module NB
 
     # The command line was wrong. The message says what, with the value.
     class UsageError < StandardError; end
+
+    # The command line was right, and the command failed. The message says why, and the cure.
+    class Failure < StandardError; end
 
     class << self
       # @param argv [Array<String>] the words after `nb`
@@ -33,6 +41,20 @@ module NB
         end
       rescue UsageError => error
         complain(name, error)
+      rescue Failure => error
+        fail_with(name, error.message)
+      rescue Errno::EPIPE
+        raise if name == "run"
+
+        1 # nobody reads the output any more
+      rescue SystemCallError, IOError => error
+        raise if OWN_REPORTS.include?(name)
+
+        fail_with(name, error.message)
+      rescue Interrupt
+        raise if OWN_REPORTS.include?(name)
+
+        INTERRUPTED
       end
 
       # @param name [String] of a command
@@ -42,6 +64,15 @@ module NB
         constant = COMMANDS[name] or raise UsageError, unknown(name)
         require_relative "cli/#{name}"
         const_get(constant)
+      end
+
+      # @param value [String] of the option
+      # @return [Float] seconds
+      # @raise [UsageError] unless it is a decimal number, 0 or more
+      def drain_timeout(value)
+        return Float(value) if value.match?(/\A\d{1,9}(\.\d+)?\z/)
+
+        raise UsageError, "--drain-timeout: must be seconds, 0 or more, got: #{value}"
       end
 
       private
@@ -57,7 +88,12 @@ module NB
       def unknown(name)
         require "did_you_mean"
         meant = DidYouMean::SpellChecker.new(dictionary: COMMANDS.keys).correct(name).first
-        "there is no command #{name.inspect}#{", did you mean: nb #{meant}" if meant}"
+        "unknown command #{name.inspect}#{", did you mean: nb #{meant}" if meant}"
+      end
+
+      def fail_with(name, message)
+        warn "nb #{name}: #{message}"
+        1
       end
 
       def complain(name, error)

@@ -8,7 +8,7 @@ module NB
     # the source tree, which is no part of the installed gem.
     module Bench
       # One line for the list of commands.
-      SUMMARY = "measure the published tables anew, beside other runtimes"
+      SUMMARY = "measure the published tables again, beside other runtimes"
       # What `nb help bench` prints.
       USAGE = <<~TEXT
         usage: nb bench [ID ...] [options]
@@ -20,14 +20,14 @@ module NB
           -q, --quick          samples of 1 s instead of 5 s, 3 passes instead of 10, fewer columns
           -n, --pairs N        passes over all cells; samples of the same pass make a pair
           -s, --seconds S      how long a sample lasts at least
-          -o, --only IDS       these runtimes only, with commas: --only threads,nb
+          -o, --only IDS       only these runtimes, with commas between: --only threads,nb
           -r, --ruby PATH      the Ruby that cells run on (this one); may be given more than once
               --no-yjit        without YJIT; with it wherever the Ruby has it
               --out DIR        where samples (JSONL) and page go: bench/results/DATE-HOST,
                                or tmp/bench for a quick run
               --delayd COMMAND another delay server; gets --port N
-              --report DIR     measure nothing, report what DIR holds
-              --docs           put the tables into docs/BENCHMARKS.md
+              --report DIR     measure nothing; report the samples in DIR, and write their page
+              --docs           put the headline numbers into docs/BENCHMARKS.md
       TEXT
       # The source tree's half of this command.
       HOME = File.expand_path("../../../bench", __dir__)
@@ -161,9 +161,9 @@ module NB
           load = ::Bench::Machine.load_average
           return if load <= ::Bench::Machine::BUSY || ::Bench::Machine.priority
 
-          warn "nb bench: load average is #{load}: others work on this machine, the numbers will " \
-               "be doubtful (the load is written beside each sample). As root, " \
-               "`chrt -r 1 nb bench …` has them wait"
+          warn "nb bench: load average is #{load}: other programs use this machine, so numbers " \
+               "are doubtful (each sample records the load). As root, `chrt -r 1 nb bench …` " \
+               "makes the others wait"
         end
 
         def document(results, directory)

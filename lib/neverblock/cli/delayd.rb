@@ -25,7 +25,7 @@ module NB
           -q, --quiet         print nothing but errors
 
         Ctrl-C or SIGTERM ends it and prints what it did. It raises its limit of open files as far
-        as the system lets it; the rest is in docs/TROUBLESHOOTING.md.
+        as the system permits; docs/TROUBLESHOOTING.md says how to raise it further.
       TEXT
       # Enough for 10,000 connections and more; above it the kernel's own default is kept.
       OPEN_FILES = 65_536
@@ -40,8 +40,7 @@ module NB
           options = parse(argv)
           raise_open_files
           servers = listen(**options.slice(:server, :workers))
-          announce(servers.first, options) unless options[:quiet]
-          serve(servers)
+          serve(servers) { announce(servers.first, options) unless options[:quiet] }
           warn totals(servers) unless options[:quiet]
           0
         end
@@ -104,9 +103,12 @@ module NB
         end
 
         # Ruby's own handlers raise in the main thread: Interrupt, or SignalException for SIGTERM.
+        # From the block on they end it well.
         def serve(servers)
           threads = servers.map { |server| Thread.new { server.run } }
-          threads.each { |thread| thread.report_on_exception = false }.each(&:join)
+          threads.each { |thread| thread.report_on_exception = false }
+          yield
+          threads.each(&:join)
         rescue SignalException => signal
           raise unless %w[SIGINT SIGTERM].include?(signal.signm) || signal.is_a?(Interrupt)
         ensure

@@ -50,6 +50,8 @@ module NB
             on.on("--pages N", Integer) { |count| options[:pages] = count }
             on.on("--shop") { options[:shop] = true }
           end.parse(argv)
+          raise UsageError, "--pages: must be 1 or more, got: #{options[:pages]}" if
+            options[:pages]&.< 1
           return options if rest.empty?
 
           raise UsageError, "takes rails or nothing, and --out FOLDER; got: " \

@@ -83,7 +83,7 @@ module NB
       def finish(runner)
         Process.wait(runner.pid)
         text = runner.out.read
-        raise ::Bench::Error, "#{runner.name} could not be asked" if text.empty?
+        raise ::Bench::Error, "#{runner.name} gave no answers" if text.empty?
 
         runner.result = JSON.parse(text)
         runner.history << [runner.result["elapsed"], runner.result["answers"]]

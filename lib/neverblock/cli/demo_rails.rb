@@ -110,7 +110,7 @@ module NB
         puts "Installing Rails and Puma into tmp/; the first time takes some minutes …"
         install(base)
         Gem.use_paths(home, [home])
-        raise ::Bench::Error, "after `bundle install` there is no #{GEMS.join(", ")}" unless gems?
+        raise ::Bench::Error, "`bundle install` did not provide #{GEMS.join(", ")}" unless gems?
       end
 
       def gems?

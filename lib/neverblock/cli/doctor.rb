@@ -10,22 +10,22 @@ module NB
     # `nb doctor`: what keeps a project from running well in fibers, each with its cure.
     module Doctor
       # One line for the list of commands.
-      SUMMARY = "look at an application and the machine: what is wrong, and the cure"
+      SUMMARY = "check an application and the machine; each finding names its cure"
       # What `nb help doctor` prints.
       USAGE = <<~TEXT
         usage: nb doctor [options] [FOLDER]
 
-        Looks at the application in FOLDER (here) and at this machine, and says what keeps many
-        fibers on one thread from working well, each with its cure. A Rails application is booted
-        in a process of its own; of others, Gemfile.lock and the sources are read.
+        Checks the application in FOLDER (the current one) and this machine, and says what does not suit
+        many fibers on one thread. Each finding names its cure. A Rails application is booted in a
+        process of its own; of other applications, doctor reads Gemfile.lock and the sources.
 
           -j, --json           findings as JSON
               --no-boot        read files only
-          -x, --except CHECKS  leave these out, with commas
-          -w, --workers N      processes that the application will run as
+          -x, --except CHECKS  skip these checks, with commas between
+          -w, --workers N      number of processes the application will run in
 
-        Ends with 0 when all is well or there are notes only, with 1 when there are problems or
-        warnings: for CI.
+        For CI: the exit status is 0 if there are at most notes, and 1 if there are problems or
+        warnings.
       TEXT
       # How a level looks in a terminal.
       MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze
@@ -39,7 +39,7 @@ module NB
         def run(argv)
           options = {}
           folder, *rest = parser(options).parse(argv)
-          raise UsageError, "one folder, got: #{[folder, *rest].join(" ")}" if rest.any?
+          raise UsageError, "takes one folder, got: #{[folder, *rest].join(" ")}" if rest.any?
 
           project = project(folder || ".", options)
           doctor = NB::Doctor.new(project, except: options.fetch(:except, []))
@@ -57,8 +57,14 @@ module NB
             on.on("-j", "--json") { options[:json] = true }
             on.on("--[no-]boot") { |boot| options[:boot] = boot }
             on.on("-x", "--except CHECKS", Array) { |names| options[:except] = names }
-            on.on("-w", "--workers N", Integer) { |count| options[:workers] = count }
+            on.on("-w", "--workers N", Integer) { |count| options[:workers] = at_least_one(count) }
           end
+        end
+
+        def at_least_one(count)
+          return count if count.positive?
+
+          raise UsageError, "--workers: must be at least 1, got: #{count}"
         end
 
         # With what its config/neverblock.rb says.

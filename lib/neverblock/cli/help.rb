@@ -13,6 +13,8 @@ module NB
       # @return [Integer] exit status
       # @raise [UsageError] for an unknown command
       def self.run(argv)
+        raise UsageError, "takes one command, got: #{argv.join(" ")}" if argv.size > 1
+
         puts argv.empty? ? list : CLI.command(argv.first)::USAGE
         0
       end
@@ -23,7 +25,7 @@ module NB
         rows = COMMANDS.keys.map { |name| "  #{name.ljust(width)}  #{CLI.command(name)::SUMMARY}" }
         ["NeverBlock #{VERSION}: plain blocking Ruby, run as evented I/O.", "",
          "usage: nb COMMAND [arguments]", "", *rows, "",
-         "nb help COMMAND says more about one."].join("\n")
+         "nb help COMMAND explains one of them."].join("\n")
       end
     end
   end

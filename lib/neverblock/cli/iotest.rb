@@ -16,35 +16,24 @@ module NB
       USAGE = <<~TEXT
         usage: nb iotest -s [-n | -d -l LENGTH] [options]          the receiver
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
-               nb iotest suite [LENGTH]                            seven transfers on this machine
+               nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine
 
         Sends a file to a server that writes it. There is no protocol: bytes, then the connection
-        closes; so `nc HOST 12345 < file` and `nc -l 12345 > file` do for either end.
+        closes. So `nc HOST 12345 < file` and `nc -l 12345 > file` can replace either end.
 
-          -n         network only: the client sends random bytes, the server drops what comes
+          -n         network only: the client sends random bytes, the server drops them
           -d         disk only: the client reads and drops, the server writes random bytes
-          -t         the client sends by sendfile(2)
-          -f FILE    what the client reads          -l LENGTH  how much, where there is no file
+          -t         the client sends by sendfile(2); with -n, by MSG_ZEROCOPY
+          -f FILE    what the client reads          -l LENGTH  how much, if there is no file
           -k CHUNK   bytes of a read (64K)          -b SIZE    of the socket's buffers
           -o N       chunks read ahead (2)          -p PORT    (12345)
           -1         the server ends after one connection
           -J         JSON instead of words
               --out FILE   where the server writes (asynciotest.out)
+              --cold       files are read from the disk and written to it, not to memory alone
 
         Lengths: 500, 64k = 64,000, 64K = 65,536, m, M, g, G.
       TEXT
-      # Of the articles: what each end is asked for beside host, file, length and port.
-      RECIPES = {
-        "network" => [%w[-n], %w[-n]],
-        "network, larger chunks" => [%w[-n -k 256k -b 64k], %w[-n -k 256k -b 64k]],
-        "network, sendfile" => [%w[-n -k 256k -b 64k], %w[-n -k 256k -b 64k -t]],
-        "client's disk" => [%w[-n -k 256k -b 64k], %w[-k 256k -b 64k -f]],
-        "client's disk, sendfile" => [%w[-n -k 256k -b 64k], %w[-k 256k -b 64k -t -f]],
-        "server's disk" => [%w[-k 256k -b 64k], %w[-n -k 256k -b 64k]],
-        "both disks" => [%w[-k 256k -b 64k], %w[-k 256k -b 64k -f]]
-      }.freeze
-      private_constant :RECIPES
-
       class << self
         # @param argv [Array<String>]
         # @return [Integer] exit status
@@ -54,9 +43,8 @@ module NB
           return suite(argv.drop(1)) if argv.first == "suite"
 
           options = IotestOptions.parse(argv)
-          NB.run { options.role == :server ? serve(options) : ask(options) }
-          0
-        rescue SystemCallError => error
+          NB.run { options.role == :server ? serve(options) : ask(options) } ? 0 : 1
+        rescue SystemCallError, SocketError => error
           warn "nb iotest: #{error.message}"
           1
         rescue Interrupt
@@ -83,11 +71,19 @@ module NB
           server = TCPServer.new(options.port)
           warn "listening on port #{server.local_address.ip_port}"
           loop do
-            take(options, server.accept)
-            break if options.once
+            whole = serve_one(options, server.accept)
+            return whole if options.once
           end
         ensure
           server&.close
+        end
+
+        # @return [Boolean] whether the client closed its side itself
+        def serve_one(options, connection)
+          take(options, connection)
+        rescue Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT => error
+          warn "nb iotest: the client is gone: #{error.message}"
+          false
         end
 
         def write_only(options)
@@ -119,6 +115,7 @@ module NB
                     cpu_system: after.stime - before.stime }
           puts options.json ? JSON.generate(facts) : words(verb, facts)
           $stdout.flush
+          true
         end
 
         def words(verb, facts)
@@ -132,29 +129,11 @@ module NB
         def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
         def suite(argv)
-          length = argv.first || "100M"
-          size = IotestOptions.bytes(length)
-          Dir.mktmpdir("nb-iotest") do |folder|
-            file = File.join(folder, "source")
-            File.binwrite(file, SecureRandom.random_bytes(size))
-            RECIPES.each { |name, ends| recipe(name, ends, file: file, length: length) }
-          end
-          0
-        end
+          require_relative "iotest_suite"
+          cold, lengths = argv.partition { |word| word == "--cold" }
+          raise UsageError, "suite takes one length, got: #{lengths.join(" ")}" if lengths.size > 1
 
-        # The server in a process of its own; it tells its port on standard error.
-        def recipe(name, ends, file:, length:)
-          input, output = IO.pipe
-          server = fork do
-            $stderr.reopen(output)
-            $stdout.reopen(File::NULL)
-            exit run(["-s", "-1", "-p", "0", "--out", "#{file}.out", *ends[0]])
-          end
-          port = input.gets[/\d+/]
-          print "#{name.ljust(25)} "
-          given = ends[1].include?("-f") ? [file] : ["-l", length]
-          run(["-c", "127.0.0.1", "-p", port, *ends[1], *given])
-          Process.wait(server)
+          IotestSuite.new(lengths.first || "100M", cold.any?).run
         end
       end
     end

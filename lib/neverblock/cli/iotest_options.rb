@@ -10,7 +10,7 @@ module NB
     #   options = NB::CLI::IotestOptions.parse(%w[-c localhost -n -l 500M -k 256k])
     #   [options.mode, options.length, options.chunk]  # => [:network, 524288000, 256000]
     IotestOptions = Struct.new(:role, :host, :port, :mode, :file, :length, :transmit, :chunk,
-                               :buffer, :operations, :out, :once, :json) do
+                               :buffer, :operations, :out, :once, :json, :cold) do
       # @return [Boolean] whether bytes go over the network
       # @scheduling never waits
       def network? = mode != :disk
@@ -26,6 +26,8 @@ module NB
                    "K" => 2**10, "M" => 2**20, "G" => 2**30 }.freeze
       # Where the server writes, in its current folder.
       TARGET = "asynciotest.out"
+      # Of -b and -k: what setsockopt(2) and one read take.
+      LARGEST = (2**31) - 1
 
       class << self
         # @param text [String] "500", "64k", "1G"
@@ -72,6 +74,7 @@ module NB
             on.on("-1", "--one-off") { options.once = true }
             on.on("-J", "--json") { options.json = true }
             on.on("--out FILE") { |path| options.out = path }
+            on.on("--cold") { options.cold = true }
             numbers(on, options)
           end
         end
@@ -94,6 +97,9 @@ module NB
           return "-o: 1 to 1024 operations, got: #{options.operations}" unless
             (1..1024).cover?(options.operations)
 
+          [["-b", options.buffer], ["-k", options.chunk]].each do |letter, bytes|
+            return "#{letter}: at most #{LARGEST} bytes, got: #{bytes}" if bytes.to_i > LARGEST
+          end
           "-p: 0 to 65535, got: #{options.port}" unless (0..65_535).cover?(options.port)
         end
 
@@ -105,7 +111,7 @@ module NB
 
         def client(options)
           return "-t sends over the network, -d does not" if options.transmit && !options.network?
-          return "-n sends random bytes, it has no use for -f" if
+          return "-n sends random bytes and takes no -f" if
             options.mode == :network && options.file
           return "-c -n needs -l LENGTH: how much to send" if
             options.mode == :network && !options.length

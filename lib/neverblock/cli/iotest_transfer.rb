@@ -2,7 +2,7 @@
 
 require "securerandom"
 require "socket"
-require "tempfile"
+require_relative "iotest_zero_copy"
 
 module NB
   module CLI
@@ -36,7 +36,7 @@ module NB
         elsif @options.mode == :network
           pump(sink) { |ahead| random(ahead) }
         else
-          File.open(@options.file, "rb") { |file| pump(sink) { |ahead| read(file, ahead) } }
+          source { |file| pump(sink) { |ahead| read(file, ahead) } }
         end
         self
       end
@@ -44,11 +44,12 @@ module NB
       # The server's half.
       #
       # @param source [IO, nil] nil: random bytes
-      # @param sink [IO, nil] nil: they are dropped
+      # @param sink [File, nil] nil: they are dropped
       # @return [self]
       # @scheduling may wait
       def receive(source, sink)
         pump(sink) { |ahead| source ? read(source, ahead) : random(ahead) }
+        sink&.fdatasync if @options.cold
         self
       end
 
@@ -69,6 +70,9 @@ module NB
         ahead = Thread::SizedQueue.new(@options.operations)
         reader = NB.async do
           yield ahead
+          nil
+        rescue SystemCallError => error
+          error
         ensure
           ahead.close
         end
@@ -76,7 +80,7 @@ module NB
           sink&.write(chunk)
           @bytes += chunk.bytesize
         end
-        reader.wait
+        error = reader.value and raise error
       end
 
       def read(source, ahead)
@@ -97,15 +101,16 @@ module NB
 
       # sendfile(2): the kernel copies from the page cache to the socket; Ruby never sees a byte.
       def transmit(sink)
-        return File.open(@options.file, "rb") { |file| @bytes = IO.copy_stream(file, sink) } if
-          @options.file
+        return source { |file| @bytes = IO.copy_stream(file, sink) } if @options.file
 
-        Tempfile.create("nb-iotest") do |file|
-          file.write(SecureRandom.random_bytes([BLOCK_BYTES, @options.length].min))
-          file.flush
-          until @bytes == @options.length
-            @bytes += IO.copy_stream(file.path, sink, @options.length - @bytes)
-          end
+        pump(IotestZeroCopy.new(sink)) { |ahead| random(ahead) }
+      end
+
+      # What the page cache holds of a file is forgotten first when it is to be read cold.
+      def source
+        File.open(@options.file, "rb") do |file|
+          file.advise(:dontneed) if @options.cold
+          yield file
         end
       end
     end

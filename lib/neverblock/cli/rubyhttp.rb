@@ -12,23 +12,22 @@ module NB
     # thirteen columns of the study of 2008.
     module Rubyhttp
       # One line for the list of commands.
-      SUMMARY = "download with several ways of Net::HTTP, what it costs as CSV"
+      SUMMARY = "download by several ways of Net::HTTP; print what each costs as CSV"
       # What `nb help rubyhttp` prints.
       USAGE = <<~TEXT
         usage: nb rubyhttp [options]               CSV to standard output
-               nb rubyhttp combine FILE.csv ...    several of them as one
+               nb rubyhttp combine FILE.csv ...    several files as one
 
         Downloads from five sites on this machine, each with its own pace (dallas as fast as it can,
         washdc 40 MB/s, chicago 20, seattle 10, london 5), with Net::HTTP as it is and with the ways
         of filling its buffer that the study of 2008 compared.
 
           -l, --length BYTES   of a file (10m = 10,000,000; 10M = 10 * 2**20)
-          -i, --impl NAMES     only these, with commas
-          -S, --site NAMES     only these, with commas
+          -i, --impl NAMES     only these, with commas between
+          -S, --site NAMES     only these, with commas between
           -q, --quiet          no progress on standard error
 
-        "% CPU usage" divides by the clock, so that a slow site seems to cost less: compare Total CPU
-        Time.
+        "% CPU usage" divides by the clock, so a slow site seems to cost less: compare Total CPU Time.
       TEXT
       # Of the study.
       COLUMNS = ["Site", "Impl", "KBytes Transferred", "KBytes/second", "Chunk count",
@@ -112,7 +111,7 @@ module NB
           strange = names - all
           return names if strange.empty?
 
-          raise UsageError, "unknown: #{strange.join(", ")}; there are #{all.join(", ")}"
+          raise UsageError, "unknown: #{strange.join(", ")}; known are #{all.join(", ")}"
         end
 
         def combine(paths)

@@ -33,6 +33,7 @@ module NB
           parent, child = IO.pipe
           pid = fork do
             child.close
+            trap("INT", "IGNORE") # a terminal's is for the program, whose end closes the pipe
             NB.run { serve(servers, bytes, parent) }
           end
           parent.close

@@ -15,23 +15,28 @@ module NB
                nb run [options] -e CODE [arguments]
 
         Runs the script as `ruby SCRIPT` would, inside the loop: Fiber.schedule, NB.async and the rest
-        work in it, and every wait lets other fibers run. Ends when the script and its fibers have.
-        SCRIPT may be - for standard input.
+        work in it, and every wait lets other fibers run. Ends when the script and its fibers have
+        ended. SCRIPT may be - for standard input.
 
           -e CODE         run this instead of a script
           -r LIBRARY      require it first; may be given again
           -I FOLDER       look for libraries there first; may be given again
           -w              print Ruby's warnings
-          --backend NAME  epoll or poll; else NB_BACKEND, else the best there is
+          --backend NAME  epoll or poll (NB_BACKEND, or the best available)
           --no-repairs    leave Ruby's own holes as they are
+          --on-interrupt drain
+                          at the first INT or TERM take no more work, and let what runs end; the
+                          second ends it at once
+          --drain-timeout SECONDS
+                          how long what runs then has at most (30); 0: end it at once
 
-        SIGQUIT (Ctrl-\\) prints what every fiber waits for. What a script leaves to at_exit runs after
-        the loop, as plain blocking Ruby.
+        SIGQUIT (Ctrl-\\) prints what every fiber waits for. The script's at_exit blocks run after the
+        loop, as plain blocking Ruby.
       TEXT
 
       # What a command line asks for.
       Order = Struct.new(:script, :code, :libraries, :folders, :warnings, :backend, :repairs,
-                         :arguments, keyword_init: true)
+                         :on_interrupt, :drain_timeout, :arguments, keyword_init: true)
       private_constant :Order
 
       class << self
@@ -46,7 +51,7 @@ module NB
           prepare(order)
           script = order.code ? Script.new("-e", order.code) : Script.read(order.script)
           script.call do |main|
-            NB.run(backend: order.backend, repairs: order.repairs) do
+            NB.run(**order.to_h.slice(:backend, :repairs, :on_interrupt, :drain_timeout)) do
               order.libraries.each { |library| require library }
               main.eval
             end
@@ -57,7 +62,7 @@ module NB
         private
 
         def read(argv)
-          order = Order.new(libraries: [], folders: [], repairs: true)
+          order = Order.new(libraries: [], folders: [], repairs: true, drain_timeout: 30)
           words = argv.dup
           while words.first&.match?(/\A-./)
             word = words.shift
@@ -67,7 +72,7 @@ module NB
             read_option(order, word, words)
           end
           order.script = words.shift unless order.code
-          raise UsageError, "names no script" unless order.script || order.code
+          raise UsageError, "needs a script, or -e CODE" unless order.script || order.code
 
           order.tap { order.arguments = words }
         end
@@ -78,12 +83,22 @@ module NB
           when "-w" then order.warnings = true
           when "--no-repairs" then order.repairs = false
           when /\A--backend(?:=(.+))?\z/ then order.backend = $1 || value(word, words)
+          when /\A--on-interrupt(?:=(.+))?\z/
+            order.on_interrupt = drain($1 || value(word, words))
+          when /\A--drain-timeout(?:=(.+))?\z/
+            order.drain_timeout = CLI.drain_timeout($1 || value(word, words))
           else raise UsageError, "invalid option: #{word}"
           end
         end
 
         def value(word, words)
           words.shift or raise UsageError, "#{word} needs a value"
+        end
+
+        def drain(value)
+          return value if value == "drain"
+
+          raise UsageError, "--on-interrupt: must be drain, got: #{value}"
         end
 
         def read_value(order, letter, value)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "optparse"
+require_relative "../../neverblock"
 require_relative "../server/launcher"
 
 module NB
@@ -13,27 +14,35 @@ module NB
       USAGE = <<~TEXT
         usage: nb serve [options] [config.ru]
 
-        Serves the Rack application of the rackup file. Reads config/neverblock.rb if it is there;
-        flags beat it.
+        Serves the Rack application of the rackup file. Reads config/neverblock.rb if it exists; flags
+        take precedence.
 
           -b, --bind ADDRESS      tcp://host:port, tcp://[v6]:port, unix://path, ssl://host:port?cert=…&key=…,
                                   fd://3; may be given again (tcp://127.0.0.1:9292)
           -p, --port N            the same as -b tcp://0.0.0.0:N
-          -w, --workers N         processes; auto: one per usable core; without it one, and no master
+          -w, --workers N         processes; auto: one per usable core (one, without a master)
           -e, --environment NAME  RACK_ENV (development)
           -C, --config FILE       instead of config/neverblock.rb; "-": none
-              --fibers N          requests that run at a time in one process (1024)
-              --control ADDRESS   unix://path: statistics for nb stats, /ready for a load balancer
-              --access-log FILE   one line per answer; "-": standard output
+              --fibers N          concurrent requests in one process (1024)
+              --drain-timeout SECONDS
+                                  how long what runs has at most after the first INT or TERM (25);
+                                  0: end it at once
+              --control ADDRESS   unix://path or tcp://host:port: statistics for nb stats, /ready for a
+                                  load balancer, /metrics for Prometheus; may be given again
+              --access-log FILE   one line per response; "-": standard output
               --pidfile FILE
           -q, --quiet             no banner
 
-        TERM or Ctrl-C ends it when the requests that run are answered, within 25 s; QUIT at once.
+        At the first INT (Ctrl-C) or TERM it takes no more work, and lets what runs end; the second
+        ends it at once, and so does QUIT.
         Workers: USR1 replaces them one by one, USR2 the master too, TTIN and TTOU change their number.
-        PWR prints what runs, HUP opens the access log again.
+        PWR prints the running requests, HUP reopens the access log.
       TEXT
       # Read when it is there and no other file is named.
       DEFAULT_CONFIG = "config/neverblock.rb"
+      # Flags that are no words of the file.
+      OWN = %i[binds config].freeze
+      private_constant :OWN
 
       class << self
         # @param argv [Array<String>]
@@ -43,13 +52,15 @@ module NB
         def run(argv)
           flags = {binds: []}
           rest = parser(flags).parse(argv)
-          raise UsageError, "one rackup file, got: #{rest.join(" ")}" if rest.size > 1
+          raise UsageError, "takes one rackup file, got: #{rest.join(" ")}" if rest.size > 1
 
           config = configure(flags, rest.first)
-          Server::Launcher.new(config, arguments: argv).run
+          Server::Launcher.new(config).run
           0
         rescue OptionParser::ParseError, ArgumentError => error
           raise UsageError, error.message
+        rescue Server::SetupError => error
+          raise Failure, error.message
         end
 
         private
@@ -58,12 +69,16 @@ module NB
           OptionParser.new do |parser|
             parser.on("-b", "--bind ADDRESS") { |address| flags[:binds] << address }
             parser.on("-p", "--port N", Integer) { |port| flags[:binds] << "tcp://0.0.0.0:#{port}" }
-            parser.on("-w", "--workers N") { |count|
- flags[:workers] = count == "auto" ? :auto : Integer(count) }
+            parser.on("-w", "--workers N", /\A(?:auto|\d+)\z/) do |count|
+              flags[:workers] = count == "auto" ? :auto : count
+            end
             parser.on("-e", "--environment NAME") { |name| flags[:environment] = name }
             parser.on("-C", "--config FILE") { |path| flags[:config] = path }
             parser.on("--fibers N", Integer) { |count| flags[:fibers] = count }
-            parser.on("--control ADDRESS") { |address| flags[:control] = address }
+            parser.on("--drain-timeout SECONDS") do |value|
+              flags[:drain_timeout] = CLI.drain_timeout(value)
+            end
+            parser.on("--control ADDRESS") { |address| (flags[:control] ||= []) << address }
             parser.on("--access-log FILE") { |path| flags[:access_log] = path }
             parser.on("--pidfile FILE") { |path| flags[:pidfile] = path }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
@@ -73,15 +88,25 @@ module NB
         def configure(flags, rackup)
           config = Server::Config.new
           path = flags[:config] || (DEFAULT_CONFIG if File.exist?(DEFAULT_CONFIG))
-          config.load(path) if path && path != "-"
+          read(config, path) if path && path != "-"
           config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
-          %i[workers environment fibers control access_log pidfile quiet].each do |name|
-            config.public_send(name, flags[name]) if flags.key?(name)
-          end
+          flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
-          raise UsageError, "there is no #{config.rackup}" unless File.exist?(config.rackup)
+          raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
 
           config
+        end
+
+        # Its own errors are those of the command line: one line, with the place in the file.
+        def read(config, path)
+          raise UsageError, "no such file: #{path}" unless File.file?(path)
+
+          config.load(path)
+        rescue ArgumentError
+          raise
+        rescue ScriptError, StandardError => error
+          place = error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/)
+          raise UsageError, [place, error.message.lines.first.chomp].compact.join(": ")
         end
       end
     end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../server/command"
+
 module NB
   module CLI
     # Ruby gives a fiber a part of the stack that a thread has: an eighth of it for methods (1,357
@@ -16,29 +18,18 @@ module NB
 
       # Comes back in the second start, or where the user has set a size himself.
       #
+      # @yieldreturn [Hash{String=>String}] what the second start's environment has beside
       # @return [void]
       # @scheduling never waits
       def self.deepen
         return [*SIZES.keys, MARK].each { |name| ENV.delete(name) } if ENV.key?(MARK)
         return if SIZES.keys.any? { |name| ENV.key?(name) }
 
-        exec(SIZES.merge(MARK => "1"), *command)
+        environment = block_given? ? yield : {}
+        exec({**SIZES, MARK => "1", **environment}, *Server::Command.words)
       rescue SystemCallError
         nil # the stacks stay as they are
       end
-
-      # How this process was started, Ruby's own options included. Bundler writes a title over it
-      # (Process.setproctitle); RUBYOPT has its options then.
-      def self.command
-        ruby = File.readlink("/proc/self/exe")
-        program, *arguments = File.read("/proc/self/cmdline").split("\0", -1)[0..-2]
-        known = arguments.last(ARGV.size + 1) == [$PROGRAM_NAME, *ARGV]
-        return [[ruby, program], *arguments] if known
-
-        yjit = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?
-        [[ruby, ruby], *("--yjit" if yjit), $PROGRAM_NAME, *ARGV]
-      end
-      private_class_method :command
     end
   end
 end

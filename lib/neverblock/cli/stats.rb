@@ -10,23 +10,29 @@ module NB
       SUMMARY = "print the counters of a running server as JSON"
       # What `nb help stats` prints.
       USAGE = <<~TEXT
-        usage: nb stats ADDRESS [stats | requests | ready]
+        usage: nb stats ADDRESS [stats | requests | ready | metrics]
 
         Asks the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.sock.
       TEXT
+
+      # What may be asked.
+      WHAT = %w[stats requests ready metrics].freeze
+      private_constant :WHAT
 
       class << self
         # @param argv [Array<String>]
         # @return [Integer] exit status
         # @raise [UsageError]
         def run(argv)
-          address, what = argv
-          raise UsageError, "which control socket?" unless address
+          address, what, *rest = argv
+          raise UsageError, "needs the address of a control socket" unless address
+          raise UsageError, "takes an address and one of #{WHAT.join(" ")}, got: " \
+                            "#{argv.join(" ")}" if rest.any? || !WHAT.include?(what || "stats")
 
           puts Server::Control.ask(address, "/#{what || "stats"}")
           0
-        rescue SystemCallError => error
-          raise UsageError, "#{address}: #{error.message}"
+        rescue SystemCallError, ArgumentError => error
+          raise Failure, "nobody answers at #{address}: #{error.message}"
         end
       end
     end

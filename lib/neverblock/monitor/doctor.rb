@@ -51,7 +51,7 @@ module NB
     def initialize(project, except: [])
       unknown = except - Doctor.checks.keys
       if unknown.any?
-        raise ArgumentError, "there is no check #{unknown.join(", ")}; there are " \
+        raise ArgumentError, "unknown check #{unknown.join(", ")}; known are " \
                              "#{Doctor.checks.keys.join(", ")}"
       end
       @project = project

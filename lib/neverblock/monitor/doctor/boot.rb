@@ -41,7 +41,7 @@ module NB
         answer.puts JSON.generate(
           rails: Rails::VERSION::STRING, environment: Rails.env,
           isolation: ActiveSupport::IsolatedExecutionState.isolation_level,
-          neverblock: defined?(NB::Rails::Railtie) ? true : false,
+          neverblock: defined?(NB::Rails) && !NB::Rails.autoload?(:Railtie) ? true : false,
           databases: databases.call, middleware: Rails.application.middleware.map(&:name),
           gems: Gem.loaded_specs.transform_values { |spec| spec.version.to_s },
           drivers: defined?(NB::Drivers) ? NB::Drivers.status.map(&:to_h) : []
@@ -62,7 +62,7 @@ module NB
       # @scheduling always waits
       def facts
         out, errors, status = run
-        return "it does not boot within #{@patience} s" unless status
+        return "it takes longer than #{@patience} s" unless status
         return JSON.parse(out) if status.success?
 
         errors.lines.map(&:strip).find { |line| !line.match?(/\A(\S+:\d+: warning:.*)?\z/) } ||

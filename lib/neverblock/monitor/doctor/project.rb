@@ -28,7 +28,7 @@ module NB
       # @raise [ArgumentError] when there is no such folder
       # @scheduling never waits
       def initialize(folder, fibers: 1024, workers: 1, complaint: nil, boot: true)
-        raise ArgumentError, "there is no folder #{folder}" unless File.directory?(folder)
+        raise ArgumentError, "no such folder: #{folder}" unless File.directory?(folder)
 
         @folder = File.expand_path(folder)
         @fibers = fibers

@@ -12,8 +12,8 @@ module NB
     check "adapter", rails: true do |project|
       pattern = /adapter:\s*["']?neverblock_(?!(#{ADAPTERS.join("|")})\b)/
       project.lines(pattern, "config/database.yml").each do |line|
-        problem "#{line}: there is no such adapter",
-                cure: "one of #{ADAPTERS.map { |name| "neverblock_#{name}" }.join(", ")}"
+        problem "#{line}: no such adapter",
+                cure: "use one of #{ADAPTERS.map { |name| "neverblock_#{name}" }.join(", ")}"
       end
     end
 
@@ -24,7 +24,7 @@ module NB
 
         warning "#{base["name"]}: #{pool} connections for #{project.fibers} fibers: others wait",
                 cure: "config/database.yml: adapter: neverblock_#{base["adapter"]} and " \
-                      "connections: 12 to 25, as many queries as the database does well at a time"
+                      "connections: 12 to 25, as many queries as the database handles well at once"
       end
     end
 
@@ -34,7 +34,7 @@ module NB
         next if base["pool"].to_i >= project.fibers || seconds >= SHORT_CHECKOUT
 
         warning "#{base["name"]}: a request that waits #{seconds} s for a connection fails, " \
-                "though #{project.fibers} may share #{base["pool"]}",
+                "though #{project.fibers} fibers share #{base["pool"]} connections",
                 cure: "gem \"neverblock\" in the Gemfile makes it 60 s; or checkout_timeout: 60 " \
                       "in config/database.yml"
       end
@@ -48,7 +48,8 @@ module NB
 
         problem "#{base["name"]}: #{project.workers} processes with #{base["pool"]} connections " \
                 "are #{wanted}; the database allows #{limit}",
-                cure: "fewer connections: per process, more in the database, or pgbouncer between"
+                cure: "use fewer connections per process, allow more in the database, or put " \
+                      "pgbouncer between"
       end
     end
   end

@@ -3,21 +3,21 @@
 module NB
   # Gems that stop the loop, or keep what belongs to a request in the thread.
   class Doctor
-    OFFLOADED = "its calls wait in native threads, of which there are some, not in the loop"
+    OFFLOADED = "its calls wait in a limited number of native threads, not in the loop"
     # Gem => [level, what it does, cure], with the cures of NB::Drivers on; what was measured with
     # each is in docs/TRANSPARENCY.md.
     GEMS = {
-      "hiredis" => [:problem, "everything stands still while Redis thinks: it waits in C",
-        "take it out: redis 5 and redis-client bring a driver that waits"],
+      "hiredis" => [:problem, "it waits in C, so everything stands still while Redis thinks",
+        "remove it: redis 5 and redis-client bring a driver that waits"],
       "hiredis-client" => [:warning, "waits in C on connections that are made before the loop runs",
-        "take it out: redis-client's own driver waits"],
+        "remove it: redis-client's own driver waits"],
       "rdkafka" => [:warning, "`poll` waits in C without asking the loop",
-        "poll in a thread and hand messages over by a Thread::Queue"],
+        "poll in a thread and pass messages through a Thread::Queue"],
       "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
       "patron" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
-      "grpc" => [:note, OFFLOADED, "well, unless hundreds of calls run at a time"],
-      "sqlite3" => [:note, "a query holds the process until it is done",
-        "short queries are well; for slow ones take a database behind a socket"]
+      "grpc" => [:note, OFFLOADED, "fine, unless hundreds of calls run at a time"],
+      "sqlite3" => [:note, "a query blocks the process until it is done",
+        "short queries are fine; for slow ones use a database behind a socket"]
     }.freeze
     # These keep in the thread what belongs there, or are cured.
     THREAD_WISE = %w[
@@ -36,7 +36,7 @@ module NB
     check "hiredis" do |project|
       project.lines(/driver:?\s*(=>)?\s*:hiredis/).each do |line|
         problem "#{line}: everything stands still while Redis thinks",
-                cure: "driver: :ruby, or no driver at all"
+                cure: "use driver: :ruby, or no driver option at all"
       end
     end
 
@@ -46,21 +46,21 @@ module NB
 
         warning "#{driver["name"]} #{driver["version"]} blocks: its cure is #{driver["state"]}" \
                 "#{" (#{driver["reason"]})" if driver["reason"]}",
-                cure: "a version that docs/TRANSPARENCY.md lists, and no NB_DRIVERS against it"
+                cure: "use a version that docs/TRANSPARENCY.md lists, and keep it out of NB_DRIVERS"
       end
     end
 
     check "thread variables" do |project|
       pattern = /thread_variable_(get|set)\b/
       project.lines(pattern).each do |line|
-        problem "#{line}: all requests of a process share a thread's variables here",
-                cure: "Thread.current[:name] is the fiber's own; in Rails, CurrentAttributes"
+        problem "#{line}: all requests of a process share thread variables",
+                cure: "use Thread.current[:name], which is the fiber's own, or CurrentAttributes"
       end
       wise = THREAD_WISE + (RUBY_VERSION < "3.2" && !project.rails? ? [] : %w[i18n])
       project.gems.except(*wise).each do |name, version|
         found = Doctor.in_gem(name, version, pattern) or next
-        warning "#{name} #{version} keeps something in the thread: #{found}",
-                cure: "see whether it belongs to a request: if so, a later version, or another gem"
+        warning "#{name} #{version} keeps data in the thread: #{found}",
+                cure: "check whether it belongs to a request; if so, use a later version or gem"
       end
     end
 

@@ -18,10 +18,10 @@ module NB
     check "ruby" do |_|
       yjit = defined?(RubyVM::YJIT)
       if RUBY_VERSION < "3.2"
-        note "Ruby #{RUBY_VERSION}: NeverBlock mends some waits, and there is no YJIT worth it",
-             cure: "Ruby 3.4: faster, and next to nothing to mend"
+        note "Ruby #{RUBY_VERSION}: NeverBlock has to repair some waits, and YJIT brings little",
+             cure: "use Ruby 3.4: faster, with next to nothing to repair"
       elsif !yjit
-        warning "this Ruby was built without YJIT", cure: "build it where rustc is"
+        warning "this Ruby was built without YJIT", cure: "build it with rustc installed"
       end
     end
 
@@ -30,14 +30,14 @@ module NB
       next if hard >= FEWEST_FILES
 
       warning "#{soft} open files (hard limit #{hard}), and every connection is one",
-              cure: "ulimit -n 65536, or LimitNOFILE=65536 in the unit of systemd"
+              cure: "ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit"
     end
 
     check "backlog" do |_|
       limit = Doctor.sysctl("net/core/somaxconn") or next
       next if limit >= FEWEST_BACKLOG
 
-      warning "net.core.somaxconn is #{limit}: connections that come at once are refused",
+      warning "net.core.somaxconn is #{limit}: connections that arrive at once are refused",
               cure: "sysctl -w net.core.somaxconn=4096"
     end
 
@@ -54,8 +54,8 @@ module NB
     check "processor" do |project|
       cores = Doctor.usable_cores
       if cores < 1
-        warning "this control group has #{cores} of a core: even one process is slowed down",
-                cure: "a CPU quota of one core per process"
+        warning "this control group allows #{cores} of a core, which slows down even one process",
+                cure: "give each process a CPU quota of one core"
       elsif project.workers > cores.ceil
         warning "#{project.workers} processes for #{cores} cores",
                 cure: "one per core: workers :auto"

@@ -8,15 +8,15 @@ module NB
 
       problem "the application does not boot: #{project.boot_error}",
               cure: "make `ruby -e 'require \"./config/environment\"'` work in " \
-                    "#{project.folder}; the rest is read from its files alone"
+                    "#{project.folder}; until then doctor only reads its files"
     end
 
     check "rails" do |project|
       version = project.gems["activerecord"] || project.facts["rails"] or next
       next if Gem::Version.new(version) >= Gem::Version.new("7.2")
 
-      problem "Rails #{version} keeps a connection from a query to the end of the request",
-              cure: "Rails 7.2 or later, which gives it back after each query"
+      problem "Rails #{version} holds a connection from a query to the end of the request",
+              cure: "use Rails 7.2 or later, which returns it after each query"
     end
 
     check "isolation", rails: true do |project|
@@ -34,6 +34,20 @@ module NB
                     end
     end
 
+    check "active record" do |project|
+      next if project.rails? || !project.gems["activerecord"]
+
+      set = project.lines(/isolation_level\s*=\s*:thread/).first
+      if set || Drivers.status.find { |one| one.name == "active_record" }.state == :off
+        problem "all fibers of a thread share one connection to the database" \
+                "#{" (#{set})" if set}",
+                cure: set ? "delete that line" : "keep active_record out of NB_DRIVERS"
+      else
+        note "its connections and transactions belong to fibers inside a loop",
+             cure: "nothing to do; `connections:` says how many there are (docs/DATABASES.md)"
+      end
+    end
+
     check "concurrency", rails: true do |project|
       set = project.lines(/allow_concurrency\s*=\s*false/, "config/**/*.rb")
       lock = project.facts.fetch("middleware", []).include?("Rack::Lock")
@@ -41,7 +55,7 @@ module NB
 
       problem "one request at a time: Rack::Lock is in the middleware" \
               "#{" (#{set.first})" if set.any?}",
-              cure: "take out config.allow_concurrency = false"
+              cure: "remove config.allow_concurrency = false"
     end
 
     check "timeouts" do |project|

@@ -6,7 +6,8 @@ module NB
     check "config" do |project|
       next unless project.complaint
 
-      problem "config/neverblock.rb: #{project.complaint}", cure: "see docs/SERVER.md for its words"
+      problem "config/neverblock.rb: #{project.complaint}",
+              cure: "docs/SERVER.md lists its settings"
     end
 
     check "puma" do |project|
@@ -18,7 +19,7 @@ module NB
       end
       project.lines(/^\s*threads\b/, "config/puma.rb").each do |line|
         note "#{line} has no effect with the plugin: requests run in fibers",
-             cure: "NEVERBLOCK_FIBERS=256 sets how many; leave `threads` for the day of going back"
+             cure: "NEVERBLOCK_FIBERS=256 sets how many; keep `threads` for the day you go back"
       end
     end
   end
