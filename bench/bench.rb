@@ -8,15 +8,10 @@
 #   Bench::Report::Page.new(results).write("tmp/report/index.html")
 #
 # Nothing here loads the gem itself: the parent process only starts cells and counts.
-module Bench
-  # The directory of this file, and the root of the source tree.
-  HOME = __dir__
-  ROOT = File.dirname(HOME)
+module Bench; end
 
-  # The bench was asked for something it cannot do; the message says what to do instead.
-  class Error < StandardError; end
-end
-
+require_relative "frame/root"
+require_relative "frame/command"
 require_relative "frame/statistics"
 require_relative "frame/estimate"
 require_relative "frame/figure"
@@ -27,6 +22,8 @@ require_relative "frame/table"
 require_relative "frame/table_builder"
 require_relative "frame/runtime"
 require_relative "frame/registry"
+require_relative "tables"
+require_relative "rows"
 require_relative "frame/ruby_target"
 require_relative "frame/gem_home"
 require_relative "frame/compiled"

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "open3"
 
 module Bench
   # The C programs of bench/rivals/, compiled when their source is newer.
@@ -22,7 +21,7 @@ module Bench
 
       FileUtils.mkdir_p(TARGET)
       source = File.join(SOURCE, "#{name}.c")
-      output, status = Open3.capture2e("cc", *FLAGS, "-o", target, source)
+      output, status = Command.capture("cc", *FLAGS, "-o", target, source)
       raise Error, "cc #{source} failed: #{output.lines.first}" unless status.success?
 
       target

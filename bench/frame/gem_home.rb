@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "open3"
 
 module Bench
   # Rivals at pinned versions, each in a gem home of its own, so that nothing else on the machine
@@ -54,7 +53,7 @@ module Bench
 
     def install_one(name, version)
       FileUtils.mkdir_p(@path)
-      output, status = Open3.capture2e(RubyTarget::CLEAN.merge(environment), *@ruby.gem_command,
+      output, status = Command.capture(RubyTarget::CLEAN.merge(environment), *@ruby.gem_command,
                                        "install", name, "--version", version,
                                        "--install-dir", @path, "--no-document")
       return if status.success? && installed?(name, version)

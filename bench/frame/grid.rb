@@ -13,10 +13,14 @@ module Bench
   # @!attribute rows [Array<Grid::Row>]
   # @!attribute comparisons [Array<Grid::Versus>] subject against every other row; may be empty
   # @!attribute words [Hash{Symbol => String}] verdicts that are called something else
+  # @!attribute headline [Array<Integer>] which columns a summary shows
   # @!attribute chart [Hash] :kind (:bars, :lines), :scale (:linear, :log, :each), :spread (:even,
   #   :log)
   Grid = Struct.new(:id, :title, :unit, :better, :column_title, :columns, :positions, :rows,
-                    :comparisons, :chart, :words, keyword_init: true) do
+                    :comparisons, :chart, :words, :headline, keyword_init: true) do
+    # @return [Boolean] whether a summary shows any of it
+    def headline? = headline.any?
+
     # @param verdict [Symbol] see {Estimate#verdict}
     # @return [String] what it is called for this number: memory is not faster, but less
     def word(verdict)

@@ -6,11 +6,6 @@ require "tempfile"
 module Bench
   # Runs one cell in a process of its own and reads its one line of JSON.
   class Launcher
-    # The C program that is a server workload's clients.
-    CLIENTS = { "tcp_echo_external" => "c_echo", "http_server_external" => "c_http",
-                "rails" => "c_mix" }.freeze
-    private_constant :CLIENTS
-
     # @param ruby [RubyTarget]
     # @param ports [Hash{Symbol => Integer}] of the servers that run
     # @param homes [Hash{String => GemHome}] by runtime
@@ -48,36 +43,14 @@ module Bench
     private
 
     def prepare(table, params, seconds)
-      runtime = Bench.runtimes.fetch(params.fetch(:runtime, "blocking"))
-      workload = params.fetch(:workload, table.workload)
+      runtime = Bench.runtimes.fetch(table.runtime_of(params))
       port = @ports[table.servers.first]
       all = table.base.merge(params, port ? { port: port } : {})
-      if runtime.programs
-        program = Compiled.program(runtime.programs.fetch(workload))
-        return [[program, *program_arguments(workload, all, seconds)].map(&:to_s), {}]
-      end
-
-      order = { workload: workload, runtime: runtime.id, seconds: seconds,
-                params: child_params(workload, all), gems: gems(runtime) }
+      order = { workload: params.fetch(:workload, table.workload), runtime: runtime.id,
+                file: runtime.file, seconds: seconds, params: all.except(:runtime, :workload),
+                gems: gems(runtime) }
       [[*@ruby.command, "-I#{File.join(ROOT, "lib")}", File.join(HOME, "child.rb"),
         JSON.generate(order)], environment(runtime)]
-    end
-
-    def child_params(workload, params)
-      params = params.reject { |name, _| %i[runtime workload].include?(name) }
-      clients = CLIENTS[workload]
-      clients ? params.merge(program: Compiled.program(clients)) : params
-    end
-
-    # The modes of bench/rivals/c_loop.h.
-    def program_arguments(workload, params, seconds)
-      clients = params.fetch(:clients, 20)
-      busy = params.fetch(:busy, 100)
-      case workload
-      when *CLIENTS.keys then ["apart", clients, seconds]
-      when "wakes" then ["wakes", params[:port], params[:sockets], busy, seconds]
-      else ["both", clients, params.fetch(:messages, 200), seconds]
-      end
     end
 
     def gems(runtime)

@@ -2,7 +2,6 @@
 
 require "etc"
 require "socket"
-require "open3"
 
 module Bench
   # Where the numbers come from: all a reader needs to judge them. Written beside the samples.
@@ -53,19 +52,19 @@ module Bench
       return if loads.empty? || loads.max <= BUSY
 
       range = loads.minmax.uniq.map { |load| format("%.1f", load) }.join(" to ")
-      "Other programs computed on this machine while some tables were measured: a load of " \
-        "#{range} on #{machines.first["cores"]} cores when they began. Their rates are far " \
-        "below what an idle machine gives, and scatter; a program of many threads gets more of " \
-        "a busy machine than one of a single thread (see “% CPU”). What holds: CPU times, " \
-        "counts, and, with that in mind, ratios, whose samples were taken next to each other."
+      "Other programs ran on this machine while some tables were measured: the load was " \
+        "#{range} on #{machines.first["cores"]} cores at the start. Rates are far below those of " \
+        "an idle machine, and scatter; a program of many threads gets more of a busy machine " \
+        "than a program of one thread. Trust CPU times and counts. Treat ratios " \
+        "with caution: their samples were taken next to each other, but on that busy machine."
     end
 
     # @return [String] short hash of the source, with + when files differ from it
     def commit
-      hash, status = Open3.capture2e("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
+      hash, status = Command.capture("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
       return "unknown" unless status.success?
 
-      changed, = Open3.capture2e("git", "-C", ROOT, "status", "--porcelain", "-uno")
+      changed, = Command.capture("git", "-C", ROOT, "status", "--porcelain", "-uno")
       hash.strip + (changed.strip.empty? ? "" : "+")
     rescue Errno::ENOENT
       "unknown"

@@ -15,19 +15,22 @@ module Bench
       @tables[id] = TableBuilder.build(id, &block)
     end
 
-    # Defines a runtime; called by the files in bench/runtimes/.
+    # Defines a runtime, and one more for each size; called by the files in bench/runtimes/.
     #
-    # @param id [String]
-    # @return [Runtime]
-    def runtime(id, &block)
+    # @param id [String] also the name of its file
+    # @param sizes [Array<Integer>] "id_50" is the same runtime of size 50
+    # @yield [size] in the runtime; without a size for the plain id
+    # @return [void]
+    def runtime(id, sizes: [], &block)
       @runtimes[id] = Runtime.new(id, &block)
+      sizes.each { |size| @runtimes["#{id}_#{size}"] = Runtime.new("#{id}_#{size}", size, &block) }
     end
 
-    # @return [Hash{String => Table}] every table, in the order of the pages
+    # @return [Hash{String => Table}] every table, in the order of {TABLES}
     def tables
       load_all("runtimes")
       load_all("tables")
-      @tables.sort_by { |id, _| [ORDER.index(id) || ORDER.size, id] }.to_h
+      @tables.sort_by { |id, _| [TABLES.index(id) || TABLES.size, id] }.to_h
     end
 
     # @return [Hash{String => Runtime}]
@@ -35,6 +38,12 @@ module Bench
       load_all("runtimes")
       @runtimes
     end
+
+    # In a cell, which loads the file of one runtime only.
+    #
+    # @param id [String]
+    # @return [Runtime]
+    def loaded_runtime(id) = @runtimes.fetch(id)
 
     # @param ids [Array<String>] in any case; empty for all
     # @return [Array<Table>]
@@ -61,9 +70,4 @@ module Bench
       Dir[File.join(HOME, folder, "*.rb")].sort.each { |path| require path }
     end
   end
-
-  # The order of pages: the articles' own, then what they only claim, then the field of today.
-  ORDER = %w[a3 a5 a8 b1 b2 b3 c3 c3_sleep c4 c5 c6 d1 d2 e2 e3 e3_pool e4 e5 rails f1 f2 f3 g1 h3
-             i2 i3 i5 i6 i8 schedulers timers idle s1 s2 s3 s4 s10 s5 s6 s7 s8 s9].freeze
-  private_constant :ORDER
 end

@@ -21,7 +21,8 @@ module Bench
       @session = session
       @runs = runs
       @missing = missing
-      @cells = runs.group_by(&:params)
+      names = table.axes.map(&:name)
+      @cells = runs.group_by { |run| run.params.slice(*names) }
       @estimates = {}
     end
 

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "open3"
 require "rbconfig"
 require "shellwords"
 
@@ -61,7 +60,7 @@ module Bench
     # @param script [String] Ruby code
     # @return [String, nil] nil when it ran well, else its last line of output
     def complaint(script)
-      output, status = Open3.capture2e(CLEAN, *command, "-I#{File.join(ROOT, "lib")}", "-e", script)
+      output, status = Command.capture(CLEAN, *command, "-I#{File.join(ROOT, "lib")}", "-e", script)
       return if status.success?
 
       output.lines.grep(/\S/).first.to_s.strip
@@ -70,10 +69,10 @@ module Bench
     private
 
     def probe
-      output, error, status = Open3.capture3(CLEAN, *@command, "-e", PROBE)
-      return JSON.parse(output) if status.success?
+      output, status = Command.capture(CLEAN, *@command, "-e", PROBE)
+      return JSON.parse(output.lines.last) if status.success? # after its warnings
 
-      raise Error, "#{@command.join(" ")} does not run: #{error.lines.first.to_s.strip}"
+      raise Error, "#{@command.join(" ")} does not run: #{output.lines.first.to_s.strip}"
     rescue SystemCallError => error
       raise Error, "#{@command.join(" ")} does not run: #{error.message}"
     end

@@ -6,14 +6,17 @@ module Bench
   class Runtime
     # @return [String] id used in tables and JSONL
     attr_reader :id
+    # @return [String] its file in bench/runtimes/
+    attr_reader :file
     # @return [Hash] environment variables of the cell
     attr_reader :environment
     # @return [Hash] parameters of the cell; set by the cell before it enters
     attr_accessor :params
 
     # @param id [String]
-    # @yield in the runtime: label, needs_ruby, gems, environment, enter, spawn
-    def initialize(id, &block)
+    # @param size [Array<Integer>] at most one; of a runtime that comes in several sizes
+    # @yield in the runtime: label, needs_ruby, gems, variables, enter, spawn …
+    def initialize(id, *size, &block)
       @id = id
       @label = id
       @oldest_ruby = "3.1"
@@ -22,9 +25,10 @@ module Bench
       @params = {}
       @enter = proc { |work| work.call }
       @spawn = proc { |job| Fiber.schedule(&job) }
-      @home = id
+      @home = @file = id.delete_suffix("_#{size.first}")
       @needs = []
-      instance_eval(&block)
+      @compiled = []
+      instance_exec(*size, &block)
     end
 
     # @param text [String, nil] sets it when given
@@ -64,14 +68,29 @@ module Bench
     # @yieldreturn [Array<String>] the command; a name without a slash is a gem's or the system's
     def serve(&block) = @serve = block
 
-    # A C program of bench/rivals/ that {#serve} starts; compiled before the cells run.
+    # C programs of bench/rivals/ that the cells start; compiled before they run.
     #
-    # @param name [String, nil] sets it when given
-    # @return [String, nil]
-    def compiled(name = nil)
-      @compiled = name if name
-      @compiled
-    end
+    # @param names [Array<String>] adds them
+    # @return [Array<String>]
+    def compiled(*names) = @compiled += names
+
+    # The cells run the workload's rival in C, see {Workload.rival}.
+    def in_c = @in_c = true
+
+    # The runtime is no rival: it shows what the machine can do.
+    def yardstick = @yardstick = true
+
+    # The runtime is ours: the extension must be compiled for the Ruby that runs it.
+    def ours = @ours = true
+
+    # @return [Boolean]
+    def in_c? = @in_c == true
+
+    # @return [Boolean]
+    def yardstick? = @yardstick == true
+
+    # @return [Boolean]
+    def ours? = @ours == true
 
     # @return [Array<String>] the Ruby that runs this, with YJIT if it has it on
     def self.ruby
@@ -88,15 +107,6 @@ module Bench
     #
     # @param variables [Hash]
     def variables(variables) = @environment = variables
-
-    # A program of its own instead of Ruby: bench/rivals/<name>.c
-    #
-    # @param names [Hash{String => String}, nil] workload => program
-    # @return [Hash, nil]
-    def programs(names = nil)
-      @programs = names if names
-      @programs
-    end
 
     # How a cell enters the runtime; called in the cell only.
     #
@@ -128,11 +138,6 @@ module Bench
     # @param version [Gem::Version]
     # @return [Hash{String => String}]
     def gems_for(version) = @gems.call(version)
-
-    # @return [Boolean] whether the gem under test must be compiled for the Ruby
-    def ours?
-      id.start_with?("nb")
-    end
 
     # Runs the block inside the runtime and gives its value.
     #

@@ -12,8 +12,8 @@ module Bench
     # @return [Integer]
     attr_reader :port
 
-    # @param kind [Symbol] :delayd (answers after a while), :c_echo, :c_http, or a database of
-    #   test/support/databases.rb: :postgresql, :mariadb, :redis
+    # @param kind [Symbol] :delayd (answers after a while), one of {Database::KINDS}, or a program
+    #   of bench/rivals/
     # @param ruby [RubyTarget] what runs `nb delayd`: the extension is compiled for it
     # @param delayd [Array<String>, nil] another delay server; gets `--port N` added
     # @return [Server]

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "tempfile"
 require "time"
 
@@ -60,6 +61,7 @@ module Bench
     # @return [Array<Result>] in the order of the tables, one per Ruby
     # @raise [Bench::Error] when nothing can be measured
     def run
+      FileUtils.mkdir_p(@out)
       machine = Machine.describe
       plan = prepare
       @progress.begin(plan.flat_map { |part| part[:steps].map { |step| key(part, step) } })
@@ -98,14 +100,14 @@ module Bench
       @tables.product(@rubies).map do |table, ruby|
         missing = missing_runtimes(table, ruby)
         steps = Order.steps(table, pairs: @pairs, quick: @quick, only: @only)
-        steps.reject! { |step| missing.key?(step.params.fetch(:runtime, "blocking")) }
+        steps.reject! { |step| missing.key?(table.runtime_of(step.params)) }
         { table: table, ruby: ruby, steps: steps, missing: missing }
       end
     end
 
     def missing_runtimes(table, ruby)
       wanted = table.groups(quick: @quick, only: @only).flatten
-      wanted = wanted.map { |cell| cell.fetch(:runtime, "blocking") }.uniq
+      wanted = wanted.map { |cell| table.runtime_of(cell) }.uniq
       wanted.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby, table.gems)] }.compact
     end
 
@@ -118,11 +120,7 @@ module Bench
     end
 
     def make_ready(runtime, ruby, gems)
-      if runtime.programs
-        runtime.programs.each_value { |name| Compiled.program(name) }
-        return
-      end
-      Compiled.program(runtime.compiled) if runtime.compiled
+      runtime.compiled.each { |name| Compiled.program(name) }
       complaint = ruby.complaint('require "neverblock"') if runtime.ours?
       return complaint if complaint
 

@@ -13,6 +13,8 @@ module Bench
     attr_reader :axes
     # @return [String] name of the workload's file
     attr_reader :workload
+    # @return [String, nil] id of the runtime of all cells, where no axis names runtimes
+    attr_reader :runtime
     # @return [Hash] parameters that all cells share
     attr_reader :base
     # @return [Hash{String => String}] gem => version that every cell needs
@@ -46,10 +48,9 @@ module Bench
         raise(KeyError, "table #{id} has no axis #{name.inspect}, only: #{axes.map(&:name)}")
     end
 
-    # @return [Boolean] whether cells differ in what runs them
-    def runtimes?
-      axes.any? { |axis| axis.name == :runtime }
-    end
+    # @param cell [Hash]
+    # @return [String] id of the runtime that runs it
+    def runtime_of(cell) = cell.fetch(:runtime, runtime)
 
     # Groups of cells that are measured next to each other: they differ in the first axis only.
     #

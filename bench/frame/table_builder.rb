@@ -23,7 +23,8 @@ module Bench
     def initialize(id)
       @id = id
       @fields = { title: id, question: nil, differs: nil, sources: [], axes: [], workload: nil,
-                  base: {}, servers: [], gems: {}, patience: 120, claims: [], lasts: nil }
+                  runtime: nil, base: {}, servers: [], gems: {}, patience: 120, claims: [],
+                  lasts: nil }
       @rules = { skip: [], at_most: [], again: [] }
       @views = []
     end
@@ -68,6 +69,11 @@ module Bench
       @fields[:base] = base
     end
 
+    # What all cells run on; a table that compares runtimes has an axis of them instead.
+    #
+    # @param id [String] file in bench/runtimes/
+    def runtime(id) = @fields[:runtime] = id
+
     # @param names [Array<Symbol>] see {Server}
     def server(*names) = @fields[:servers] += names
 
@@ -94,7 +100,7 @@ module Bench
     def again(&rule) = @rules[:again] << rule
 
     # @param id [String] as printed, "A5"
-    # @param options [Hash] see {View#initialize}
+    # @param options [Hash] see {View#initialize}; the first view is the table's headline
     # @yield in the view: published, derived, limit
     def view(id, **options, &block) = @views << [id, options, block]
 
@@ -103,11 +109,12 @@ module Bench
     def table
       missing = %i[question differs workload].select { |name| @fields[name].nil? }
       missing += %i[sources axes].select { |name| @fields[name].empty? }
+      missing << :runtime unless @fields[:runtime] || @fields[:axes].any? { |a| a.name == :runtime }
       raise ArgumentError, "table #{@id}: missing #{missing.join(", ")}" if missing.any?
 
       Table.new(@id, @fields, @rules).tap do |table|
         @views.each do |id, options, block|
-          view = View.new(table, id, **options)
+          view = View.new(table, id, headline: table.views.empty?, **options)
           view.instance_eval(&block) if block
           table.views << view
         end

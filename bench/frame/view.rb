@@ -30,9 +30,10 @@ module Bench
     # @param measured [Boolean] false shows derived and published rows only
     # @param amount [Boolean] the number is an amount (memory, CPU time): less or more, not faster
     # @param cpu [Boolean] whether the CPU time of a sample belongs to this number
+    # @param headline [Boolean, Array] whether a summary shows this view, or which of its columns
     def initialize(table, id, title:, unit:, rows:, columns:, better: :higher, metric: "value",
                    where: {}, compare: nil, chart: :bars, scale: :linear, spread: :even,
-                   measured: true, amount: false, cpu: metric == "value")
+                   measured: true, amount: false, cpu: metric == "value", headline: false)
       unless %i[higher lower].include?(better)
         raise ArgumentError, "better: must be :higher or :lower, got: #{better.inspect}"
       end
@@ -50,6 +51,7 @@ module Bench
       @chart = { kind: chart, scale: scale, spread: spread }
       @measured = measured
       @cpu = cpu
+      @headline = headline
       @words = amount ? { faster: "less", slower: "more" } : {}
       @extra = []
     end
@@ -96,7 +98,8 @@ module Bench
                columns: columns.map { |value| @across.label(value) },
                positions: columns.map { |value| value if value.is_a?(Numeric) },
                rows: measured_rows(result, columns) + extra_rows(result, columns),
-               comparisons: comparisons(result, columns), chart: @chart, words: @words)
+               comparisons: comparisons(result, columns), chart: @chart, words: @words,
+               headline: headline(columns))
     end
 
     # Parameters of one cell of this view.
@@ -109,6 +112,12 @@ module Bench
     end
 
     private
+
+    def headline(columns)
+      return [] unless @headline
+
+      columns.each_index.select { |index| @headline == true || @headline.include?(columns[index]) }
+    end
 
     def add(label, like, kind, &block)
       @extra << Extra.new(label, like, kind, block)

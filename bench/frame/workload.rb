@@ -19,13 +19,35 @@ module Bench
         Workloads.const_get(name.split("_").map(&:capitalize).join)
       end
 
+      # The same work in plain C: a program of bench/rivals/ that prints the sample.
+      #
+      # @param _params [Hash] of the cell
+      # @param _seconds [Float]
+      # @return [Array] the program's name and its arguments
+      def rival(_params, _seconds)
+        raise NotImplementedError, "#{self} has no rival in C"
+      end
+
       # @param runtime [Runtime]
-      # @param order [Hash] :params and :seconds
+      # @param order [Hash] :params, :seconds and :gems
       # @return [Hash] what the cell prints
       def run(runtime, order)
         params = self::DEFAULTS.merge(order.fetch(:params))
+        seconds = order.fetch(:seconds)
+        become(*rival(params, seconds)) if runtime.in_c?
         runtime.params = params
-        new(runtime, params, order.fetch(:seconds)).run
+        new(runtime, params, seconds).run.merge(gems: versions(order.fetch(:gems, {})))
+      end
+
+      private
+
+      # Replaces this process.
+      def become(program, *arguments)
+        exec(Compiled.program(program), *arguments.map(&:to_s))
+      end
+
+      def versions(gems)
+        Gem.loaded_specs.transform_values { |spec| spec.version.to_s }.slice(*gems.keys.map(&:to_s))
       end
     end
 
@@ -56,8 +78,7 @@ module Bench
         measure
       end
       after
-      sample.merge(errors: @errors, first_error: @first_error, metrics: @metrics, notes: @notes,
-                   gems: gem_versions)
+      sample.merge(errors: @errors, first_error: @first_error, metrics: @metrics, notes: @notes)
     end
 
     # Outside the runtime: child processes, files.
@@ -76,14 +97,20 @@ module Bench
       raise NotImplementedError, "#{self.class} needs #round or its own #measure"
     end
 
-    # Repeats {#round} until the sample is long enough; the first round is not counted.
+    # Repeats {#round} until the sample is long enough, at least once; the first round is not
+    # counted.
     #
     # @return [Hash] :value (operations per second), :elapsed, :cpu, :operations
     def measure
       round
       GC.start
       operations = 0
-      sample = timed { operations += round while running?(seconds) }
+      sample = timed do
+        loop do
+          operations += round
+          break unless running?(seconds)
+        end
+      end
       @metrics[:cpu_us_per_op] = sample[:cpu] / operations * 1e6
       sample.merge(value: operations / sample[:elapsed], operations: operations)
     end
@@ -163,11 +190,6 @@ module Bench
     def cpu_seconds
       times = Process.times
       Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + times.cutime + times.cstime
-    end
-
-    def gem_versions
-      Gem.loaded_specs.transform_values { |spec| spec.version.to_s }
-         .slice("async", "io-event", "carbon_fiber", "itsi-scheduler")
     end
   end
 

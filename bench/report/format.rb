@@ -67,11 +67,14 @@ module Bench
       # @param figure [Figure]
       # @return [Array<String>] such as ["97 % CPU", "3 errors"]; empty when nothing is known
       def small_print(figure)
-        parts = []
-        parts << "#{(figure.cpu * 100).round} % CPU" if figure.cpu
-        parts << "±#{(figure.cv * 100).round} %" if figure.noisy?
-        parts << errors(figure.errors) if figure.errors.to_i.positive?
-        parts
+        [*("#{(figure.cpu * 100).round} % CPU" if figure.cpu), *doubts(figure)]
+      end
+
+      # @param figure [Figure]
+      # @return [Array<String>] its scatter and errors, such as ["±12 %", "3 errors"]
+      def doubts(figure)
+        [*("±#{(figure.cv * 100).round} %" if figure.noisy?),
+         *(errors(figure.errors) if figure.errors.to_i.positive?)]
       end
 
       # @param count [Integer]

@@ -62,12 +62,14 @@ module Bench
       def best(index)
         @best ||= {}
         @best[index] ||= begin
-          rows = @grid.rows.select { |row| row.kind == :measured && row.key != "c" }
+          rows = @grid.rows.select { |row| row.kind == :measured && !yardstick?(row) }
           figures = rows.filter_map { |row| row.figures[index] }
           values = figures.select { |figure| figure.errors.to_i.zero? }.filter_map(&:value)
           values.size > 1 && (@grid.better == :higher ? values.max : values.min)
         end
       end
+
+      def yardstick?(row) = Bench.runtimes[row.key]&.yardstick?
 
       def versus_cell(versus, estimate, verdict)
         return "<td>#{Format::NOTHING}</td>" unless estimate

@@ -2,11 +2,15 @@
 
 module Bench
   module Report
-    # The tables as Markdown, and the one page of the documentation that holds them.
+    # The headline numbers of every table as Markdown: the part of docs/BENCHMARKS.md that is
+    # generated. {Page} shows the rest: all views, ratios with their intervals, notes, sources.
     class Markdown
       # Between these lines of a document everything is generated.
       BEGINNING = /^<!-- nb bench: (?<directory>\S+) -->\n/
       ENDING = "<!-- end of nb bench -->"
+      # Kinds of rows that a summary shows.
+      KINDS = %i[measured published].freeze
+      private_constant :KINDS
 
       # Replaces what stands between the markers of a document.
       #
@@ -42,10 +46,8 @@ module Bench
       # @return [String]
       def to_s
         crowd = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
-        tables = @results.group_by(&:table).map do |table, results|
-          [head(table), *results.map { |result| body(result) }].join("\n")
-        end
-        [*("> #{crowd}\n" if crowd), summary, contents, *tables].join("\n")
+        tables = @results.group_by(&:table).map { |_, results| table(results.first) }
+        [*("> #{crowd}\n" if crowd), summary, *tables].join("\n")
       end
 
       private
@@ -56,86 +58,57 @@ module Bench
 
         lost = found.lost.map { |text| "- #{text}" }
         lines = ["**#{found.line}**", ""]
-        lines += ["Worse were:", "", *lost, ""] if lost.any?
+        lines += ["Comparisons lost:", "", *lost, ""] if lost.any?
         lines.join("\n")
       end
 
-      def contents
-        items = @results.map(&:table).uniq.map do |table|
-          title = "#{table.id.upcase}: #{table.title}"
-          anchor = title.downcase.gsub(/[^\p{Alnum}_\- ]/, "").tr(" ", "-")
-          "- [#{title}](##{anchor})"
+      def table(result)
+        table = result.table
+        grids = result.grids.select(&:headline?)
+        columns = grids.flat_map { |grid| grid.headline.map { |index| [grid, index] } }
+        heads = columns.map { |grid, index| head(grid, index, main: grid == grids.first) }
+        ["## #{table.id.upcase}: #{table.title}", "", "#{table.question} #{setting(result)}", "",
+         row([corner(grids.first), *heads]), row(["---", *heads.map { "---:" }]),
+         *rows(grids.first, columns), ""].join("\n")
+      end
+
+      def setting(result)
+        id = result.table.id
+        options = result.session["options"]
+        quick = "quick run, " if result.quick?
+        "([source and method](../bench/tables/#{id}.rb); #{result.ruby}, #{quick}" \
+          "#{options["pairs"]} × #{Format.short(options["seconds"])} s, " \
+          "load #{result.session["machine"]["load"]})"
+      end
+
+      def corner(grid) = "#{grid.column_title} (#{grid.unit}, #{grid.better} is better)"
+
+      # A view beside the main one: what its name adds, its unit, its column.
+      def head(grid, index, main:)
+        return grid.columns[index] if main
+
+        "#{grid.id.split.drop(1).join(" ")}, #{grid.unit}: #{grid.columns[index]}"
+      end
+
+      def rows(main, columns)
+        shown = main.rows.select { |line| KINDS.include?(line.kind) }
+        shown.map do |line|
+          cells = columns.map do |grid, index|
+            cell(grid.rows.find { |one| same?(one, line) }, index)
+          end
+          mark = line.kind == :measured ? "**" : "*"
+          row(["#{mark}#{line.label}#{mark}", *cells])
         end
-        [*items, ""].join("\n")
       end
 
-      def head(table)
-        lines = ["## #{table.id.upcase}: #{table.title}", "", table.question, ""]
-        table.sources.each { |source| lines << "Source: #{Report.source(source)}." }
-        table.claims.each { |claim| lines += ["", claim] }
-        lines += ["", "How ours differs: #{table.differs}", ""]
-        lines.join("\n")
-      end
+      def same?(one, other) = [one.kind, one.label] == [other.kind, other.label]
 
-      def body(result)
-        lines = ["### #{result.ruby}", "", machine(result), ""]
-        result.grids.each { |grid| lines += grid(grid) }
-        lines += remarks(result)
-        lines.join("\n")
-      end
+      def cell(line, index)
+        figure = line&.figures&.at(index)
+        return Format::NOTHING unless figure
 
-      def machine(result)
-        session = result.session
-        options = session["options"]
-        length = "#{options["pairs"]} passes, samples of #{Format.short(options["seconds"])} s"
-        quick = result.quick? ? "**Quick run.** " : ""
-        "#{quick}#{session["at"][0, 10]}, #{Machine.line(session["machine"])}; #{length}."
-      end
-
-      def grid(grid)
-        lines = ["**#{grid.id}: #{grid.title}** (#{grid.unit}, #{grid.better} is better)", ""]
-        lines << row([grid.column_title, *grid.columns])
-        lines << row(["---", *grid.columns.map { "---:" }])
-        lines += grid.rows.map { |line| figures(line) }
-        lines << ""
-        lines += comparisons(grid) if grid.comparisons.any? { |versus| versus.estimates.any? }
-        lines + grid.notes.map { |note| "\\* #{note}  " } + [""]
-      end
-
-      def figures(line)
-        cells = line.figures.map do |figure|
-          next Format::NOTHING unless figure
-
-          value = Format.number(figure.value) + (figure.notes.any? ? "\\*" : "")
-          small = line.kind == :measured ? Format.small_print(figure).join(", ") : ""
-          small.empty? ? value : "#{value}<br><sub>#{small}</sub>"
-        end
-        label = line.kind == :measured ? "**#{line.label}**" : "*#{line.label}*"
-        row([label, *cells])
-      end
-
-      def comparisons(grid)
-        present = grid.comparisons.select { |versus| versus.estimates.any? }
-        lines = [row(["#{present.first.subject} against", *grid.columns]),
-                 row(["---", *grid.columns.map { "---:" }])]
-        lines + present.map { |versus| versus(grid, versus) } + [""]
-      end
-
-      def versus(grid, versus)
-        cells = versus.estimates.zip(versus.verdicts).map do |estimate, verdict|
-          next Format::NOTHING unless estimate
-
-          word = versus.again ? "noise" : grid.word(verdict)
-          "#{Format.ratio(estimate)}<br><sub>#{Format.interval(estimate)} #{word}</sub>"
-        end
-        row([versus.again ? "itself (noise floor)" : versus.label, *cells])
-      end
-
-      def remarks(result)
-        lines = result.missing.map { |runtime, reason| "- no #{runtime}: #{reason}" }
-        lines += result.failures.map { |text| "- failed: #{text}" }
-        lines += result.complaints.map { |text| "- first error: #{text}" }
-        lines.any? ? lines + [""] : []
+        [Format.number(figure.value) + (figure.notes.any? ? "\\*" : ""),
+         *Format.doubts(figure)].join(", ")
       end
 
       def row(cells)

@@ -20,7 +20,7 @@ module Bench
       # @return [String] such as "Compared: 41 better, 3 same, 2 worse."
       def line
         parts = WORDS.filter_map { |verdict, word| "#{counts[verdict]} #{word}" if counts[verdict] }
-        "What was compared with others: #{parts.join(", ")}."
+        "Comparisons with others: #{parts.join(", ")}."
       end
 
       # @return [Array<String>] one line for each comparison that was lost

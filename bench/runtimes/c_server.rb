@@ -5,7 +5,6 @@ Bench.runtime "c_server" do
   label "plain C epoll"
   needs "wrk", "taskset"
   compiled "c_http"
-  serve do |port, _rackup|
-    [File.expand_path("../../tmp/rivals/c/c_http", __dir__), "server", port.to_s]
-  end
+  yardstick
+  serve { |port, _rackup| [Bench::Compiled.program("c_http"), "server", port.to_s] }
 end

@@ -1,11 +1,10 @@
 # frozen_string_literal: true
 
+require_relative "../served/web_server"
+
 # The server of socketry: a fiber per connection, async underneath.
-Bench.runtime "falcon" do
+Bench.web_server "falcon", gems: { "falcon" => "0.57.0" } do
   label "Falcon"
-  needs_ruby "3.4", "the server tables are measured on Ruby 3.4"
-  needs "wrk", "taskset"
-  gems { { "rack" => "3.2.8", "pg" => "1.7.0", "falcon" => "0.57.0" } }
   serve do |port, rackup|
     ["falcon", "serve", "--bind", "http://127.0.0.1:#{port}", "--config", rackup,
      "--count", params.fetch(:workers).to_s]

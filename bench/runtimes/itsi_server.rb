@@ -1,13 +1,10 @@
 # frozen_string_literal: true
 
+require_relative "../served/web_server"
+
 # Rust (hyper, Tokio) with its fiber scheduler.
-Bench.runtime "itsi_server" do
+Bench.web_server "itsi_server", gems: { "itsi-scheduler" => "0.2.27", "itsi" => "0.2.27" } do
   label "Itsi with fibers"
-  needs_ruby "3.4", "the server tables are measured on Ruby 3.4"
-  needs "wrk", "taskset"
-  gems do
-    { "rack" => "3.2.8", "pg" => "1.7.0", "itsi-scheduler" => "0.2.27", "itsi" => "0.2.27" }
-  end
   serve do |port, rackup|
     # It asks for its scheduler before it has set up the way to its gems.
     itsi = File.join(ENV.fetch("GEM_HOME"), "bin", "itsi")

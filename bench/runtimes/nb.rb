@@ -3,6 +3,7 @@
 # This gem: a new fiber per job.
 Bench.runtime "nb" do
   label "NeverBlock"
+  ours
   enter do |work|
     require "neverblock"
     NB.run { work.call }

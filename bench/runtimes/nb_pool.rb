@@ -3,6 +3,7 @@
 # This gem with its pool: fibers are kept and used again.
 Bench.runtime "nb_pool" do
   label "NeverBlock pool"
+  ours
   enter do |work|
     require "neverblock"
     NB.run do

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "../served/web_server"
+
 # `nb serve` as it comes.
-Bench.runtime "nb_server" do
+Bench.web_server "nb_server" do
   label "NeverBlock"
+  ours
   home "puma"
-  needs_ruby "3.4", "the server tables are measured on Ruby 3.4"
-  needs "wrk", "taskset"
-  gems { { "rack" => "3.2.8", "pg" => "1.7.0" } }
   serve do |port, rackup|
     root = File.expand_path("../..", __dir__)
     workers = params.fetch(:workers)

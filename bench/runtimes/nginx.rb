@@ -5,6 +5,7 @@ require "tmpdir"
 # Debian's nginx, one process, sendfile: the yardstick for files.
 Bench.runtime "nginx" do
   label "nginx"
+  yardstick
   needs "nginx", "wrk", "taskset"
   serve do |port, _rackup|
     place = Dir.mktmpdir("bench-nginx")

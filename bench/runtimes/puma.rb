@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# The server that Rails ships, as it comes: five threads.
-Bench.runtime "puma" do
-  label "Puma, 5 threads"
-  needs_ruby "3.4", "the server tables are measured on Ruby 3.4"
-  needs "wrk", "taskset"
-  gems { { "rack" => "3.2.8", "pg" => "1.7.0", "puma" => "8.0.2" } }
+require_relative "../served/web_server"
+
+# The server that Rails ships, with five threads as it comes; puma_1 has one, as servers had in
+# 2008, and puma_50 as many as the pool of connections is large.
+Bench.web_server "puma", sizes: [1, 50], gems: { "puma" => "8.0.2" } do |threads = 5|
+  label "Puma, #{threads} #{threads == 1 ? "thread" : "threads"}"
   serve do |port, rackup|
     workers = params.fetch(:workers)
-    ["puma", "-q", "-t", "5:5", *(["-w", workers.to_s] if workers > 1),
+    ["puma", "-q", "-t", "#{threads}:#{threads}", *(["-w", workers.to_s] if workers > 1),
      "-b", "tcp://127.0.0.1:#{port}", rackup]
   end
 end

@@ -5,6 +5,7 @@
 Bench.runtime "rails" do
   label "Rails 8.1"
   needs_ruby "3.3", "falcon 0.57 needs Ruby 3.3 or newer"
+  compiled "c_mix"
   gems do
     { "activerecord" => "8.1.4", "railties" => "8.1.4", "pg" => "1.7.0", "puma" => "8.0.2",
       "falcon" => "0.57.0" }

@@ -11,6 +11,18 @@ if bytes > 0 then
   wrk.headers["Content-Type"] = "application/octet-stream"
 end
 
+-- So many requests are sent at once over each connection; wrk counts the answers of all.
+local pipeline = tonumber(os.getenv("LOAD_PIPELINE") or "1")
+if pipeline > 1 then
+  local requests
+  function init()
+    requests = string.rep(wrk.format(), pipeline)
+  end
+  function request()
+    return requests
+  end
+end
+
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(

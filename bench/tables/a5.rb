@@ -44,7 +44,7 @@ Bench.table "a5" do
 
   view "A5 CPU", title: "CPU time of the client per request", unit: "µs", better: :lower,
                  rows: :runtime, columns: :delay_ms, metric: "cpu_us_per_op", compare: "nb",
-                 chart: :lines, amount: true
+                 chart: :lines, amount: true, headline: [500]
 
   view "A5 share", title: "Share of the ideal 1000 / (d + 1000·c)", unit: "%", rows: :runtime,
                    columns: :delay_ms, measured: false do

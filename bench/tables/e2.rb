@@ -16,12 +16,12 @@ Bench.table "e2" do
   servers = %w[nb falcon puma5 puma12 puma1]
   axis :server, servers, title: "server", labels: Bench::RAILS_SERVERS
   axis :clients, [10], title: "requests"
-  axis :runtime, %w[rails]
+  runtime "rails"
   workload "rails", requests: 10, path: "/sleep"
   lasts 10
 
   view "E2", title: "Time for ten requests of a second", unit: "s", better: :lower, rows: :server,
-             columns: :clients, where: { runtime: "rails" }, metric: "took_s", compare: "nb" do
+             columns: :clients, metric: "took_s", compare: "nb" do
     published "Rails on Thin, 2008", [10.248252], like: "puma1"
     published "Rails on NeverBlock, 2008", [1.075797], like: "nb"
     limit("no less than") { 1.0 }

@@ -25,7 +25,7 @@ Bench.table "e3" do
                          quick: %w[nb falcon puma12 puma5]
   axis :every, everies, title: "of 1,000", labels: names, quick: [0, 50, 10]
   axis :clients, [200, 1000], title: "at a time", quick: [200]
-  axis :runtime, %w[rails]
+  runtime "rails"
   workload "rails", requests: 1_000
   lasts 20
   patience 180
@@ -36,12 +36,12 @@ Bench.table "e3" do
 
   slept = ->(every) { every.zero? ? 0 : 1000 / every }
   bound = lambda do |result, every, clients|
-    quick = result.median({ runtime: "rails", server: "nb", every: 0, clients: clients }, "took_s")
+    quick = result.median({ server: "nb", every: 0, clients: clients }, "took_s")
     quick && (quick + (slept.call(every) / 12.0).ceil)
   end
 
   [200, 1000].each do |clients|
-    where = { runtime: "rails", clients: clients }
+    where = { clients: clients }
     view "E3 c=#{clients}", title: "1,000 requests, #{clients} at a time", unit: "s",
                             better: :lower, rows: :server, columns: :every, where: where,
                             metric: "took_s", compare: "nb", scale: :each do

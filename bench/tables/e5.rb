@@ -14,12 +14,12 @@ Bench.table "e5" do
   axis :server, %w[nb falcon puma12 pumas12], title: "server", labels: Bench::RAILS_SERVERS
   axis :every, [10], title: "of 1,000", labels: { 10 => "100 sleep" }
   axis :clients, [200], title: "at a time"
-  axis :runtime, %w[rails]
+  runtime "rails"
   workload "rails", requests: 1_000
   lasts 40
   patience 240
 
-  where = { runtime: "rails", clients: 200 }
+  where = { clients: 200 }
   view "E5", title: "Memory after 1,000 requests, 100 of which waited a second", unit: "MB",
              better: :lower, rows: :server, columns: :every, where: where, metric: "memory_mb",
              compare: "nb", amount: true

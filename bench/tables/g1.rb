@@ -23,6 +23,7 @@ Bench.table "g1" do
   axis :impl, impls.keys, title: "way", labels: impls
   axis :site, %w[dallas seattle london], title: "site", quick: %w[dallas seattle]
   workload "buffers"
+  runtime "blocking"
   patience 60
   again { |cell| cell[:impl] == "stock" }
 

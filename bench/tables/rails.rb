@@ -14,17 +14,17 @@ Bench.table "rails" do
   axis :path, %w[/one /count /calls], title: "action",
               labels: { "/one" => "select 1", "/count" => "select count(*)", "/calls" => "3 calls" }
   axis :clients, [50, 10, 200], title: "at a time"
-  axis :runtime, %w[rails]
+  runtime "rails"
   workload "rails"
   skip { |cell| (cell[:path] == "/calls") == (cell[:clients] == 50) }
   again { |cell| cell[:server] == "nb" }
 
   view "Rails", title: "Requests per second", unit: "req/s", rows: :server, columns: :path,
-                where: { runtime: "rails", clients: 50 }, compare: "nb"
+                where: { clients: 50 }, compare: "nb"
   view "Rails CPU", title: "CPU time of the server per request", unit: "µs", better: :lower,
-                    rows: :server, columns: :path, where: { runtime: "rails", clients: 50 },
+                    rows: :server, columns: :path, where: { clients: 50 },
                     metric: "cpu_us_per_op", compare: "nb", amount: true
   view "Rails calls", title: "Three services of 50 ms asked: half are answered within", unit: "ms",
                       better: :lower, rows: :server, columns: :clients,
-                      where: { runtime: "rails", path: "/calls" }, metric: "p50_ms", compare: "nb"
+                      where: { path: "/calls" }, metric: "p50_ms", compare: "nb"
 end

@@ -34,7 +34,7 @@ Bench.table "s1" do
   end
   view "S1 CPU", title: "CPU time of the server per request", unit: "µs", better: :lower,
                  rows: :runtime, columns: :connections, metric: "cpu_us_per_op",
-                 compare: "nb_server", amount: true
+                 compare: "nb_server", amount: true, headline: true
   view "S1 p99", title: "99 of 100 answers come within", unit: "ms", better: :lower,
                  rows: :runtime, columns: :connections, metric: "p99_ms"
 end

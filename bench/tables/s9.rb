@@ -24,5 +24,5 @@ Bench.table "s9" do
              compare: "nb_puma", scale: :each
   view "S9 CPU", title: "CPU time of the server per request", unit: "µs", better: :lower,
                  rows: :runtime, columns: :kind, metric: "cpu_us_per_op", scale: :each,
-                 amount: true
+                 amount: true, headline: true
 end

@@ -12,8 +12,9 @@ module Bench
         @server = TCPServer.new("127.0.0.1", 0)
         @server.listen(params[:clients] + 16)
         port = @server.local_address.ip_port
-        @load = IO.popen([params.fetch(:program), "load", port.to_s, params[:clients].to_s,
-                          seconds.to_s], close_others: true)
+        program = Compiled.program(self.class::CLIENTS)
+        @load = IO.popen([program, "load", port.to_s, params[:clients].to_s, seconds.to_s],
+                         close_others: true)
       end
 
       # The socket is there already.

@@ -12,6 +12,11 @@ module Bench
       REQUEST = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n"
       HEAD_END = "\r\n\r\n"
 
+      # @return [Array]
+      def self.rival(params, seconds)
+        ["c_http", "both", *params.values_at(:clients, :requests), seconds]
+      end
+
       def prepare
         @server = TCPServer.new("127.0.0.1", 0)
         @port = @server.local_address.ip_port

@@ -9,6 +9,12 @@ module Bench
     class HttpServerExternal < HttpServer
       include ExternalLoad
 
+      # The program in C.
+      CLIENTS = "c_http"
+
+      # @return [Array] server and clients, each in a process
+      def self.rival(params, seconds) = [CLIENTS, "apart", params[:clients], seconds]
+
       private
 
       def serve_one(connection) = serve(connection)

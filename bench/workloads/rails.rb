@@ -5,9 +5,6 @@ require_relative "rails/postgresql"
 require_relative "rails/servers"
 
 module Bench
-  # Where the program stands that this cell was started from.
-  ROOT = File.expand_path("../..", __dir__) unless const_defined?(:ROOT)
-
   module Workloads
     # A Rails application behind a server, asked by a C program in a third process: so many requests
     # at a concurrency, or as many as fit into the sample.
@@ -59,7 +56,7 @@ module Bench
 
       def load(requests:, every:, path:, clients:)
         mix = every.positive? ? [every, "/sleep"] : []
-        command = [params.fetch(:program), @server.port, clients, requests, seconds, path, *mix]
+        command = [Compiled.program("c_mix"), @server.port, clients, requests, seconds, path, *mix]
         command.map!(&:to_s)
         text = IO.popen([*command, { err: File::NULL }], &:read)
         raise "#{command.join(" ")} failed" if text.empty?

@@ -33,10 +33,11 @@ module Bench
       private_constant :SCRIPT, :WRONG
 
       def before
-        @kind = KINDS.fetch(params[:kind])
+        @kind = self.class::KINDS.fetch(params[:kind])
         params[:file] = File.join(Dir.tmpdir, "bench-file-#{Process.pid}")
         File.binwrite(params[:file], Random.new(2008).bytes(100_000))
-        @server = ServerProcess.new(runtime, cores: params[:cores], environment: environment)
+        @server = ServerProcess.new(runtime, application: application, cores: params[:cores],
+                                             environment: environment)
       end
 
       # @return [Hash] :value in requests per second
@@ -66,8 +67,14 @@ module Bench
 
       private
 
+      # A file in bench/served/.
+      def application = "app.ru"
+
+      def database
+        params[:port] && "postgresql://postgres@127.0.0.1:#{params[:port]}/nb"
+      end
+
       def environment
-        database = params[:port] && "postgresql://postgres@127.0.0.1:#{params[:port]}/nb"
         { "BENCH_FILE" => params[:file], "BENCH_POOL" => params[:pool].to_s,
           "BENCH_DATABASE" => database, "RACK_ENV" => "production" }
       end

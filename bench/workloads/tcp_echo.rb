@@ -7,6 +7,11 @@ module Bench
     class TcpEcho < Workload
       DEFAULTS = { clients: 20, messages: 200, bytes: 512 }.freeze
 
+      # @return [Array]
+      def self.rival(params, seconds)
+        ["c_echo", "both", *params.values_at(:clients, :messages), seconds]
+      end
+
       def prepare
         @server = TCPServer.new("127.0.0.1", 0)
         @port = @server.local_address.ip_port

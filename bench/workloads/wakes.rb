@@ -7,6 +7,11 @@ module Bench
     class Wakes < Workload
       DEFAULTS = { sockets: 100, busy: 100 }.freeze
 
+      # @return [Array]
+      def self.rival(params, seconds)
+        ["c_echo", "wakes", *params.values_at(:port, :sockets, :busy), seconds]
+      end
+
       def prepare
         @random = Random.new(2008)
         @answers = Thread::Queue.new

@@ -108,7 +108,7 @@ module Bench
       def gemfile
         gems = %w[activerecord railties pg falcon].map { |name| "gem #{name.dump}\n" }
         File.join(@folder, "Gemfile").tap do |path|
-          File.write(path, "source \"https://rubygems.org\"\n#{gems.join}")
+          File.write(path, "source Gem.sources.first.uri.to_s\n#{gems.join}")
         end
       end
 
