@@ -7,6 +7,9 @@ namespace :lint do
     files = FileList["ext/**/*.{c,h}", "test/c/**/*.{c,h}"]
     sh "clang-format", "--dry-run", "--Werror", *files unless files.empty?
   end
+
+  task(:signatures) { sh "rbs", *%w[net-http timeout uri].flat_map { |name| ["-r", name] },
+                         "-I", "sig", "validate" }
 end
 
 desc "Make the API pages in doc/; fails when something public is not documented"

@@ -5,16 +5,18 @@ require "etc"
 # Builds the extension beside the sources, in tmp/, once per Ruby, so that several Rubies can use
 # one checkout: lib/neverblock/3.1/neverblock.so, lib/neverblock/3.4/neverblock.so.
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
-build = "tmp/ruby-#{api}/ext"
+kind = "-chaos" if ENV["NB_CHAOS"] # beside the usual one, as are its objects
+kind = "-asan" if ENV["NB_SANITIZE"]
+build = "tmp/ruby-#{api}/ext#{kind}"
 built = "#{build}/neverblock.so"
-installed = "lib/neverblock/#{api}/neverblock.so"
+installed = "lib/neverblock/#{api}#{kind}/neverblock.so"
 headers = FileList["ext/neverblock/**/*.h"]
 sources = FileList["ext/neverblock/**/*.c"]
 
 # What goes into the Makefile: it is made anew, and everything with it, when a source comes or goes
 # or when extconf.rb is asked for something else.
 file "#{build}/wish.txt" do |task|
-  wish = [*ENV.slice("NB_DEV", "NB_SANITIZE").sort, *sources.sort, *headers.sort].join("\n")
+  wish = [*ENV.slice("NB_DEV").sort, *sources.sort, *headers.sort].join("\n")
   mkdir_p build, verbose: false
   File.write(task.name, wish) unless File.exist?(task.name) && File.read(task.name) == wish
 end

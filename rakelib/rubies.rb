@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "fileutils"
 require "open3"
 require "rbconfig"
 
@@ -17,9 +16,9 @@ module Rubies
       File.exist?(own) ? [path, own] : [path, "-S", "bundle"]
     end
 
-    # For Bundler, which installs the gems.
+    # For Bundler, which installs the gems. Where this says nothing, the user's own settings count.
     def bundle_environment
-      Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? nil : "checks",
+      Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? "" : "checks",
                          "BUNDLE_SILENCE_ROOT_WARNING" => "1",
                          "BUNDLE_PATH" => File.expand_path("#{folder}/gems"))
     end
@@ -32,14 +31,11 @@ module Rubies
     end
 
     def gems = File.expand_path("#{folder}/gems/ruby/#{api}.0")
-    def gemfile = File.expand_path("#{folder}/Gemfile")
-    def rake = [path, "#{gems}/bin/rake"]
 
-    # The shared Gemfile, by a name of its own, so that each Ruby has its own lock file.
-    def write_gemfile
-      FileUtils.mkdir_p(folder)
-      File.write(gemfile, "eval_gemfile \"../../Gemfile\"\n")
-    end
+    # A copy of the shared one, so that each Ruby has its own lock beside it.
+    def gemfile = File.expand_path("#{folder}/Gemfile")
+
+    def rake = [path, "#{gems}/bin/rake"]
   end
 
   USUAL = %w[/opt/ruby* /opt/rubies/* /usr/local ~/.rbenv/versions/* ~/.rubies/* ~/.rvm/rubies/*

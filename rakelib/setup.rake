@@ -1,24 +1,38 @@
 # frozen_string_literal: true
 
+require_relative "lock"
 require_relative "rubies"
 
-# Beside the newest, for test/server/lint_test.rb; a Gemfile can name one version only.
-RACKS = ["~> 2.2.0", "~> 3.0.0", "~> 3.1.0"].freeze
+# For test/server/lint_test.rb.
+def install_racks(ruby)
+  Lock.racks.each do |version|
+    next if File.exist?("#{ruby.gems}/specifications/rack-#{version}.gemspec")
+
+    # -W0: RubyGems complains of gems that come with Ruby in two versions.
+    sh ruby.environment, ruby.path, "-W0", "-S", "gem", "install", "rack", "--version", version,
+       "--bindir", "#{ruby.gems}/rack-bin", # 2.2 has a rackup, too
+       "--conservative", "--no-document", "--silent", verbose: false
+  end
+end
 
 desc "Install the gems for tests and checks into tmp/, for every Ruby, and compile for it"
 task :setup do
   Rubies.all.each do |ruby|
-    ruby.write_gemfile
-    env = ruby.bundle_environment
-    unless system(env, *ruby.bundle, "check", out: File::NULL, err: File::NULL)
-      puts "Ruby #{ruby.version}: installing gems into #{ruby.folder}"
-      sh env, *ruby.bundle, "install", "--quiet", "--jobs", "4", "--retry", "3", verbose: false
-    end
-    RACKS.each do |version|
-      sh ruby.environment, ruby.path, "-S", "gem", "install", "rack", "--version", version,
-         "--bindir", "#{ruby.gems}/rack-bin", # 2.2 has a rackup, too
-         "--conservative", "--no-document", "--silent", verbose: false
-    end
+    Lock.new(ruby).install
+    install_racks(ruby)
     sh ruby.environment, *ruby.rake, "compile", "--silent", verbose: false
+  end
+end
+
+namespace :locks do
+  desc "Lock the newest versions of all gems that tests use, for every Ruby (in rakelib/locks/)"
+  task :renew do
+    Rubies.all.each { |ruby| Lock.new(ruby).renew(all: true) }
+    Lock.renew_racks
+  end
+
+  desc "Lock the gems that are new in the Gemfile; all others stay at their versions"
+  task :add do
+    Rubies.all.each { |ruby| Lock.new(ruby).renew(all: false) }
   end
 end

@@ -5,4 +5,9 @@ namespace :soak do
   task :server, [:seconds, :seed] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/server/soak/run.rb", *arguments.to_a
   end
+
+  desc "Look whether a byte of one client comes to another, while workers are replaced"
+  task :identity, [:seconds, :seed, :clients, :signals] => :compile do |_, arguments|
+    ruby "-Ilib", "-Itest", "test/server/identity/run.rb", *arguments.to_a
+  end
 end

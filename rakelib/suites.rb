@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
+require "fileutils"
+require "json"
+require "optparse"
 require_relative "rubies"
+require_relative "outcome"
+require_relative "progress"
+require_relative "test_command"
 
 # Runs every suite in a process of its own, on every Ruby, and counts.
 class Suites
@@ -14,15 +20,20 @@ class Suites
     Suite.new("unit", "test:unit", :each, 1200),
     Suite.new("server", "test:server", :each, 1200),
     Suite.new("contract", "test:contract", :each, 1800),
-    Suite.new("drivers", "test:drivers", :each, 600),
+    Suite.new("drivers", "test:drivers", :each, 900),
     Suite.new("legacy", "test:legacy", :each, 600),
-    Suite.new("rails", "test:rails", :each, 600),
+    Suite.new("rails", "test:rails", :each, 900),
     Suite.new("examples", "test:examples", :each, 600),
+    Suite.new("chaos", "chaos:short", :each, 600),
+    Suite.new("gc", "gc:short", :each, 600),
+    Suite.new("asan", "asan:short", :each, 600),
     Suite.new("soak", "soak[60]", :each, 300)
   ].freeze
-  Count = Struct.new(:passed, :failed, :skipped)
-  MINITEST = /^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips/
-  OURS = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
+  # Run by name only, such as `bin/test chaos`, until each has passed ten times in a row on both
+  # Rubies.
+  BY_NAME = %w[chaos gc asan].freeze
+  # What failed last time, for --failed.
+  FAILED = "tmp/failed.json"
 
   def initialize(names, rubies: Rubies.all)
     unknown = names - SUITES.map(&:name)
@@ -30,35 +41,36 @@ class Suites
       abort "bin/test: no suite #{unknown.join(", ")}; there are #{SUITES.map(&:name).join(", ")}"
     end
 
-    @suites = SUITES.select { |suite| names.empty? || names.include?(suite.name) }
+    names = SUITES.map(&:name) - BY_NAME if names.empty?
+    @suites = SUITES.select { |suite| names.include?(suite.name) }
     @rubies = rubies
-    @total = Count.new(0, 0, 0)
+    @outcomes = []
   end
 
   # @return [Boolean] whether all passed
   def run
+    start = now
     puts "Rubies: #{@rubies.map(&:version).join(", ")}"
     @suites.each do |suite|
       (suite.rubies == :each ? @rubies : @rubies.first(1)).each { |ruby| run_one(suite, ruby) }
     end
-    puts words(@total)
-    @total.failed.zero?
+    conclude(now - start)
+    @outcomes.sum(&:failed).zero?
   end
 
   private
 
   def run_one(suite, ruby)
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    start = now
     log = "tmp/log/#{suite.name}-#{ruby.api}.log"
     status = execute(suite, ruby, log)
     output = File.read(log).scrub
-    count = count(output, status)
-    took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
-    puts format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words(count), took)
+    @outcomes << outcome = Outcome.new(output, status, ruby.api)
+    line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([outcome]), now - start)
+    puts outcome.failed.zero? || !$stdout.tty? ? line : "\e[31m#{line}\e[0m"
     puts "(still running after #{suite.limit} s)" unless status
-    puts explain(output, log) if count.failed.positive?
+    puts explain(outcome, output, log) if outcome.failed.positive?
     $stdout.flush
-    add(@total, count.to_a)
   end
 
   # In a process group of its own, which is ended as a whole when it hangs.
@@ -67,7 +79,7 @@ class Suites
     pid = Process.spawn(ruby.environment, *ruby.rake, suite.task,
                         in: File::NULL, out: log, err: %i[child out], pgroup: true)
     ended = Process.detach(pid)
-    return ended.value if ended.join(suite.limit)
+    return ended.value if wait(ended, suite, Progress.new("#{suite.name} #{ruby.version}", log))
 
     Process.kill(:QUIT, -pid)
     ended.join(2)
@@ -75,33 +87,97 @@ class Suites
     nil
   end
 
-  # Adds up what minitest ("9 runs, 34 assertions, 0 failures, 1 errors, 0 skips") and the C tests
-  # ("12 passed, 0 failed") say. A suite that says nothing is one test: it passed, or it did not.
-  def count(output, status)
-    count = Count.new(0, 0, 0)
-    output.scan(MINITEST) do |numbers|
-      runs, failures, errors, skips = numbers.map(&:to_i)
-      add(count, [runs - failures - errors - skips, failures + errors, skips])
+  # @return [Boolean] whether it has ended within its limit
+  def wait(ended, suite, progress)
+    give_up = now + suite.limit
+    progress.show until ended.join(Progress::SECONDS) || now > give_up
+    !ended.alive?
+  ensure
+    progress.clear
+  end
+
+  def conclude(took)
+    puts format("%s (%.0f s)", words(@outcomes), took)
+    repeated = @outcomes.flat_map(&:repeated)
+    puts "#{repeated.size} repeated after a timing failure:", repeated.map { |line| "  #{line}" } if
+      repeated.any?
+    failures = @outcomes.flat_map(&:failures)
+    File.write(FAILED, JSON.generate(failures.map(&:arguments)))
+    return if failures.empty?
+
+    puts "To repeat what failed (all of it: bin/test --failed):", failures.map { |one| "  #{one}" }
+  end
+
+  def words(outcomes)
+    passed, failed, skipped = %i[passed failed skipped].map { |kind| outcomes.sum(&kind) }
+    repeated = outcomes.sum { |outcome| outcome.repeated.size }
+    text = "#{passed} passed, #{failed} failed"
+    text += ", #{skipped} skipped" unless skipped.zero?
+    text += ", #{repeated} repeated" unless repeated.zero?
+    activities = outcomes.sum(&:activities)
+    activities.zero? ? text : "#{text}; #{activities} activities of soaks"
+  end
+
+  # The failures or, when none was printed, the end of the output.
+  def explain(outcome, output, log)
+    shown = outcome.reports.any? ? outcome.reports.join("\n\n").lines : output.lines.last(60)
+    "#{shown.map { |line| "    #{line}" }.join}\n    -- the whole of it: #{log}"
+  end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end
+
+# What bin/test is asked for.
+class TestRequest
+  USAGE = "usage: bin/test [SUITE ...] [--ruby 3.4]\n       " \
+          "bin/test FILE[:LINE] [-n NAME] [--seed N] [--ruby 3.4]\n       bin/test --failed\n" \
+          "NB_BUSY=2: with so many busy loops beside it"
+
+  def initialize(arguments)
+    @options = {}
+    @words = OptionParser.new(USAGE) do |on|
+      on.on("--seed N") { |seed| @options[:seed] = seed }
+      on.on("-n", "--name NAME") { |name| @options[:name] = name }
+      on.on("--ruby VERSION") { |version| @ruby = version }
+      on.on("--failed") { @failed = true }
+    end.parse(arguments)
+  end
+
+  # @return [Boolean]
+  def run
+    return run_failed if @failed
+
+    files, names = @words.partition { |word| File.file?(word.split(":").first) }
+    return Suites.new(names, rubies: rubies).run if files.empty?
+
+    files.map { |file| rubies.map { |ruby| TestCommand.new(file, **@options).run(ruby) }.all? }.all?
+  end
+
+  private
+
+  def rubies
+    found = Rubies.all.select { |ruby| @ruby.nil? || ruby.version.start_with?(@ruby) }
+    found.any? ? found : abort("bin/test: there is no Ruby #{@ruby}")
+  end
+
+  def run_failed
+    commands = File.file?(Suites::FAILED) ? JSON.parse(File.read(Suites::FAILED)) : []
+    puts "Nothing has failed." if commands.empty?
+    commands.map { |arguments| TestRequest.new(arguments).run }.all?
+  end
+end
+
+# Programs that do nothing but compute, beside the tests.
+module BusyLoops
+  def self.start(count)
+    pids = Array.new(count) { Process.spawn(RbConfig.ruby, "--disable-gems", "-e", "loop { }") }
+    at_exit do
+      pids.each { |pid| Process.kill(:KILL, pid) && Process.wait(pid) }
     end
-    output.scan(OURS) { |numbers| add(count, numbers.map(&:to_i)) }
-    count.passed = 1 if count.to_a.sum.zero? && status&.success?
-    count.failed = 1 if count.failed.zero? && !status&.success?
-    count
-  end
-
-  def add(count, numbers)
-    Count.members.zip(numbers) { |kind, number| count[kind] += number }
-  end
-
-  def words(count)
-    text = "#{count.passed} passed, #{count.failed} failed"
-    count.skipped.zero? ? text : "#{text}, #{count.skipped} skipped"
-  end
-
-  def explain(output, log)
-    "#{output.lines.last(60).map { |line| "    #{line}" }.join}    -- the whole of it: #{log}"
   end
 end
 
 Dir.chdir(File.expand_path("..", __dir__))
-exit Suites.new(ARGV).run
+trap("INT", "DEFAULT") # what a script starts with `&` ignores it, and so would all that we start
+BusyLoops.start(Integer(ENV.fetch("NB_BUSY", "0")))
+exit TestRequest.new(ARGV).run

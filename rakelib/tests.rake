@@ -2,64 +2,53 @@
 
 require "rake/testtask"
 require_relative "c_tests"
+require_relative "test_files"
 
-unit = FileList["test/**/*_test.rb"]
+# Virtual time goes as the real one beside threads that the tests of another file have left.
+by_itself = "test/loop/virtual_time_test.rb"
+together = FileList["test/**/*_test.rb"]
   .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
-           "test/legacy/**/*", "test/eventmachine_test.rb", "test/examples_test.rb")
+           "test/legacy/**/*", "test/eventmachine_test.rb", "test/{examples,cookbook}_test.rb",
+           by_itself)
 
 namespace :test do
-  Rake::TestTask.new(unit: :compile) do |test|
-    test.description = "Run the unit tests"
+  Rake::TestTask.new(run_unit: :compile) do |test|
+    test.description = nil
     test.libs << "test"
-    test.test_files = unit
+    test.test_files = together
     test.warning = false
+  end
+
+  desc "Run the unit tests"
+  task unit: :compile do
+    passed = TestFiles.run([by_itself])
+    Rake::Task["test:run_unit"].invoke
+    passed or abort "a test file failed"
   end
 
   Rake::TestTask.new(examples: :compile) do |test|
-    test.description = "Run the examples and those in the README, and compare what they print"
+    test.description = "Run the examples, those in the README and the programs of the cookbook"
     test.libs << "test"
-    test.test_files = FileList["test/examples_test.rb"]
+    test.test_files = FileList["test/{examples,cookbook}_test.rb"]
     test.warning = false
   end
 
-  # Each file in a process of its own: children, memory maps and garbage of one would slow down the
-  # forks and wait for the children of another. A file that fails is tried again, since a busy host
-  # stops the machine for 100 ms now and then; the output says which.
-  passes = lambda do |file|
-    (1..3).any? do |try|
-      output = IO.popen([RbConfig.ruby, "-Ilib:test", file, { err: %i[child out] }], &:read)
-      passed = $?.success? # rubocop:disable Style/SpecialGlobalVars
-      puts "== #{file}\n#{output}" if passed || try == 3
-      failures = output.scan(/^  +\d+\) .+\n.+/).join("\n")
-      warn "tried again: #{file}\n#{failures}" if !passed && try < 3
-      passed
-    end
-  end
-
   each_alone = lambda do |files, at_once: 1|
-    left = files.to_a.dup
-    failed = Thread::Queue.new
-    working = Array.new(at_once) do
-      Thread.new do
-        while (file = left.shift)
-          failed << file unless passes.call(file)
-        end
-      end
-    end
-    working.each(&:join)
-    failed = Array.new(failed.size) { failed.pop }
-    abort "failed: #{failed.join(", ")}" unless failed.empty?
+    TestFiles.run(files, at_once: at_once) or abort "a test file failed"
   end
 
-  task(run_contract: :compile) { each_alone.call(FileList["test/contract/**/*_test.rb"]) }
+  # Two at once: most of the time each waits, and what one computes is taken off the other's gaps.
+  task run_contract: :compile do
+    each_alone.call(FileList["test/contract/**/*_test.rb"], at_once: 2)
+  end
 
   desc "Run the tests of the Rack server"
-  task(server: :compile) { each_alone.call(FileList["test/server/**/*_test.rb"]) }
+  task(server: :compile) { each_alone.call(FileList["test/server/**/*_test.rb"], at_once: 2) }
 
   desc "Run the tests of drivers and client libraries, against real servers"
   # Several at once: they wait most of the time, and each has a network of its own.
   task drivers: :compile do
-    each_alone.call(FileList["test/drivers/*_test.rb"], at_once: 4)
+    each_alone.call(FileList["test/drivers/*_test.rb"], at_once: 2)
   end
 
   desc "Run the tests of the names of 2008 and of EventMachine, against real servers"

@@ -9,21 +9,21 @@ class TransparencyPage
   HEAD = <<~MARKDOWN
     # What waits, and what blocks
 
-    Libraries that people already use, as they come, in 50 fibers of one thread, against real
-    servers. A row is one operation that takes the server 100 ms (or what the row says). **It waits**
-    when all 50 together end at most 100 ms after one alone would, while a ticker that wakes every
-    5 ms beside them is never more than 10 ms late: a number says what they took, the next how late
-    the ticker was at most. **It blocks** where the loop stands still; then the last column has the
-    reason, and what to use instead.
+    Popular libraries, unmodified, in 50 fibers of one thread, against real servers. Each row is one
+    operation that takes the server 100 ms (or what the row says). An operation **waits** if all 50
+    together end at most 100 ms later than one alone would, while a ticker that wakes every 5 ms
+    beside them is never more than 10 ms late. The first number is the time they took, the second the
+    ticker's greatest delay. An operation **blocks** if the loop stands still; then the last column
+    names the reason, and what to use instead.
 
-    Names are answered 300 ms late in the rows that say so. Errors are compared with what the same
-    code raises without a loop: class and message. Time for which the machine took the CPU away is
-    taken off, from the ticker's lateness also that of collecting garbage. A cure is applied by itself when
-    NeverBlock and the library are both loaded; `NB_DRIVERS` switches it off
-    (`puts NB::Drivers.status` lists them).
+    In rows with "a name that is answered late", the name server takes 300 ms. Errors (class and
+    message) are compared with those that the same code raises without a loop. Time for which the
+    machine took the CPU away is subtracted, and so is the time of garbage collection from the
+    ticker's delay. A cure applies by itself when NeverBlock and the library are both loaded;
+    `NB_DRIVERS` switches it off (`puts NB::Drivers.status` lists the cures).
 
-    This page is written by `rake transparency` from what `test/drivers` measures; a test fails when
-    it says something else than the tests do.
+    `rake transparency` writes this page from what `test/drivers` measures; a test fails when the page
+    and the measurements differ.
   MARKDOWN
 
   def initialize(files = Dir[RESULTS])

@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require "minitest/autorun"
+require "tsort"
 
 # The rooms of docs/ARCHITECTURE.md, which of them each may use, and that every file is in one.
 class ArchitectureTest < Minitest::Test
@@ -11,14 +12,14 @@ class ArchitectureTest < Minitest::Test
   EXT = File.join(ROOT, "ext/neverblock")
 
   ROOMS = {
-    base: %w[version errors clock], loop: %w[native loop/*], sync: %w[sync/*],
+    base: %w[version errors clock fiber_state], loop: %w[native loop/*], sync: %w[sync/*],
     drivers: %w[drivers/*], server: %w[server server/*], monitor: %w[monitor/*],
     rails: %w[rails/*], legacy: %w[legacy/*], puma: %w[puma/*],
-    eventmachine: %w[eventmachine],
+    eventmachine: %w[eventmachine], testing: %w[minitest rspec testing/*],
     cli: %w[cli cli/*]
   }.freeze
   FEATURES = %i[server drivers monitor].freeze
-  EDGES = %i[rails legacy puma eventmachine].freeze
+  EDGES = %i[rails legacy puma eventmachine testing].freeze
   BELOW_FEATURES = %i[base loop sync].freeze
 
   # An arrow points to what a room may use, only downwards; features and edges know none of their
@@ -34,7 +35,7 @@ class ArchitectureTest < Minitest::Test
   # Folders of C. init.c calls the Init of every room and is in none.
   C_MAY_USE = {
     "base" => [], "backend" => %w[base], "http" => %w[base], "delayd" => %w[base loop],
-    "loop" => %w[base backend offload], "offload" => %w[base loop],
+    "loop" => %w[base backend], "offload" => %w[base],
     "hooks" => %w[base backend loop offload], "server" => %w[base backend http loop hooks],
     "drivers" => %w[base loop hooks]
   }.freeze
@@ -56,7 +57,7 @@ class ArchitectureTest < Minitest::Test
     name = path.delete_prefix("#{EXT}/")
 
     define_method("test_#{name}_says_what_it_is") do
-      head = %r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Ruby)\b}
+      head = %r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Uses ruby\.h|Ruby)\b}
       assert_match(head, File.open(path, &:readline))
     end
 
@@ -67,6 +68,12 @@ class ArchitectureTest < Minitest::Test
       included(path).each do |file|
         assert_includes [mine, *C_MAY_USE.fetch(mine)], c_room(file), "#{name} includes #{file}"
       end
+    end
+
+    define_method("test_#{name}_leaves_the_kernels_headers_to_the_backends") do
+      linux = File.foreach(path).grep(%r{#\s*include <linux/})
+      tested = name.start_with?("backend/") && File.read(path).include?("#ifdef HAVE_LINUX")
+      assert_empty linux unless tested
     end
 
     define_method("test_#{name}_if_pure_knows_no_ruby") do
@@ -80,9 +87,29 @@ class ArchitectureTest < Minitest::Test
     end
   end
 
+  Dir["#{EXT}/*/"].each do |folder|
+    room = File.basename(folder)
+    define_method("test_the_files_of_#{room}_use_each_other_in_no_circle") do
+      uses = uses_in(folder)
+      circles = TSort.strongly_connected_components(->(&b) { uses.each_key(&b) },
+                                                    ->(name, &b) { uses[name].each(&b) })
+      assert_empty circles.reject(&:one?).map { |names| uses.slice(*names) }
+    end
+  end
+
+  %w[server loop].each do |room|
+    define_method("test_the_files_of_#{room}_use_those_before_them") do
+      uses = uses_in("#{EXT}/#{room}/")
+      order = File.read("#{EXT}/#{room}/#{room}.h", encoding: "UTF-8")
+                  .scan(/^ \*   (\w+(?: · \w+)+)/).flat_map { |line,| line.split(" · ") }
+      assert_equal uses.keys.sort, order.sort, "#{room}.h says in which order they stand"
+      uses.each { |name, used| assert_empty used - order.take(order.index(name)), "#{name}.c" }
+    end
+  end
+
   # The old names are methods of NB too; what is behind them comes by autoload.
   def test_the_public_surface_requires_rooms_by_one_door
-    doors = %w[legacy/names.rb rails/railtie.rb].map { |name| File.join(LIB, name) }
+    doors = %w[legacy/names.rb rails/railtie.rb rails/alone.rb].map { |name| File.join(LIB, name) }
     files = required(File.join(ROOT, "lib/neverblock.rb")) - doors
     refute_empty files
     assert_empty files.map { |file| room(file) } & %i[rails cli legacy]
@@ -101,7 +128,31 @@ class ArchitectureTest < Minitest::Test
     end
   end
 
+  def test_the_page_names_every_file_and_no_other
+    files = Dir["#{EXT}/{*.{c,rb},*/*.{c,h}}", "#{LIB}/**/*.rb"].map { |path| path.delete_prefix("#{ROOT}/") }
+    assert_empty files - named_files, "they are not in the tree"
+    assert_empty named_files - files, "they are in the tree only"
+  end
+
   private
+
+  NAMES = %r{((?:\w+/)*)(\w+|\{[\w,]+\})\.(rb|h|c|\{h,c\})(?!\w)}
+
+  # What the tree of the page names of ext/neverblock and lib/neverblock.
+  def named_files
+    page = File.read(File.join(ROOT, "docs/ARCHITECTURE.md"), encoding: "UTF-8")
+    top = folder = nil
+    page[%r{^neverblock/\n.*?^```}m].lines.flat_map do |line|
+      top = line[%r{^[├└]── ((?:ext|lib)/neverblock)/}, 1] if line.match?(/^[├└]/)
+      folder = line[%r{[├└]── (\w+/)}, 1] if line.match?(/^│? *[├└]/)
+      top ? line.scan(NAMES).flat_map { |below, *parts| spelled_out("#{top}/#{folder}#{below}", *parts) } : []
+    end
+  end
+
+  def spelled_out(folder, names, types)
+    names, types = [names, types].map { |list| list.delete("{}").split(",") }
+    names.product(types).map { |name, type| "#{folder}#{name}.#{type}" }
+  end
 
   def room(path)
     return :surface if path == "#{LIB}.rb"
@@ -135,6 +186,15 @@ class ArchitectureTest < Minitest::Test
     files.filter_map do |file|
       folders.map { |folder| File.expand_path(file, folder) }.find { |found| File.file?(found) }
     end
+  end
+
+  DEFINITION = /^(?!static\b|typedef\b)[a-zA-Z][\w *]*\b(\w*nb_\w+)\([^;{}]*\)\s*\{/
+
+  # Name of a file => names of those whose functions it uses.
+  def uses_in(folder)
+    texts = Dir["#{folder}*.c"].to_h { |path| [File.basename(path, ".c"), without_comments(path)] }
+    homes = texts.flat_map { |name, text| text.scan(DEFINITION).map { |(function)| [function, name] } }.to_h
+    texts.to_h { |name, text| [name, homes.values_at(*text.scan(/\w*nb_\w+/)).compact.uniq - [name]] }
   end
 
   def pure?(path) = File.open(path, &:readline).include?("Pure C")

@@ -2,8 +2,10 @@
 
 require "minitest/autorun"
 require_relative "support/program"
+require_relative "../examples/side_by_side/compare"
 
-# Every example prints what its head says, and every piece of Ruby in the README runs.
+# Every example prints what its head says, and every piece of Ruby in the README and in
+# docs/COMING_FROM.md runs.
 class ExamplesTest < Minitest::Test
   # Behind "took": seconds, which a busy machine makes longer, but never shorter.
   TOOK = /(?<=took )\d+\.\d+(?= s)/
@@ -20,16 +22,44 @@ class ExamplesTest < Minitest::Test
     end
   end
 
-  def test_the_readme_runs
-    blocks = read("README.md").scan(/^```ruby\n(.*?)^```/m).flatten
-    refute_empty blocks
-    blocks.each do |code|
-      prints = code.scan(/^# => (.*\n)/).join
-      assert_prints prints, run_ruby("-e", code)
+  %w[README.md docs/COMING_FROM.md].each do |page|
+    define_method("test_#{page[/\w+(?=\.)/].downcase}_runs") do
+      blocks = read(page).scan(/^```ruby\n(.*?)^```/m).flatten
+      refute_empty blocks
+      blocks.each do |code|
+        prints = code.scan(/^# => (.*\n)/).join
+        assert_prints prints, run_ruby("-e", code)
+      end
+    end
+  end
+
+  # Each NB form of the table is in the program that runs.
+  def test_coming_from_uses_each_word_that_it_names
+    page = read("docs/COMING_FROM.md")
+    code = page[/^```ruby\n(.*?)^```/m, 1]
+    words = page.scan(/^\|.*/).join.scan(/NB(?:\.\w+|::\w+)/).uniq
+    assert_operator words.size, :>, 12
+    assert_empty(words.reject { |word| code.include?(word) })
+  end
+
+  # Of the other languages only the lengths: not everybody has them.
+  Compare::TASKS.each_key do |task|
+    define_method("test_side_by_side_#{task}") { assert_nil Compare.try("NB", task) }
+  end
+
+  def test_coming_from_tells_the_lengths_of_the_programs
+    table = read("docs/COMING_FROM.md")[/^## How long it is.*?^## /m].scan(/^\|.*$/)
+    languages, rows = cells(table.first), table.drop(2).map { |row| cells(row) }
+    assert_equal Compare::LANGUAGES.keys, languages
+    languages.each_with_index do |language, column|
+      said = rows.map { |row| row[column][/\d+\z/].to_i }
+      assert_equal Compare.lengths(language).values, said, language
     end
   end
 
   private
+
+  def cells(row) = row.split("|").drop(2).map(&:strip)
 
   # Whatever the locale.
   def read(path) = File.read(File.expand_path(path, Program::ROOT), encoding: "UTF-8")

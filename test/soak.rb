@@ -57,7 +57,7 @@ module Soak
       growing?
       @done.sort_by { |_, count| -count }.each { |what, count| puts format("%8d %s", count, what) }
       @failures.first(20).each { |failure| puts "FAILED #{failure}" }
-      puts "#{@done.values.sum} passed, #{@failures.size} failed"
+      puts "#{@done.values.sum} activities, #{@failures.size} failed"
       @failures.empty?
     end
 

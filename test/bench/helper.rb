@@ -47,6 +47,26 @@ module BenchHelper
            again: { ["nb", 0] => [2010, 2200, 2090] })
   end
 
+  # Where a cell finds gems: those of the tests, at whatever version.
+  TestGems = Struct.new(:environment) do
+    def gems = {}
+  end
+
+  # One cell in a process of its own, as short as can be.
+  #
+  # @param id [String] of a table
+  # @param params [Hash] of the cell
+  # @param port [Integer, nil] of the table's server
+  # @return [Hash] the sample
+  def cell(id, params, port: nil)
+    table = Bench.tables.fetch(id)
+    gems = TestGems.new(ENV.to_h.slice("GEM_HOME", "GEM_PATH"))
+    launcher = Bench::Launcher.new(Bench::RubyTarget.new(yjit: false),
+                                   ports: { table.servers.first => port },
+                                   homes: { table.runtime_of(params) => gems })
+    launcher.call(table, params, 0.01)
+  end
+
   private
 
   def samples(rates, again)

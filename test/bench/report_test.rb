@@ -73,13 +73,33 @@ class BenchReportTest < Minitest::Test
     assert_match(/\e\[32m/, output.string)
   end
 
-  def test_markdown_holds_the_table
+  def test_markdown_holds_the_headline_with_what_was_published
     text = Report::Markdown.new([usual_result]).to_s
 
-    assert_includes text, "| delay | 0 ms | 10 ms | 100 ms |"
-    assert_includes text, "| **NeverBlock** | 2,090<br><sub>50 % CPU</sub>"
+    assert_includes text, "| delay (req/s, higher is better) | 0 ms | 10 ms | 100 ms |"
+    assert_includes text, "| **NeverBlock** | 2,090 | 1,600 | 500 |"
     assert_includes text, "| *threads, 2008* | 1,000 | 900 | 100 |"
-    assert_match(/\| threads \| 2\.\d\d×<br><sub>[\d.–]+ faster/, text)
+    refute_includes text, "ideal"
+    assert_includes text, "Ruby 3.4.5, 3 × 5 s, load 0.1)"
+  end
+
+  def test_markdown_tells_scatter_errors_and_notes
+    one = usual_result
+    one.runs.first.sample.merge!("value" => 10, "errors" => 2, "notes" => ["a part of it"])
+
+    assert_match(/\| \*\*threads\*\* \| 1,050\\\*, ±\d+ %, 2 errors \|/,
+                 Report::Markdown.new([one]).to_s)
+  end
+
+  def test_markdown_puts_the_columns_of_another_headline_view_beside_the_first
+    two = table
+    two.views << Bench::View.new(two, "T1 twice", title: "Twice", unit: "ms", metric: "twice",
+                                                  rows: :runtime, columns: :delay_ms,
+                                                  headline: [10])
+    text = Report::Markdown.new([result({ ["nb", 0] => [7], ["nb", 10] => [8] }, table: two)]).to_s
+
+    assert_includes text, "| 0 ms | 10 ms | twice, ms: 10 ms |"
+    assert_includes text, "| **NeverBlock** | 7.00 | 8.00 | 16.0 |"
   end
 
   def test_markdown_replaces_only_what_is_between_its_markers
@@ -113,7 +133,7 @@ class BenchReportTest < Minitest::Test
               ["threads", 100] => [500, 500, 500], ["nb", 100] => [500, 500, 500] }
     summary = Bench::Report::Summary.new([result(rates)])
 
-    assert_equal "What was compared with others: 1 better, 1 same, 1 worse.", summary.line
+    assert_equal "Comparisons with others: 1 better, 1 same, 1 worse.", summary.line
     assert_equal ["T1, 10 ms: NeverBlock 0.500× of threads (Ruby 3.4.5)"], summary.lost
     [Bench::Report::Page.new([result(rates)]).to_s, Bench::Report::Markdown.new([result(rates)]).to_s]
       .each { |text| assert_includes text, summary.lost.first }
@@ -121,7 +141,7 @@ class BenchReportTest < Minitest::Test
 
   def test_a_busy_machine_is_told_and_an_idle_one_is_not
     assert_nil Bench::Machine.crowd([{ "load" => 0.1, "cores" => 2 }])
-    assert_match(/a load of 3\.0 to 12\.5 on 2 cores/,
+    assert_match(/the load was 3\.0 to 12\.5 on 2 cores/,
                  Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2 }, { "load" => 12.5 }]))
     assert_nil Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2, "priority" => "real-time" }])
   end

@@ -2,6 +2,7 @@
 
 require_relative "helper"
 require "stringio"
+require_relative "../support/timing"
 
 # The whole way with real cells: processes, JSON, JSONL, figures.
 class BenchSessionTest < Minitest::Test
@@ -21,10 +22,10 @@ class BenchSessionTest < Minitest::Test
     end
   end
 
-  def measure(table, **options)
+  def measure(table, seconds: 0.01, **options)
     Dir.mktmpdir do |directory|
       session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1,
-                                   out: directory, progress: quiet, seconds: 0.01, **options)
+                                   out: directory, progress: quiet, seconds: seconds, **options)
       yield session.run.first, session
     end
   end
@@ -49,6 +50,29 @@ class BenchSessionTest < Minitest::Test
         assert_equal 0, result.figure({ runtime: "threads", jobs: 50 }).errors
         assert_empty result.failures
       end
+    end
+  end
+
+  %w[tcp_echo http_server_external].each do |workload|
+    define_method("test_#{workload}_runs_in_plain_c_with_its_own_arguments") do
+      measure(table(workload, runtimes: %w[c], clients: 3), seconds: 0.05) do |result, _session|
+        assert_empty result.failures
+        assert_operator result.figure({ runtime: "c", jobs: 50 }).value, :>, 0
+      end
+    end
+  end
+
+  # As on a machine that stops the process for as long as the sample is.
+  def test_a_sample_has_a_round_however_short_it_is
+    measure(table("churn"), seconds: 1e-9) do |result, _session|
+      assert_empty result.failures
+      assert_operator result.figure({ runtime: "threads", jobs: 50 }).value, :>, 0
+    end
+  end
+
+  def test_a_workload_without_a_rival_in_c_says_so
+    measure(table("churn", runtimes: %w[c])) do |result, _session|
+      assert_match(/Churn has no rival in C/, result.failures.first)
     end
   end
 
@@ -91,7 +115,7 @@ class BenchSessionTest < Minitest::Test
       assert_match(/no result within 1 s/, result.failures.first)
     end
 
-    assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - started, :<, 10
+    assert_in_time Process.clock_gettime(Process::CLOCK_MONOTONIC) - started, 10
   end
 
   def test_an_interrupt_keeps_what_is_done_and_leaves_no_process

@@ -11,6 +11,29 @@ class BenchTableTest < Minitest::Test
     assert_match(/missing question, differs, workload, sources, axes/, error.message)
   end
 
+  def test_a_table_names_what_its_cells_run_on
+    assert_equal "rails", Bench.tables["e2"].runtime_of({ clients: 10 })
+    assert_equal "nb", Bench.tables["a5"].runtime_of({ runtime: "nb" })
+  end
+
+  def test_each_table_is_a_file_of_its_name
+    files = Dir[File.join(Bench::HOME, "tables", "*.rb")].map { |path| File.basename(path, ".rb") }
+
+    assert_equal files.sort, Bench.tables.keys.sort
+  end
+
+  def test_a_runtime_of_several_sizes_shares_its_file_and_gems
+    small, usual = Bench.runtimes.values_at("puma_1", "puma")
+
+    assert_equal ["Puma, 1 thread", "Puma, 5 threads"], [small.label, usual.label]
+    assert_equal %w[puma puma], [small.file, small.home]
+    assert_equal usual.gems_for(Gem::Version.new("3.4")), small.gems_for(Gem::Version.new("3.4"))
+  end
+
+  def test_the_order_names_tables_that_exist
+    assert_empty Bench::TABLES - Bench.tables.keys
+  end
+
   def test_an_unknown_axis_names_the_known_ones
     error = assert_raises(KeyError) { table.axis(:speed) }
 
@@ -42,7 +65,7 @@ class BenchTableTest < Minitest::Test
       refute_empty table.views
       refute_empty table.groups(quick: true).flatten
       table.groups.flatten.each do |cell|
-        assert Bench.runtimes.key?(cell.fetch(:runtime, "blocking")), "no runtime #{cell[:runtime]}"
+        assert Bench.runtimes.key?(table.runtime_of(cell)), "no runtime #{cell[:runtime]}"
       end
     end
 

@@ -35,6 +35,36 @@ static void the_map_agrees_with_an_array(void)
     CHECK(nb_ptrmap_get(&map, 40) == NULL);
 }
 
+static void the_map_gives_back_what_a_key_had(void)
+{
+    nb_ptrmap_t map = {0};
+    int outer, inner;
+    CHECK_EQ(0, nb_ptrmap_reserve(&map));
+    CHECK(nb_ptrmap_put(&map, 40, &outer) == NULL);
+    CHECK(nb_ptrmap_put(&map, 40, &inner) == &outer);
+    CHECK(nb_ptrmap_get(&map, 40) == &inner);
+    CHECK_EQ(1, map.count);
+    nb_ptrmap_remove(&map, 40);
+    CHECK(nb_ptrmap_get(&map, 40) == NULL);
+    CHECK_EQ(0, map.count);
+    nb_ptrmap_free(&map);
+}
+
+static void the_map_forgets_the_keys_that_left(void)
+{
+    nb_ptrmap_t map = {0};
+    int value;
+    for (size_t key = 1; key <= 10000; key++) {
+        CHECK_EQ(0, nb_ptrmap_add(&map, key * 40, &value));
+        nb_ptrmap_remove(&map, key * 40);
+        nb_ptrmap_remove(&map, key * 40); /* again: nothing happens */
+        CHECK_EQ(0, map.count);
+        CHECK(map.used * 2 <= map.mask + 1);
+    }
+    CHECK_EQ(64, map.mask + 1);
+    nb_ptrmap_free(&map);
+}
+
 static struct nb_park *item(size_t number)
 {
     return (struct nb_park *)(uintptr_t)(number + 1);
@@ -103,6 +133,8 @@ static void a_list_item_may_be_removed_twice(void)
 int main(void)
 {
     RUN(the_map_agrees_with_an_array);
+    RUN(the_map_gives_back_what_a_key_had);
+    RUN(the_map_forgets_the_keys_that_left);
     RUN(the_ring_keeps_order_and_skips_what_left);
     RUN(the_ring_grows_while_it_turns);
     RUN(a_list_item_may_be_removed_twice);

@@ -1,6 +1,6 @@
 /* fdtable_test.c - who waits for which fd, on every backend, while files change behind numbers.
  *
- * Sources: backend/epoll.c backend/poll.c
+ * Sources: backend/backends.c backend/epoll.c backend/poll.c
  */
 #include "loop/fdtable.h"
 #include "test.h"
@@ -129,12 +129,35 @@ static void closing_wakes_and_says_so(void)
     probe_t reader = probe_of(ends[0], NB_READABLE);
     nb_fdtable_add(&table, &reader.watch);
     nb_fdtable_closing(&table, ends[0]);
-    CHECK_EQ(NB_HANGUP | NB_CLOSED, reader.mask);
+    CHECK_EQ(NB_HANGUP | NB_ENDED | NB_CLOSED, reader.mask);
     nb_fdtable_remove(&table, &reader.watch);
     nb_fdtable_closing(&table, 100000); /* never seen: nothing happens */
     nb_fdtable_closing(&table, -1);
     close(ends[0]);
     close(ends[1]);
+}
+
+static void a_peer_that_sends_no_more_wakes_readers_only(void)
+{
+    int pair[2];
+    char bytes[65536] = {0};
+    CHECK_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair));
+    while (write(pair[0], bytes, sizeof(bytes)) > 0)
+        ;
+    probe_t reader = probe_of(pair[0], NB_READABLE), writer = probe_of(pair[0], NB_WRITABLE);
+    CHECK_EQ(0, nb_fdtable_add(&table, &reader.watch));
+    CHECK_EQ(0, nb_fdtable_add(&table, &writer.watch));
+    turn(true, 0);
+    CHECK_EQ(0, shutdown(pair[1], SHUT_WR));
+    turn(true, 1000000000);
+    CHECK(reader.calls >= 1);
+    CHECK_EQ(0, writer.calls);
+    close(pair[1]);
+    turn(true, 1000000000);
+    CHECK_EQ(NB_WRITABLE, writer.mask & NB_WRITABLE);
+    nb_fdtable_remove(&table, &reader.watch);
+    nb_fdtable_remove(&table, &writer.watch);
+    close(pair[0]);
 }
 
 static void a_closed_fd_is_an_error_or_wakes(void)
@@ -200,6 +223,7 @@ static void run_all(void)
     RUN(data_that_came_before_the_watch_is_seen);
     RUN(another_file_behind_the_number_is_noticed);
     RUN(closing_wakes_and_says_so);
+    RUN(a_peer_that_sends_no_more_wakes_readers_only);
     RUN(a_closed_fd_is_an_error_or_wakes);
     RUN(a_regular_file_is_always_ready);
     RUN(events_for_nobody_end);

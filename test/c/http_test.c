@@ -119,7 +119,8 @@ static void test_good_requests(void)
     good("\r\n" GET H "\r\n", "/", "", "a", KEEP, 0);
     good("GET /a/b?c=d?e HTTP/1.1\r\n" H "\r\n", "/a/b", "c=d?e", "a", KEEP, 0);
     good("GET /? HTTP/1.1\r\nhOsT:\t b.c:80 \t\r\n\r\n", "/", "", "b.c:80", KEEP, 0);
-    good("GET // HTTP/1.1\r\nHost:\r\n\r\n", "//", "", "", KEEP, 0);
+    good("GET // HTTP/1.1\r\n" H "\r\n", "//", "", "a", KEEP, 0);
+    good("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "*", "", "", KEEP, 0);
     good("GET http://x:1/p?q HTTP/1.1\r\n" H "\r\n", "/p", "q", "x:1", KEEP, 0);
     good("GET HTTPS://x HTTP/1.1\r\n" H "\r\n", "", "", "x", KEEP | NB_HEAD_HTTPS, 0);
     good("GET http://x?q HTTP/1.1\r\n" H "\r\n", "", "q", "x", KEEP, 0);
@@ -223,6 +224,8 @@ static void test_field_lines(void)
     HEAD(GET H H "\r\n", NB_HEAD_TWO_HOSTS);
     HEAD("GET / HTTP/1.0\r\n" H H "\r\n", NB_HEAD_TWO_HOSTS);
     HEAD(GET "Host: a b\r\n\r\n", NB_HEAD_BAD_HOST);
+    HEAD(GET "Host:\r\n\r\n", NB_HEAD_BAD_HOST);
+    HEAD(GET "Host: \r\n\r\n", NB_HEAD_BAD_HOST);
     HEAD(GET "Host: a/b\r\n\r\n", NB_HEAD_BAD_HOST);
     HEAD(GET "Host: u@a\r\n\r\n", NB_HEAD_BAD_HOST);
     HEAD(GET "Host: :80\r\n\r\n", NB_HEAD_BAD_HOST);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 
 #define WORKS 500
 
@@ -81,9 +82,45 @@ static void work_of_a_closed_mailbox_is_dropped(void)
     close(wake);
 }
 
+/* Returns 0 when a child without threads of the parent's has its own work done. */
+static int works_in_a_child(void)
+{
+    int threads, queued, wake = eventfd(0, EFD_NONBLOCK);
+    nb_offload_counts(&threads, &queued);
+    if (threads || queued)
+        return 1;
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    struct pollfd fd = {wake, POLLIN, 0};
+    piece_t *piece = piece_of(0);
+    if (nb_offload(mail, &piece->work) || poll(&fd, 1, 5000) != 1)
+        return 2;
+    nb_mailbox_collect(mail);
+    return piece->done == 1 ? 0 : 3;
+}
+
+static void a_forked_child_has_none_of_the_threads_nor_their_work(void)
+{
+    int wake = eventfd(0, EFD_NONBLOCK), status = -1;
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    atomic_store(&dropped, 0);
+    for (int i = 0; i < 10; i++)
+        nb_offload(mail, &piece_of(20)->work);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(works_in_a_child());
+    waitpid(child, &status, 0);
+    CHECK_EQ(0, status);
+    nb_mailbox_close(mail);
+    for (int waited = 0; atomic_load(&dropped) < 10 && waited < 5000; waited++)
+        usleep(1000);
+    CHECK_EQ(10, atomic_load(&dropped));
+    close(wake);
+}
+
 int main(void)
 {
     RUN(every_piece_comes_back_once);
     RUN(work_of_a_closed_mailbox_is_dropped);
+    RUN(a_forked_child_has_none_of_the_threads_nor_their_work);
     return test_report();
 }

@@ -37,7 +37,7 @@ class CLITest < Minitest::Test
   def test_an_unknown_command_is_named_and_the_one_meant_is_shown
     { "dealyd" => ", did you mean: nb delayd", "xyz" => "" }.each do |name, hint|
       out, errors, status = Program.nb(name)
-      assert_equal "nb: there is no command #{name.inspect}#{hint}\nSee: nb help\n", errors
+      assert_equal "nb: unknown command #{name.inspect}#{hint}\nSee: nb help\n", errors
       assert_equal ["", 2], [out, status.exitstatus]
     end
     assert_equal 2, Program.nb("help", "xyz").last.exitstatus

@@ -5,6 +5,7 @@ require "json"
 require "open3"
 require "socket"
 require "tmpdir"
+require_relative "../support/ports"
 require_relative "../support/program"
 require_relative "../../lib/neverblock/cli"
 require_relative "../../lib/neverblock/cli/iotest_options"
@@ -97,11 +98,13 @@ class IotestTest < Minitest::Test
 
   {
     "-s -t" => "-t is for the client", "-c x -d -t -f F" => "-t sends over the network",
-    "-c x -n" => "needs -l", "-s -d" => "needs -l", "-c x -n -l 5 -f F" => "no use for -f",
+    "-c x -n" => "needs -l", "-s -d" => "needs -l", "-c x -n -l 5 -f F" => "takes no -f",
     "-c x" => "needs -f", "-c x -n -d -f F" => "exclude each other", "-n" => "either -s",
     "-c x -n -l 5q" => "not a length", "-c x -n -l 0" => "not a length",
     "-c x -f /nowhere" => "no such file: /nowhere", "-s -o 0" => "-o: 1 to 1024",
-    "-s -p 99999" => "-p: 0 to 65535", "-s x" => "takes no argument", "-s -z" => "invalid option"
+    "-s -p 99999" => "-p: 0 to 65535", "-s x" => "takes no argument", "-s -z" => "invalid option",
+    "-s -b 3G" => "-b: at most 2147483647 bytes, got: 3221225472",
+    "-s -k 2G" => "-k: at most 2147483647 bytes"
   }.each do |line, message|
     define_method("test_says_what_is_wrong_with_#{line.tr(" ", "_")}") do
       error = assert_raises(NB::CLI::UsageError) do
@@ -112,21 +115,83 @@ class IotestTest < Minitest::Test
   end
 
   def test_a_wrong_command_line_ends_with_2
-    assert_equal 2, Program.nb("iotest", "-s", "-t").last.exitstatus
+    ["-s -t", "suite 5q", "suite 1k 2k"].each do |line|
+      assert_equal 2, Program.nb("iotest", *line.split).last.exitstatus, line
+    end
   end
 
   def test_nobody_listens
-    port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+    port = Ports.free
     _, errors, status = Program.nb("iotest", "-c", "127.0.0.1", "-p", port.to_s, "-n", "-l", "1k")
 
     assert_equal 1, status.exitstatus
     assert_match(/nb iotest: Connection refused/, errors)
   end
 
+  def test_an_unknown_host
+    _, errors, status = Program.nb("iotest", "-c", "no.such.host.invalid", "-n", "-l", "1k")
+
+    assert_equal 1, status.exitstatus
+    assert_match(/\Anb iotest: .*getaddrinfo.*\n\z/, errors)
+  end
+
+  # A reset before the end: the server says so and serves the next.
+  def test_the_server_outlives_a_client_that_resets
+    command = [*Program::NB, "iotest", "-s", "-p", "0", "-J", "-n"]
+    Open3.popen3(*command) do |*pipes, process|
+      _, output, errors = pipes
+      port = Integer(errors.gets[/\d+/])
+      TCPSocket.open("127.0.0.1", port) do |socket|
+        socket.setsockopt(Socket::Option.linger(true, 0))
+        socket.write(@bytes[0, 1000])
+      end
+      assert_match(/\Anb iotest: the client is gone: Connection reset/, errors.gets)
+      assert_equal 5000, client(port, "-n", "-l", "5000")["bytes"]
+      assert_equal 5000, JSON.parse(output.gets)["bytes"]
+    ensure
+      Process.kill(:KILL, process.pid)
+    end
+  end
+
+  # With -1 there is no next: the exit status tells.
+  def test_a_single_reset_is_a_failure
+    Open3.popen3(*Program::NB, "iotest", "-s", "-1", "-p", "0", "-n") do |*pipes, process|
+      TCPSocket.open("127.0.0.1", Integer(pipes.last.gets[/\d+/])) do |socket|
+        socket.setsockopt(Socket::Option.linger(true, 0))
+      end
+      assert_equal 1, process.value.exitstatus
+    end
+  end
+
+  # More than one call of sendfile(2) takes (0x7ffff000 bytes), of which the disk holds nothing.
+  def test_a_file_larger_than_one_sendfile
+    File.open(@file, "wb") { |file| file.truncate(0x7ffff000 + 5000) }
+    sent = nil
+    received = server("-n", "-k", "1M") { |port| sent = client(port, "-t", "-f", @file) }
+
+    assert_equal [0x7ffff000 + 5000] * 2, [sent["bytes"], received["bytes"]]
+  end
+
+  # So many that the kernel's notes about them do not fit (net.core.optmem_max).
+  def test_many_sends_without_copying
+    sent = nil
+    received = server("-n") { |port| sent = client(port, "-n", "-t", "-k", "500", "-l", "2m") }
+
+    assert_equal [2_000_000] * 2, [sent["bytes"], received["bytes"]]
+  end
+
+  def test_cold_files
+    received = server("--cold") { |port| client(port, "-f", @file, "--cold") }
+
+    assert_equal [@bytes.bytesize, @bytes], [received["bytes"], File.binread(@target)]
+  end
+
+  # Each a row: seconds, Gbit/s, the client's and the server's CPU.
   def test_the_suite_runs_all_seven
-    out, errors, status = Program.nb("iotest", "suite", "200k")
+    out, errors, status = Program.nb("iotest", "suite", "--cold", "200k")
 
     assert_equal ["", 0], [errors, status.exitstatus]
-    assert_equal 7, out.lines.grep(/sent 0\.2 MB in/).size
+    rows = out.lines.grep(/\A[^0-9]{26}(?: +\d+\.\d\d){4}$/)
+    assert_equal 7, rows.grep_v(/\Aiperf3/).size, out
   end
 end

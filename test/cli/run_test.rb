@@ -126,7 +126,7 @@ class RunTest < Minitest::Test
       start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       20.times { Fiber.schedule { sleep 0.2; print "." } }
       puts NB.running?
-      at_exit { puts Process.clock_gettime(Process::CLOCK_MONOTONIC) - start < 1 }
+      at_exit { puts Process.clock_gettime(Process::CLOCK_MONOTONIC) - start < 3 }
     RUBY
     assert_equal "true\n#{"." * 20}true\n", out
   end
@@ -150,7 +150,7 @@ class RunTest < Minitest::Test
   end
 
   def test_wrong_command_lines_are_refused
-    { [] => "names no script", %w[--fast x.rb] => "invalid option: --fast",
+    { [] => "needs a script, or -e CODE", %w[--fast x.rb] => "invalid option: --fast",
       %w[-r] => "-r needs a value", %w[nothing.rb] => "no such file: nothing.rb" }
       .each do |arguments, message|
       _, errors, status = Program.nb("run", *arguments)

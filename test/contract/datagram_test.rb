@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../support/contract"
+require_relative "../support/ports"
 
 # What only datagram sockets do: unconnected sends, senders' addresses, ancillary data.
 class DatagramTest < Contract
@@ -43,11 +44,8 @@ class DatagramTest < Contract
   end
 
   contract "a refused datagram raises on the next receive" do
-    gone = UDPSocket.new.tap { |socket| socket.bind("127.0.0.1", 0) }
-    port = gone.addr[1]
-    gone.close
     client = keep(UDPSocket.new)
-    client.connect("127.0.0.1", port)
+    client.connect("127.0.0.1", Ports.free)
     client.send("anyone?", 0)
     assert_raises(Errno::ECONNREFUSED) { client.recv(10) }
   end

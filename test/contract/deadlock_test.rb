@@ -29,12 +29,10 @@ only: :fibers
   RUBY
 
   script "a bare sleep waits for a signal", <<~'RUBY', out: "waiting\nTERM\n", only: :fibers
-    pid = Process.pid
-    fork { sleep 0.2; Process.kill(:TERM, pid); exit! }
     trap(:TERM) { puts "TERM"; exit }
+    signal_when_asleep(:TERM)
     puts "waiting"
-    $stdout.flush
-    NB.run { Fiber.schedule { Queue.new.pop }; sleep }
+    NB.run { Fiber.schedule { Queue.new.pop }; asleep; sleep }
   RUBY
 
   script "a thread that was killed is not asleep", <<~'RUBY', out: "0\n", only: :fibers
@@ -71,6 +69,23 @@ only: :fibers
     end
   RUBY
 
+  script "the lines of the program come first, also where a library waits", <<~'RUBY', out: "one:\n[-10, -5]\n1\n", only: :fibers
+    require "neverblock"
+    def take(queue) = queue.pop
+    begin
+      NB.run do
+        NB.async(name: "worker") { take(Queue.new) }
+        limiter = NB::Limiter.new(1)
+        limiter.with { limiter.with { 1 } }
+      end
+    rescue NB::DeadlockError => error
+      # Of each fiber the line in this script, what it waits for, and the task.
+      first, *places = error.message.lines.take_while { |line| !line.start_with?("#<") }
+      puts first.split.last, places.map { |line| line[/\A  -e:(\d+):in/, 1].to_i - __LINE__ }.sort.inspect
+      puts places.grep(/ waits for #<Thread::Queue:0x\h+> in #<NB::Task worker /).size
+    end
+  RUBY
+
   script "ensure blocks run", <<~'RUBY', out: "ensured\nNB::DeadlockError\n", only: :fibers
     begin
       NB.run { begin Queue.new.pop ensure puts "ensured" end }
@@ -103,9 +118,12 @@ only: :fibers
   script "a trap may still push", <<~'RUBY', out: ":trap\n", only: :fibers
     queue = Queue.new
     trap(:USR1) { queue << :trap }
-    pid = Process.pid
-    fork { sleep 0.1; Process.kill(:USR1, pid); exit! }
-    p(NB.run { Fiber.schedule { sleep 0.5 }; queue.pop })
+    signal_when_asleep(:USR1)
+    p(NB.run do
+      beside = NB.async { sleep 60 } # not for ever: who sleeps so waits for a signal
+      asleep
+      queue.pop.tap { beside.cancel }
+    end)
   RUBY
 end
 # rubocop:enable Layout/LineLength

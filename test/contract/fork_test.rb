@@ -77,11 +77,11 @@ class ForkTest < ScriptCase
     end
   RUBY
 
-  script "the parent's fibers do not run in the child", <<~'RUBY', out: "child\nbeside\nparent\n"
+  script "the parent's fibers do not run in the child", <<~'RUBY', out: "beside\nparent\n"
     inside do
-      beside = go { sleep 0.1; puts "beside" }
+      beside = go { sleep 0.1; puts "beside"; 1 }
       sleep 0.002
-      Process.wait(fork { puts "child"; sleep 0.02 })
+      Process.wait(fork { sleep 0.2 }) # until it would have come there too
       finish(beside)
       puts "parent"
     end
@@ -110,7 +110,7 @@ class ForkTest < ScriptCase
 
   script "a child uses the scheduler of another thread of the parent", <<~'RUBY', out: "[true, true]\n", only: :fibers
     scheduler = nil
-    thread = Thread.new { NB.run { scheduler = Fiber.scheduler; sleep 0.2 } }
+    thread = Thread.new { NB.run { scheduler = Fiber.scheduler; sleep 60 } }
     sleep 0.01 until scheduler
     Process.wait(fork do
       scheduler.kernel_sleep(0.01)
@@ -118,7 +118,7 @@ class ForkTest < ScriptCase
     rescue NB::Error => error
       p [[NB::ForkedError, NB::WrongThreadError].include?(error.class), error.message.size > 20]
     end)
-    thread.join
+    thread.kill.join
   RUBY
 
   script "daemon, spawn and popen of a fork inside", <<~'RUBY', out: "from the child\nspawned\n"
@@ -139,6 +139,69 @@ class ForkTest < ScriptCase
     inside do
       Process.wait(fork { Process.wait(fork { sleep 0.002; puts "grandchild" }); puts "child" })
       puts "parent"
+    end
+  RUBY
+
+  script "nothing of the parent's other fibers is in the child", <<~'RUBY', out: "[0, 0, 0, 0, 1]\nalive\nparent true\n", only: :fibers
+    inside do
+      20.times { go { Timeout.timeout(0.1) { sleep 9 } rescue nil } }
+      reader, = IO.pipe
+      go { Timeout.timeout(0.1) { reader.read } rescue nil }
+      pid = fork do
+        p NB.stats.values_at(:timers, :watches, :parked, :ready, :fibers)
+        sleep 0.15 # beyond their deadlines
+        2.times { GC.start }
+        5.times { 200.times { go { Array.new(50) { |i| "a" * i }; sleep 0.001 } }; sleep 0.01; GC.start }
+        puts "alive"
+        exit!(0)
+      end
+      Process.wait(pid)
+      puts "parent #{$?.success?}"
+    end
+  RUBY
+
+  # The thread that would raise does not survive the fork.
+  script "a timeout around fork is the parent's", <<~'RUBY', out: "child\nparent\n"
+    inside do
+      Timeout.timeout(0.3) { fork { sleep 0.6; puts "child" }.then { |pid| Process.wait(pid) } }
+    rescue Timeout::Error
+      Process.wait
+      puts "parent"
+    end
+  RUBY
+
+  script "a fiber that ends in the child ends it", <<~'RUBY', out: "[0, 9, 1]\n", err: /in the child|\A\z/
+    endings = [-> {}, -> { exit 9 }, -> { raise "in the child" }]
+    inside do
+      p(endings.map do |ending|
+        finish(go { (pid = fork) ? Process.wait2(pid).last.exitstatus : ending.call })
+      end)
+    end
+  RUBY
+
+  # In the child the handler's fiber has lost those that it waited for.
+  script "a handler of trap forks while all wait", <<~'RUBY', out: "child\nslept\nparent\n", only: :fibers, chaos: false
+    parent = Process.pid
+    signal_when_asleep(:USR1)
+    child = nil
+    trap(:USR1) { child ||= fork || 0 }
+    inside do
+      asleep
+      sleep 0.01 until child&.positive?
+      Process.wait(child)
+      puts "slept"
+    end
+    puts Process.pid == parent ? "parent" : "child"
+  RUBY
+
+  script "what a fiber of the parent masks", <<~'RUBY', out: "ended\n"
+    inside do
+      go { Thread.handle_interrupt(IOError => :never) { sleep 1 } }
+      Process.wait(fork do
+        Timeout.timeout(0.05) { nil while true }
+      rescue Timeout::Error
+        puts "ended"
+      end)
     end
   RUBY
 

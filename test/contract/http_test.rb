@@ -27,7 +27,7 @@ class HTTPTest < Contract
       start = clock
       bodies = Array.new(20) { |i| strand { Net::HTTP.get(URI("http://127.0.0.1:#{port}/slow#{i}")) } }
       assert_equal (0...20).map { |i| "/slow#{i}" }, bodies.map(&:value)
-      assert_operator clock - start, :<, 0.8
+      assert_in_time clock - start, 1.5
     end
   end
 

@@ -84,6 +84,7 @@ class LockTest < Contract
     waiting = Array.new(4) { parked { mutex.synchronize {
  condition.wait(mutex) && (woken += 1) } } }
     mutex.synchronize { condition.signal }
+    sleep 0.001 until woken.positive?
     sleep 0.005
     assert_equal 1, woken
     mutex.synchronize { condition.broadcast }
@@ -97,7 +98,10 @@ class LockTest < Contract
     order = []
     waiting = Array.new(4) { |i| parked { mutex.synchronize {
  condition.wait(mutex) && order << i } } }
-    4.times { mutex.synchronize { condition.signal } && sleep(0.002) }
+    4.times do |i|
+      mutex.synchronize { condition.signal }
+      sleep 0.001 until order.size > i # of two that are awake, either may be first
+    end
     waiting.each(&:value)
     assert_equal [0, 1, 2, 3], order
   end
@@ -161,6 +165,45 @@ class LockTest < Contract
     holding = strand { mutex.synchronize { sleep 0.04 } }
     assert_kind_of Timeout::Error, waiting.failure
     holding.value
+    refute_predicate mutex, :locked?
+  end
+
+  # So strikes a timeout of a fiber that computes, while another one is in Thread.handle_interrupt.
+  contract "an exception at any call of Mutex#sleep leaves the lock owned", only: :fibers do
+    mutex = Mutex.new
+    calls = (1..).find do |nth|
+      struck = owned = false
+      mutex.synchronize do
+        struck = exception_at_call?(nth) { mutex.sleep(0.001) }
+        owned = mutex.owned?
+      end
+      assert owned, "after an exception at call #{nth}"
+      !struck
+    end
+    assert_operator calls, :>, 2
+    refute_predicate mutex, :locked?
+  end
+
+  # The block computes past its deadline in C, while another strand masks; the unlock behind it is
+  # then the first to call something.
+  contract "a timeout strikes in no unlock", gap: nil do
+    gate = Queue.new
+    masking = strand { Thread.handle_interrupt(IOError => :never) { gate.pop } }
+    numbers = Array.new(2_000_000) { rand }
+    mutex = Mutex.new
+    waiting = nil
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.15) do
+        mutex.synchronize do
+          waiting = strand { mutex.synchronize { :locked } }
+          sleep(0.001) # until it waits
+          numbers.sort!
+        end
+        sleep
+      end
+    end
+    gate << 1
+    assert_equal [1, :locked], [masking.value, waiting.value]
     refute_predicate mutex, :locked?
   end
 
@@ -267,5 +310,20 @@ gap: nil do
       assert_equal :mine, second.value
       outcome { first.value }
     end
+  end
+
+  private
+
+  # Raises at the nth call of a method in C that the block leads to.
+  def exception_at_call?(nth)
+    fiber = Fiber.current
+    calls = 0
+    trace = TracePoint.new(:c_call) do
+      raise ArgumentError, "struck" if Fiber.current.equal?(fiber) && (calls += 1) == nth
+    end
+    trace.enable { yield }
+    false
+  rescue ArgumentError
+    true
   end
 end

@@ -17,20 +17,20 @@ class MisuseTest < ScriptCase
   RUBY
 
   script "an unknown backend", SHOW + <<~'RUBY', out: "ArgumentError\n" * 3, only: :fibers
-    show("nonsense", "epoll", "poll") { NB::Scheduler.new(backend: :nonsense) }
-    show("42", "epoll", "poll") { NB::Scheduler.new(backend: 42) }
-    show("epoll") { NB::Scheduler.new(backend: "") }
+    show("nonsense", *NB::Native.backends) { NB::Scheduler.new(backend: :nonsense) }
+    show("42", *NB::Native.backends) { NB::Scheduler.new(backend: 42) }
+    show(NB::Native.backends.first) { NB::Scheduler.new(backend: "") }
   RUBY
 
   script "an unknown NB_BACKEND lists the known", SHOW + <<~'RUBY', out: "ArgumentError\n", only: :fibers
     source = "begin; NB.run { }; rescue ArgumentError => error; print error.message; end"
     said = IO.popen({ "NB_BACKEND" => "kqueues" }, [Gem.ruby, "-I", $:.first, "-rneverblock", "-e", source], &:read)
-    show("kqueues", "NB_BACKEND", "epoll", "poll") { raise ArgumentError, said }
+    show("kqueues", "NB_BACKEND", *NB::Native.backends) { raise ArgumentError, said }
   RUBY
 
   script "NB_BACKEND chooses, the argument is stronger", <<~'RUBY', out: "true\ntrue\n", only: :fibers
     p NB::Scheduler.new.stats[:backend].to_s == ENV["NB_BACKEND"]
-    other = ENV["NB_BACKEND"] == "epoll" ? :poll : :epoll
+    other = (NB::Native.backends - [ENV["NB_BACKEND"]]).first.to_sym
     p NB::Scheduler.new(backend: other).stats[:backend].to_s == other.to_s
   RUBY
 
@@ -88,6 +88,21 @@ class MisuseTest < ScriptCase
     exit!(0)
   RUBY
 
+  script "closed by one of its fibers", SHOW + <<~'RUBY', out: "FiberError\n" * 6 + "met\n" * 2, only: :fibers
+    met = Array.new(2) do
+      NB.run do
+        [0, 0.001].each do |time|
+          NB.async { sleep(time) && show { Fiber.set_scheduler(nil) } }.wait
+        end
+        show { Fiber.new(blocking: true) { Fiber.set_scheduler(nil) }.resume }
+        queue = Queue.new
+        NB.async { queue << "met" }
+        queue.pop
+      end
+    end
+    puts met
+  RUBY
+
   script "close twice, and unblock after close", <<~'RUBY', out: "ok\n", only: :fibers
     scheduler = fiber = nil
     Thread.new { Fiber.set_scheduler(scheduler = NB::Scheduler.new); fiber = Fiber.schedule { sleep 0.001 } }.join
@@ -105,12 +120,12 @@ class MisuseTest < ScriptCase
 
   script "one scheduler for two threads", SHOW + <<~'RUBY', out: "NB::WrongThreadError\n", only: :fibers
     scheduler = NB::Scheduler.new
-    gate = Queue.new
-    first = Thread.new { Fiber.set_scheduler(scheduler); Fiber.schedule { gate.pop } }
-    sleep 0.02
-    Thread.new { show { Fiber.set_scheduler(scheduler); Fiber.schedule { sleep 0.001 } } }.join(1)
+    gate, set = Queue.new, Queue.new
+    first = Thread.new { Fiber.set_scheduler(scheduler); Fiber.schedule { (set << 1) && gate.pop } }
+    set.pop
+    Thread.new { show { Fiber.set_scheduler(scheduler); Fiber.schedule { sleep 0.001 } } }.join(10)
     gate << 1
-    first.join(1)
+    first.join(10)
     exit!(0)
   RUBY
 

@@ -151,5 +151,43 @@ class PipeTest < Contract
     end
   end
 
+  # In a thread each is one writev(2). Ruby gives a scheduler the line and its end one by one.
+  contract "lines that several write to one pipe, or one file, stay whole" do
+    in_directory do |directory|
+      reader, writer = keep(*IO.pipe)
+      file = keep(File.open(File.join(directory, "lines"), "w+"))
+      writer.sync = file.sync = true
+      lines = parked { reader.each_line.to_a }
+      writers = Array.new(8) do |strand|
+        parked do
+          100.times do |number|
+            [writer, file].each { |io| io.puts("#{strand} #{number} é") }
+            [writer, file].each { |io| io.write("#{strand} ", number, " é\n") }
+          end
+        end
+      end
+      writers.each(&:value)
+      writer.close
+      expected = (0..7).flat_map { |strand| Array.new(200) { |n| "#{strand} #{n / 2} é\n" } }.sort
+      assert_equal expected, lines.value.sort
+      file.rewind
+      assert_equal expected, file.readlines.sort
+    end
+  end
+
+  contract "write of several strings" do
+    reader, writer = keep(*IO.pipe)
+    writer.sync = true
+    latin = (+"\xE9x").force_encoding("ISO-8859-1")
+    assert_equal 10, writer.write("a", :b, nil, 12, "é", "\xFF".b, latin, "z")
+    assert_equal "ab12é\xFF\xE9xz".b, reader.readpartial(100).b
+    assert_equal 0, writer.write
+    assert_equal 0, writer.write("", "")
+    assert_nil writer.puts(%w[x y], "z\n")
+    assert_equal "x\ny\nz\n", reader.readpartial(100)
+    assert_raises(IOError) { reader.write("a", "b") }
+    assert_raises(NoMethodError) { writer.write("a", BasicObject.new) }
+  end
+
   def in_directory(&block) = Dir.mktmpdir("nb", &block)
 end

@@ -15,7 +15,10 @@ class QueueTest < Contract
   contract "those who wait are served in order" do
     queue = Queue.new
     waiting = Array.new(4) { |i| parked { [i, queue.pop] } }
-    4.times { |i| queue << i && sleep(0.002) }
+    4.times do |i|
+      queue << i
+      sleep 0.001 until queue.empty? # of two threads that are awake, either may be first
+    end
     assert_equal [[0, 0], [1, 1], [2, 2], [3, 3]], waiting.map(&:value)
   end
 

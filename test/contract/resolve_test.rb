@@ -21,6 +21,40 @@ class ResolveTest < Contract
      outcome { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM, 0, Socket::AI_NUMERICHOST) }]
   end
 
+  # From Ruby 3.3 on most of these are made by loop/repairs/numeric_names.rb. (No localhost of IPv6:
+  # asked for that alone, getaddrinfo invents one.)
+  %w[localhost 127.0.0.1 ::1 0:0::1].each do |host|
+    # Any gap: for the rest Ruby makes a thread each.
+    same_as_threads "Addrinfo.getaddrinfo of #{host}, asked for in every form", gap: nil do
+      [nil, 80, "80", "080"].product(
+        [nil, "AF_INET", Socket::PF_INET, :PF_UNSPEC, *(:INET6 if host.include?(":"))],
+        [:STREAM, "SOCK_DGRAM", Socket::SOCK_STREAM], [nil, 0, Socket::IPPROTO_TCP]
+      ).map do |asked|
+        Addrinfo.getaddrinfo(host, *asked).map { |found| [found.inspect, found.marshal_dump] }
+      rescue SocketError
+        asked
+      end
+    end
+
+    same_as_threads "Addrinfo.tcp and udp of #{host}" do
+      [outcome { Addrinfo.tcp(host, 80).inspect }, outcome { Addrinfo.udp(host, "80").inspect },
+       outcome { Addrinfo.tcp(host) }, outcome { Addrinfo.udp(host, 80, 1) }]
+    end
+  end
+
+  same_as_threads "addr and peeraddr with and without names" do
+    client, = Streams.tcp(self)
+    [[], [nil], [true], [false], [:numeric], [:hostname], [:other], [1], [true, 1]].map do |how|
+      %i[addr peeraddr].map do |name|
+        outcome { client.public_send(name, *how).values_at(0, 2, 3) }
+      end
+    end + [outcome { keep(UDPSocket.new).addr }, outcome { keep(UDPSocket.new).peeraddr },
+           client.tap(&:close).then { outcome { client.peeraddr } },
+           outcome { Addrinfo.unix("/a").ip_address }, Addrinfo.udp("::1", 1).ip_address,
+           *[Socket.sockaddr_in(1, "::1"), Addrinfo.udp("127.0.0.1", 2), Socket.sockaddr_un("/a"),
+             "a", 1].map { |address| outcome { Socket.unpack_sockaddr_in(address) } }]
+  end
+
   # The hook sees the host only: Ruby asks it, and takes but numbers for the service afterwards.
   same_as_threads "ports by name wherever a port may stand" do
     [outcome { Socket.sockaddr_in("smtp", "::1") }, outcome { Socket.pack_sockaddr_in("x", "::1") },
@@ -29,6 +63,43 @@ class ResolveTest < Contract
      UDPSocket.open { |socket| outcome { socket.send("x", 0, "127.0.0.1", "domain") } },
      outcome { TCPSocket.new("127.0.0.1", 9, "127.0.0.1", "no-such-service") }.first,
      outcome { TCPServer.new("127.0.0.1", "no-such-service") }]
+  end
+
+  # What is no plain number or family goes to getaddrinfo as it is, which says what is wrong.
+  ["127.1", "::1", "localhost", "fe80::1%lo", "::1%none"].each do |host|
+    same_as_threads "odd ports, families and types with #{host}", gap: nil, limit: 30 do
+      port = [70_000, -1, 2**40, "70000", "-1", "80 ", "0x50", "none"].flat_map do |service|
+        [outcome { Addrinfo.getaddrinfo(host, service, nil, :STREAM).map(&:inspect) },
+         outcome { Addrinfo.tcp(host, service).inspect },
+         outcome { Addrinfo.udp(host, service).inspect },
+         outcome { Socket.getaddrinfo(host, service) },
+         outcome { Socket.sockaddr_in(service, host) }]
+      end
+      rest = [nil, :INET, "AF_INET6", :UNIX, 99, "none"].product([nil, :DGRAM, :RAW, 77])
+      rest.map! { |asked| outcome { Addrinfo.getaddrinfo(host, 80, *asked).map(&:inspect) } }
+      [port, rest, outcome { Addrinfo.ip(host).inspect }, outcome { IPSocket.getaddress(host) }]
+    end
+  end
+
+  # Link-local addresses belong to an interface, which is said behind a percent sign.
+  same_as_threads "sockets of an address with a zone", gap: nil do
+    host = Socket.getifaddrs.filter_map(&:addr).find(&:ipv6_linklocal?)&.ip_address || "::1%lo"
+    udp = outcome { keep(UDPSocket.new(:INET6)) }
+    [-> { keep(TCPServer.new(host, 0)).addr[0] }, -> { udp.bind(host, 0) },
+     -> { udp.connect(host, 9) },
+     -> {
+ keep(TCPSocket.new(host, keep(TCPServer.new("::", 0)).addr[1])).peeraddr[0] }].map do |try|
+      try.call
+    rescue StandardError => error
+      error.class # its message names a port that differs
+    end
+  end
+
+  same_as_threads "an error names the service that was asked for" do
+    [outcome { TCPSocket.new("127.0.0.1", 65_537) },
+     outcome { TCPSocket.new("127.0.0.1", "tcpmux") },
+     outcome { TCPSocket.new("127.0.0.1", 1, "192.0.2.1", 70_000) },
+     outcome { TCPServer.new("192.0.2.1", "http") }, outcome { TCPServer.new("192.0.2.1", 70_000) }]
   end
 
   same_as_threads "services by name" do
@@ -87,7 +158,7 @@ class ResolveTest < Contract
   end
 
   contract "a refused connection by name" do
-    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    port = refusing_port
     assert_raises(Errno::ECONNREFUSED) { TCPSocket.new("localhost", port) }
     assert_raises(Errno::ECONNREFUSED) { Socket.tcp("localhost", port) }
   end

@@ -11,7 +11,12 @@ class RunTest < ScriptCase
   RUBY
 
   script "it ends when every fiber has ended", <<~'RUBY', out: "block\nlate\nafter\n", only: :fibers
-    inside { Fiber.schedule { sleep 0.02; puts "late" }; puts "block" }
+    inside do
+      block_is_over = Queue.new
+      Fiber.schedule { block_is_over.pop && sleep(0.02) && puts("late") }
+      puts "block"
+      block_is_over << true
+    end
     puts "after"
   RUBY
 
@@ -140,6 +145,21 @@ class RunTest < ScriptCase
     puts 2
   RUBY
 
+  # As GraphQL::Dataloader does between its fibers.
+  script "scheduler.run in a fiber of the loop lets the others have a turn", <<~'RUBY', out: "[1, 2, 3, 4, 5]\n", only: :fibers
+    order = []
+    NB.run do
+      NB.async(background: true) { loop { sleep 0.001 } }
+      Fiber.schedule { Fiber.scheduler.yield; order << 1 }
+      Fiber.scheduler.run
+      order << 2
+      NB.async { Fiber.scheduler.run; order << 3 }.wait
+      Fiber.new(blocking: false) { Fiber.scheduler.run; order << 4 }.resume
+      Fiber.new(blocking: true) { Fiber.scheduler.run; order << 5 }.resume
+      p order
+    end
+  RUBY
+
   script "waits of the main program before, between and after", <<~'RUBY', out: "true\ntrue\n"
     t = Time.now
     sleep 0.01
@@ -157,11 +177,9 @@ class RunTest < ScriptCase
 
   script "standard input is read without stopping the others", <<~'RUBY', out: "nil\nticks\n"
     inside do
-      ticks = 0
-      go { 3.times { sleep 0.002; ticks += 1 } }
+      ticking = go { 3.times { sleep 0.002 } }
       p $stdin.gets
-      sleep 0.02
-      puts "ticks" if ticks == 3
+      puts "ticks" if finish(ticking) == 3
     end
   RUBY
 end

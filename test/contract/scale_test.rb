@@ -6,7 +6,8 @@ require_relative "../support/script_case"
 
 # Many of everything, each in a process of its own: Ruby keeps the memory maps of fibers' stacks.
 class ScaleTest < ScriptCase
-  # Runs the block beside a ticker and says whether the largest gap stayed below the limit.
+  # Runs the block beside a ticker and says whether it never stood still for as long as the limit,
+  # computing left out: a busy machine makes that as long as it likes.
   TICKING = <<~RUBY.freeze
     require #{File.expand_path("../support/ticker", __dir__).dump}
     def ticking(limit)
@@ -17,13 +18,13 @@ class ScaleTest < ScriptCase
       ensure
         ticker.stop
       end
-      puts ticker.largest < limit ? "flowing" : "the loop stood still for \#{ticker.largest} s"
+      puts ticker.stillest.still < limit ? "flowing" : "the loop stood still: \#{ticker.stillest}"
     end
   RUBY
 
   script "ten thousand sleepers", TICKING + <<~'RUBY', out: "10000\nflowing\n", only: :fibers, limit: 60
     woken = 0
-    ticking(0.25) do
+    ticking(0.5) do
       10_000.times { Fiber.schedule { sleep(0.3) && woken += 1 } }
       sleep 0.01 until woken == 10_000
       p woken
@@ -76,7 +77,7 @@ class ScaleTest < ScriptCase
 
   script "a hundred thousand fibers one after the other", TICKING + <<~'RUBY',
     done = 0
-    ticking(0.25) do |scheduler|
+    ticking(0.5) do |scheduler|
       1_000.times do
         100.times { Fiber.schedule { sleep(0) && done += 1 } }
         sleep 0
@@ -88,7 +89,7 @@ class ScaleTest < ScriptCase
          out: "true\nflowing\n", only: :fibers, limit: 120
 
   script "a hundred thousand timeouts come and go", TICKING + <<~'RUBY', out: "true\nflowing\n", only: :fibers, limit: 60
-    ticking(0.25) do |scheduler|
+    ticking(0.5) do |scheduler|
       100_000.times { |i| Timeout.timeout(60 + (i % 7)) { nil } }
       p scheduler.stats[:timers] < 5
     end
@@ -105,7 +106,7 @@ class ScaleTest < ScriptCase
   RUBY
 
   script "one socket used forty thousand times", TICKING + <<~'RUBY', out: "20000\nflowing\n", only: :fibers, limit: 60
-    ticking(0.1) do
+    ticking(0.5) do
       one, two = UNIXSocket.pair
       Fiber.schedule { 20_000.times { two.write(two.readpartial(1)) } }
       p(20_000.times { one.write("x") && one.readpartial(1) })

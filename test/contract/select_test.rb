@@ -79,6 +79,24 @@ class SelectTest < Contract
     assert_equal [[], [], [server]], ready.value
   end
 
+  # @return [Float] seconds on a CPU, without those of the collector
+  def computing
+    Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) - (GC.total_time / 1e9)
+  end
+
+  # And nobody looks for it again and again.
+  {"a socket" => -> { UNIXSocket.pair }, "a pipe" => -> { IO.pipe }}.each do |name, make|
+    contract "the hang-up of #{name} is not exceptional" do
+      reader, writer = keep(*make.call)
+      strand { sleep(0.01) && writer.close }
+      used = computing
+      assert_nil(assert_takes(0.1) { IO.select(nil, nil, [reader], 0.1) })
+      assert_nil IO.select(nil, nil, [reader], 0)
+      assert_operator computing - used, :<, 0.05
+      assert_equal [[reader], [], []], IO.select([reader], nil, [reader])
+    end
+  end
+
   contract "one IO in two lists, and twice in one" do
     reader, writer = pair
     writer.write("x")

@@ -9,8 +9,9 @@ class SignalTest < ScriptCase
   script "a trap runs while all wait", <<~'RUBY', out: "trapped\ndone\n"
     trap(:USR1) { puts "trapped" }
     inside do
-      go { sleep 0.01; Process.kill(:USR1, Process.pid) }
+      killing = go { sleep 0.01; Process.kill(:USR1, Process.pid) }
       sleep 0.05
+      finish(killing)
     end
     puts "done"
   RUBY
@@ -30,6 +31,27 @@ class SignalTest < ScriptCase
       Process.kill(:USR2, Process.pid)
       p finish(waiting)
     end
+  RUBY
+
+  script "a trap throws while the loop looks at the threads", <<~'RUBY', out: "[:thrown]\n", only: :fibers
+    trap(:USR1) { throw :out, :thrown if Thread.current[:catching] }
+    hold = Queue.new
+    other = Thread.new { hold.pop }
+    other.define_singleton_method(:inspect) { super().tap { Process.kill(:USR1, Process.pid) } }
+    values = []
+    NB.run do
+      ended = Queue.new
+      NB.async do
+        sleep 0 # the block waits first, so that this fiber sleeps for all
+        values << catch(:out) { Thread.current[:catching] = true; Queue.new.pop }
+        Thread.current[:catching] = false
+        ended << true
+      end
+      ended.pop
+    end
+    hold << true
+    other.join
+    p values
   RUBY
 
   script "a trap that raises, raises out of the wait", <<~'RUBY', out: "[\"from the trap\", true]\n"
@@ -63,9 +85,10 @@ class SignalTest < ScriptCase
     end
   RUBY
 
+  # The strand sleeps all the while: a signal that met it in Ruby would be raised there.
   script "Interrupt and SIGTERM are rescued in the code that waits, and it goes on", <<~'RUBY', out: "Interrupt\nSIGTERM\ndone\n"
     inside do
-      strand = go { 100.times { sleep 0.002 } }
+      strand = go { sleep 0.4; true }
       %i[INT TERM].each do |name|
         signal_when_asleep(name)
         asleep
@@ -74,6 +97,30 @@ class SignalTest < ScriptCase
         puts error.message.empty? ? error.class : error.message
       end
       finish(strand) && puts("done")
+    end
+  RUBY
+
+  # Before Ruby 3.3 whoever sleeps looks at the other threads now and then.
+  script "signals come to the code that called, though another strand sleeps and a thread is there", <<~'RUBY', out: ("Interrupt\nSIGTERM\n\"of the trap\"\n" * 3)
+    Thread.new { sleep }
+    trap(:USR1) { raise "of the trap" }
+    inside do
+      strand = go do
+        sleep 0.003
+        loop { sleep 0.15 }
+      rescue Exception => error
+        puts "another strand: #{error.inspect}"
+      end
+      %i[INT TERM USR1].cycle(3) do |name|
+        signal_when_asleep(name)
+        asleep
+        sleep 5
+      rescue SignalException => error
+        puts error.message.empty? ? error.class : error.message
+      rescue => error
+        p error.message
+      end
+      exit!(true)
     end
   RUBY
 
@@ -117,7 +164,7 @@ class SignalTest < ScriptCase
   script "Timeout around a loop ends what its block waits for", <<~'RUBY', out: "ensured\n[Timeout::Error, 7]\n"
     got = []
     begin
-      Timeout.timeout(0.1) do
+      Timeout.timeout(0.5) do
         inside do
           sleep 5
         ensure
@@ -184,6 +231,23 @@ class SignalTest < ScriptCase
     end
   RUBY
 
+  # It is raised in whatever the loop's own code calls at that moment.
+  script "a signal before the loop's first turn can be rescued", <<~'RUBY', out: "Interrupt\n", only: :fibers
+    PLAIN_PID = Process.method(:pid)
+    def Process.pid
+      return PLAIN_PID.call unless $strikes
+
+      $strikes = false
+      raise Interrupt
+    end
+    inside do
+      $strikes = true
+      sleep 5
+    rescue Interrupt => error
+      p error.class
+    end
+  RUBY
+
   script "an error of a thread with abort_on_exception can be rescued", <<~'RUBY', out: "[IOError, \"of the thread\", \"fail_here\"]\n:next\n"
     def fail_here = raise(IOError, "of the thread")
     Thread.abort_on_exception = true
@@ -222,13 +286,56 @@ class SignalTest < ScriptCase
       rescue SystemExit => error
         p [error.class, error.status]
       end
-      Thread.new { sleep 0.02; exit 4 }
       begin
+        Thread.new { sleep 0.02; exit 4 }
         sleep 5
       ensure
         puts "ensured"
       end
     end
+  RUBY
+
+  script "a trap that waits in a fiber that waits: both waits end", <<~'RUBY', out: (":in\n\"x\"\n:slept\n[1, true]\n" * 2), only: :fibers
+    queue = Queue.new
+    early = true # whether the outer wait is woken before the inner one
+    trap(:USR1) do
+      reader, writer = IO.pipe
+      p :in
+      first = early
+      Thread.new { queue << 1 if first; sleep 0.02; writer << "x"; sleep 0.05; queue << 1 unless first }
+      p reader.read(1)
+      sleep 0.01
+      p :slept
+    end
+    Fiber.set_scheduler(NB::Scheduler.new) # without NB.run, which takes signals: they come to who sleeps
+    waiting = Fiber.new(blocking: false) do
+      2.times do
+        signal_when_asleep(:USR1)
+        asleep
+        p [queue.pop, Fiber.scheduler.waits.empty?]
+        early = false
+      end
+    end
+    waiting.resume
+    Fiber.scheduler.run while waiting.alive?
+  RUBY
+
+  script "a timeout ends a trap's wait, then that of its fiber", <<~'RUBY', out: "Timeout::Error\n[nil, true]\n", only: :fibers
+    trap(:USR1) do
+      Timeout.timeout(0.01) { sleep }
+    rescue Timeout::Error => error
+      p error.class
+    end
+    Fiber.set_scheduler(NB::Scheduler.new)
+    waiting = Fiber.new(blocking: false) do
+      signal_when_asleep(:USR1)
+      asleep
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      reader, = IO.pipe
+      p [reader.wait_readable(1), Process.clock_gettime(Process::CLOCK_MONOTONIC) - start >= 1]
+    end
+    waiting.resume
+    Fiber.scheduler.run while waiting.alive?
   RUBY
 
   script "SIGCHLD traps and Process.wait together", <<~'RUBY', out: "[true, 3]\n"
@@ -237,7 +344,7 @@ class SignalTest < ScriptCase
     inside do
       pid = spawn("sleep 0.02; exit 3")
       Process.wait(pid)
-      sleep 0.005
+      1000.times { seen ? break : sleep(0.005) }
       p [seen, $?.exitstatus]
     end
   RUBY
@@ -246,19 +353,22 @@ class SignalTest < ScriptCase
     count = 0
     trap(:USR1) { count += 1 }
     inside do
-      go { 50.times { Process.kill(:USR1, Process.pid); sleep 0.001 } }
+      killing = go { 50.times { Process.kill(:USR1, Process.pid); sleep 0.001 } }
       20.times { sleep 0.005 }
+      finish(killing)
     end
     p count.between?(10, 50)
   RUBY
 
   script "Thread#raise reaches the caller of the block", <<~'RUBY', out: "[ArgumentError, \"from outside\", true]\n"
     ensured = false
+    begun = Queue.new
     thread = Thread.new do
-      inside { begin sleep 5 ensure ensured = true end }
+      inside { begin begun << 1; sleep 5 ensure ensured = true end }
     rescue ArgumentError => error
       [error.class, error.message]
     end
+    begun.pop
     sleep 0.05
     thread.raise(ArgumentError, "from outside")
     p [*thread.value, ensured]
@@ -266,16 +376,46 @@ class SignalTest < ScriptCase
 
   script "Thread#kill ends a thread that runs a loop", <<~'RUBY', out: "[true, false]\n"
     ensured = false
-    thread = Thread.new { inside { begin sleep 5 ensure ensured = true end } }
+    begun = Queue.new
+    thread = Thread.new { inside { begin begun << 1; sleep 5 ensure ensured = true end } }
+    begun.pop
     sleep 0.05
     thread.kill
     thread.join(5)
     p [ensured, thread.alive?]
   RUBY
 
-  script "Thread#wakeup of the loop's thread wakes no fiber wrongly", <<~'RUBY', out: "true\n", only: :fibers
-    thread = Thread.new { NB.run { t = Process.clock_gettime(1); sleep 0.1; Process.clock_gettime(1) - t >= 0.1 } }
+  %i[wakeup run].each do |name|
+    script "Thread##{name} ends a sleep of the block, of a time or not", <<~RUBY, out: "[true, true, true, true]\n"
+      started = Queue.new
+      thread = Thread.new do
+        inside do
+          waits = [-> { sleep 5 }, -> { sleep }, -> { Mutex.new.tap(&:lock).sleep(5) },
+                   -> { Enumerator.new { |items| sleep(5) && items << 1 }.next }]
+          waits.map { |wait| t = Process.clock_gettime(1); started << 1; wait.call; Process.clock_gettime(1) - t < 4 }
+        end
+      end
+      4.times { started.pop; Thread.pass until thread.stop?; sleep 0.05; thread.#{name} }
+      p thread.value
+    RUBY
+  end
+
+  script "Thread#wakeup ends no other wait, and no other fiber's sleep", <<~'RUBY', out: "[true, 1, 2]\n"
+    queue = Queue.new
+    reader, writer = IO.pipe
+    thread = Thread.new do
+      inside do
+        strand = go { t = Process.clock_gettime(1); sleep 0.1; Process.clock_gettime(1) - t >= 0.1 }
+        [finish(strand), queue.pop, reader.read(1).to_i]
+      end
+    end
     5.times { sleep 0.01; thread.wakeup }
+    sleep 0.2
+    thread.wakeup
+    queue << 1
+    sleep 0.05
+    thread.wakeup
+    writer << "2"
     p thread.value
   RUBY
 end

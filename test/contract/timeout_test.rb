@@ -36,6 +36,7 @@ class TimeoutContractTest < Contract
 
   WAITS.each do |name, wait|
     contract "ends #{name}" do
+      taken_mutex if name == "a mutex" # before the clock runs
       assert_takes(0.02) { assert_raises(Timeout::Error) { Timeout.timeout(0.02) { wait.call(self) } } }
       release_mutex
     end
@@ -47,6 +48,29 @@ class TimeoutContractTest < Contract
     assert_raises(Timeout::Error) { Timeout.timeout(0.01) { thread.join } }
     gate << 1
     thread.join
+  end
+
+  [IOError, Exception].each do |masked|
+    contract "ends a block that computes while another masks #{masked}", gap: nil do
+      gate = Queue.new
+      masking = strand { Thread.handle_interrupt(masked => :never) { gate.pop } }
+      start = clock
+      [Timeout::Error, IOError].each do |error|
+        limits = error == IOError ? [0.02, error] : [0.02]
+        assert_raises(error) { Timeout.timeout(*limits) { nil while clock - start < 5 } }
+      end
+      gate << 1
+      assert_equal 1, masking.value
+    end
+  end
+
+  # No line and no block of Ruby's in it.
+  contract "ends calls in one line while another masks", only: :fibers, gap: nil do
+    gate = Queue.new
+    masking = strand { Thread.handle_interrupt(IOError => :never) { gate.pop } }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.02) { (1..100_000_000).each(&:hash) } }
+    gate << 1
+    assert_equal 1, masking.value
   end
 
   contract "nested: the inner one first" do
@@ -128,7 +152,7 @@ class TimeoutContractTest < Contract
   end
 
   contract "a timeout with a class can be rescued inside" do
-    assert_equal :rescued, (Timeout.timeout(0.01, Special) do
+    assert_equal :rescued, (Timeout.timeout(0.05, Special) do
       sleep
     rescue Special
       :rescued
@@ -138,7 +162,7 @@ class TimeoutContractTest < Contract
   contract "ensure blocks run, and may wait" do
     order = []
     assert_raises(Timeout::Error) do
-      Timeout.timeout(0.01) do
+      Timeout.timeout(0.05) do
         sleep
       ensure
         sleep 0.005
@@ -159,8 +183,8 @@ class TimeoutContractTest < Contract
   end
 
   contract "a timeout that passed without effect leaves nothing to come" do
-    20.times { Timeout.timeout(0.01) { nil } }
-    assert_takes(0.03) { sleep 0.03 }
+    20.times { Timeout.timeout(0.05) { nil } }
+    assert_takes(0.06) { sleep 0.06 }
   end
 
   contract "many timeouts at once", gap: 0.040 do
@@ -217,7 +241,7 @@ class TimeoutContractTest < Contract
   contract "a block that holds its timeout back gets it at its end", gap: nil do
     finished = false
     assert_raises(Special) do
-      Timeout.timeout(0.02, Special) do
+      Timeout.timeout(0.1, Special) do
         Thread.handle_interrupt(Special => :never) do
           ending = clock + 0.5
           nil while clock < ending
@@ -271,8 +295,10 @@ class TimeoutContractTest < Contract
   end
 
   def taken_mutex
-    @gate = gate = Queue.new
-    Mutex.new.tap { |mutex| @holder = parked { mutex.synchronize { gate.pop } } }
+    @taken_mutex ||= Mutex.new.tap do |mutex|
+      @gate = gate = Queue.new
+      @holder = parked { mutex.synchronize { gate.pop } }
+    end
   end
 
   def release_mutex
@@ -280,6 +306,6 @@ class TimeoutContractTest < Contract
 
     @gate << nil
     @holder.join
-    @gate = nil
+    @gate = @taken_mutex = nil
   end
 end

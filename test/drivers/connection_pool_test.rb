@@ -9,7 +9,7 @@ require "net/http/persistent"
 
 # The connection_pool gem in a loop: its waiters stand in line. Nothing is lost, whatever interrupts
 # them, and elsewhere it is as before.
-class ConnectionPoolTest < Minitest::Test
+class ConnectionPoolGemTest < Minitest::Test
   # What a pool of ours lends: an object that notices two holders.
   class Thing
     def use
@@ -32,6 +32,7 @@ class ConnectionPoolTest < Minitest::Test
   end
 
   def test_nobody_is_overtaken
+    skip "chaos changes whose turn it is" if ENV["NB_CHAOS"]
     order = []
     NB.run do
       mine = pool(2)

@@ -212,6 +212,35 @@ class PGTest < Transparency
     end
   end
 
+  # Between a statement and its undoing, which a pool cannot know of.
+  LEFT_BEHIND = {
+    "a setting" => ->(connection) { connection.exec("SET search_path = nowhere") },
+    "a lock" => ->(connection) { connection.exec("SELECT pg_advisory_lock(4711)") },
+    "a temporary table" => ->(connection) { connection.exec("CREATE TEMPORARY TABLE left_behind (n int)") },
+    "a channel" => ->(connection) { connection.exec("LISTEN left_behind") },
+    "pipeline mode" => lambda do |connection|
+      connection.enter_pipeline_mode
+      connection.send_query_params("SELECT 1", [])
+      connection.pipeline_sync
+    end
+  }.freeze
+
+  LEFT_BEHIND.each do |name, leave|
+    define_method("test_the_next_of_a_pool_does_not_find_#{name}".tr(" ", "_")) do
+      pool = NB::ConnectionPool.new(size: 1) { connect }
+      NB.run do
+        id = pool.with(&:backend_pid)
+        assert_raises(Timeout::Error) { NB.timeout(0.05) { pool.with { |connection| leave.call(connection) && sleep } } }
+        pool.with do |connection|
+          refute_equal id, connection.backend_pid
+          assert_equal "1", connection.exec("SELECT 1").getvalue(0, 0)
+        end
+      end
+    ensure
+      pool.close
+    end
+  end
+
   private
 
   # Comes in without a password: the check of one costs both sides milliseconds on the CPU.

@@ -106,7 +106,7 @@ class RegistryTest < Minitest::Test
       refute_predicate result.status, :success?
       assert_match(/NB_DRIVERS: .*#{value.delete("-")}/, result.err)
     end
-    assert_match(/no driver is called x/,
+    assert_match(/unknown driver x/,
       ruby("begin; NB::Drivers.off(:x); rescue ArgumentError; puts $!; end"))
   end
 

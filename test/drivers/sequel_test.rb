@@ -7,6 +7,9 @@ require "sequel"
 require "pg"
 require "mysql2"
 require "trilogy"
+require "sqlite3"
+require "tmpdir"
+require_relative "../support/holding_proxy"
 
 # Sequel, whose connections belong to fibers in a loop.
 class SequelTest < Transparency
@@ -85,6 +88,89 @@ class SequelTest < Transparency
     end
   end
 
+  # pg keeps its connection, with the query still running.
+  def test_a_query_that_a_timeout_leaves_in_postgresql_is_cancelled
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        NB.timeout(10) do
+          assert_raises(Timeout::Error) { NB.timeout(0.05) { db.run("SELECT pg_sleep(60)") } }
+          assert_equal 7, db.get(7)
+          assert_raises(Timeout::Error) { NB.timeout(0.05) { db.transaction { db.run("SELECT pg_sleep(60)") } } }
+          assert_equal [7, false], [db.get(7), db.synchronize { db.in_transaction? }]
+        end
+      end
+    end
+  end
+
+  # To cancel it would fail the transaction, and PostgreSQL answer its COMMIT with ROLLBACK.
+  def test_a_transaction_goes_on_where_a_query_was_interrupted
+    assert_equal [1], interrupted_things { |db| db.run("SELECT pg_sleep(0.2)") }
+    assert_equal([1], interrupted_things { |db| db.transaction(savepoint: true) { db.run("SELECT pg_sleep(60)") } })
+  end
+
+  # The SAVEPOINT itself never comes to be, so that nothing can be rolled back to it.
+  def test_a_transaction_that_cannot_go_on_raises
+    error = assert_raises(Sequel::DatabaseError) do
+      interrupted_things do |db|
+        NB.timeout(0.02) { db.run("SELECT pg_sleep(60)") }
+      rescue Timeout::Error
+        db.transaction(savepoint: true) { flunk }
+      end
+    end
+    assert_match(/was interrupted and failed/, error.message)
+  end
+
+  def test_neither_callback_runs_where_nobody_knows_whether_it_committed
+    proxy = HoldingProxy.new(server.port, 0.3)
+    told = []
+    NB.run do
+      with_database("#{server.url.sub(%r{:\d+/}, ":#{proxy.port}/")}?sslmode=disable", max_connections: 1) do |db|
+        proxy.arm(/COMMIT/, :answer)
+        task = NB.async { telling(db, told) { db.run("SELECT 1") } }
+        assert proxy.held(10)
+        task.cancel.wait
+        assert_equal [[], false], [told, db.synchronize { db.in_transaction? }]
+      end
+    end
+  ensure
+    proxy.close
+  end
+
+  def test_after_rollback_runs_where_the_server_refuses_to_commit
+    told = []
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        db.run("CREATE TEMP TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        assert_raises(Sequel::UniqueConstraintViolation) do
+          telling(db, told) { db.run("INSERT INTO late VALUES (1), (1)") }
+        end
+      end
+    end
+    assert_equal [:rollback], told
+  end
+
+  # SQLite waits for a reader with COMMIT, and knows that it has not committed.
+  def test_a_commit_of_sqlite_that_was_interrupted_leaves_no_transaction
+    told = []
+    Dir.mktmpdir do |folder|
+      NB.run do
+        with_database("sqlite://#{folder}/db", max_connections: 1, timeout: 30_000) do |db|
+          db.run("CREATE TABLE things (n int)")
+          reader = SQLite3::Database.new("#{folder}/db")
+          reading = reader.prepare("SELECT * FROM sqlite_schema").tap(&:step)
+          task = NB.async { telling(db, told) { db[:things].insert(n: 1) } }
+          task.cancel.wait # it stops at COMMIT
+          refute db.synchronize(&:transaction_active?)
+          reading.close
+          assert_empty db[:things].select_map(:n)
+        ensure
+          reader.close
+        end
+      end
+    end
+    assert_equal [:rollback], told
+  end
+
   # Sequel's pool for Ruby 3.1 sleeps with its lock; the next one who gives back waits for that.
   def test_a_cancel_while_a_connection_goes_back_to_the_pool_keeps_it_there
     NB.run do
@@ -113,6 +199,14 @@ class SequelTest < Transparency
 
   private
 
+  def telling(db, told)
+    db.transaction do
+      db.after_commit { told << :commit }
+      db.after_rollback { told << :rollback }
+      yield
+    end
+  end
+
   # All connections are open when the block begins.
   def with_database(url = "#{server.url}?sslmode=disable", max_connections: 50, **options)
     db = Sequel.connect(url, max_connections: max_connections, pool_timeout: 10,
@@ -138,6 +232,22 @@ class SequelTest < Transparency
     end
   rescue ArgumentError, Timeout::Error
     nil
+  end
+
+  # @return [Array<Integer>] what is there when a transaction has rescued the timeout of the block
+  def interrupted_things
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        db.create_table!(:things) { Integer :n }
+        db.transaction do
+          db[:things].insert(n: 1)
+          assert_raises(Timeout::Error, Sequel::DatabaseError) { NB.timeout(0.05) { yield db } }
+        end
+        db[:things].select_map(:n)
+      ensure
+        db.drop_table?(:things)
+      end
+    end
   end
 
   # In another fiber of the loop, or another thread.

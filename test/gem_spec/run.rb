@@ -10,13 +10,13 @@ require "fileutils"
 require "json"
 require "rbconfig"
 require "tmpdir"
+require_relative "../../lib/neverblock"
 
 # One run of the examples per backend.
 class GemSpec
   VERSION = "0.10.0"
   ROOT = File.expand_path("../..", __dir__)
   HOME = File.join(ROOT, "tmp/gem_spec-#{RbConfig::CONFIG["ruby_version"]}")
-  BACKENDS = %w[epoll poll].freeze
   # The examples resolve this name; here a copy of /etc/hosts knows it.
   NAME = "example.com"
 
@@ -25,7 +25,7 @@ class GemSpec
 
   def run
     install
-    results = BACKENDS.to_h { |backend| [backend, examples(backend)] }
+    results = NB::Native.backends.to_h { |backend| [backend, examples(backend)] }
     results.each { |backend, examples| examples.each { |example| show(backend, example) } }
     failed = results.values.sum { |examples| examples.count { |example|
  verdict(example) == :failed } }

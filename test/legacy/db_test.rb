@@ -1,9 +1,13 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "net/http"
+require "stringio"
 require "neverblock"
+require "trilogy"
 require_relative "../support/databases"
 require_relative "../support/ticker"
+require_relative "../support/timing"
 
 # What the database tests of 2008 assert, against today's servers and drivers.
 class LegacyDatabasesTest < Minitest::Test
@@ -21,7 +25,7 @@ class LegacyDatabasesTest < Minitest::Test
       db = pooled(size)
       NB.run { size.times { NB.async { db.exec("SELECT 1") } } } # connects
       took = seconds { NB.run { 10.times { NB.async { db.exec("SELECT pg_sleep(0.2)") } } } }
-      assert_in_delta expected, took, 0.15
+      assert_between expected, 1, took
       assert_equal size, count(db)
       close(db)
     end
@@ -32,7 +36,7 @@ class LegacyDatabasesTest < Minitest::Test
     fibers = NB::Pool::FiberPool.new(17)
     NB.run { 8.times { fibers.spawn { db.exec("SELECT 1") && sleep(0.01) } } }
     took = seconds { NB.run { 17.times { fibers.spawn { db.exec("SELECT pg_sleep(0.2)") } } } }
-    assert_in_delta 0.6, took, 0.2
+    assert_between 0.6, 1.7, took
     assert_equal 8, count(db)
   ensure
     close(db)
@@ -49,8 +53,35 @@ class LegacyDatabasesTest < Minitest::Test
       ticker.stop
       beat.wait
       close(db)
-      assert_operator ticker.largest, :<, 0.05
+      assert_in_time ticker.stillest.still, 0.05
     end
+  end
+
+  # A pooled fiber has the next request soon.
+  def test_a_transaction_ends_with_the_request_that_raised
+    db = pooled(1)
+    with_table(db) do |table|
+      serve(writes(db, table)) do |port|
+        assert_equal %w[500 200 200], %w[/raise / /].map { |path| status(port, path) }
+        assert_equal 2, outside(table)
+      end
+    end
+  ensure
+    close(db)
+  end
+
+  def test_a_transaction_ends_with_the_work_of_a_pooled_fiber
+    db = pooled(1)
+    with_table(db) do |table|
+      fibers = NB::FiberPool.new(1)
+      NB.run do
+        fibers.spawn { db.exec("BEGIN") && db.exec("INSERT INTO #{table} VALUES (1)") }
+        fibers.spawn { db.exec("INSERT INTO #{table} VALUES (2)") }
+      end
+      assert_equal 1, outside(table)
+    end
+  ensure
+    close(db)
   end
 
   def test_the_connection_of_old_is_one_of_pg
@@ -214,7 +245,7 @@ class LegacyDatabasesTest < Minitest::Test
     db = NB::DB::PooledDBConnection.new(10) { mysql }
     NB.run { 10.times { NB.async { db.query("SELECT 1") } } }
     took = seconds { NB.run { 20.times { NB.async { db.query("SELECT SLEEP(0.1)") } } } }
-    assert_in_delta 0.2, took, 0.15
+    assert_between 0.2, 1, took
   ensure
     close(db)
   end
@@ -240,6 +271,20 @@ class LegacyDatabasesTest < Minitest::Test
     close(db)
   end
 
+  # Trilogy shuts its socket down and does not call itself closed.
+  def test_mysql_an_error_that_ended_a_query_costs_its_connection_and_nothing_else
+    options = Databases.mariadb.options
+    [-> { mysql }, -> { Trilogy.new(options) }].each do |connect|
+      db = NB::DB::PooledDBConnection.new(1, &connect)
+      NB.run do
+        assert_raises(KeyError) { Timeout.timeout(0.1, KeyError) { db.query("SELECT SLEEP(9)") } }
+        assert_equal 1, db.query("SELECT 1 AS one").count
+      end
+    ensure
+      close(db)
+    end
+  end
+
   def test_mysql_connects_as_of_old
     place = Databases.mariadb
     arguments = [place.host, place.user, place.password, place.database, place.port]
@@ -251,6 +296,40 @@ class LegacyDatabasesTest < Minitest::Test
   end
 
   private
+
+  def with_table(db)
+    db.exec("CREATE TABLE left_open (n int)")
+    yield "left_open"
+  ensure
+    db.exec("DROP TABLE left_open")
+  end
+
+  def writes(db, table)
+    lambda do |env|
+      raising = env["PATH_INFO"] == "/raise"
+      db.exec("BEGIN") if raising
+      db.exec("INSERT INTO #{table} VALUES (1)")
+      raise "in the middle" if raising
+
+      [200, {}, []]
+    end
+  end
+
+  def serve(app)
+    require "neverblock/server"
+    started = Thread::Queue.new
+    server = NB::Server.new(app, bind: "tcp://127.0.0.1:0", fibers: 1, log: StringIO.new)
+    thread = Thread.new { server.run { started << server.port } }
+    yield started.pop
+  ensure
+    server&.stop
+    thread&.join
+  end
+
+  def status(port, path) = Net::HTTP.get_response(URI("http://127.0.0.1:#{port}#{path}")).code
+
+  # What others see.
+  def outside(table) = Integer(postgres.exec("SELECT count(*) FROM #{table}").getvalue(0, 0))
 
   def postgres_options
     place = Databases.postgresql

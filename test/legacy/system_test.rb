@@ -6,6 +6,7 @@ require "neverblock"
 require "neverblock/cli/delay_server"
 require "socket"
 require "timeout"
+require_relative "../support/timing"
 
 # What the later specs (2010 to 2012) assert of the rest: sleep, system, Timeout, locks and sockets,
 # in fibers of the pool.
@@ -13,8 +14,8 @@ class LegacySystemTest < Minitest::Test
   def setup = @pool = NB::Pool::FiberPool.new(10)
 
   def test_sleep_takes_its_time
-    assert_in_delta(0.1, seconds { inside { sleep 0.1 } }, 0.05)
-    assert_in_delta(0.1, seconds { inside { NB.sleep 0.1 } }, 0.05)
+    assert_between(0.1, 0.5, seconds { inside { sleep 0.1 } })
+    assert_between(0.1, 0.5, seconds { inside { NB.sleep 0.1 } })
   end
 
   def test_backticks_and_system_say_what_they_say_outside
@@ -31,7 +32,7 @@ class LegacySystemTest < Minitest::Test
     took = seconds do
       inside { assert_raises(Timeout::Error) { Timeout.timeout(0.1) { sleep 5 } } }
     end
-    assert_in_delta 0.1, took, 0.05
+    assert_between 0.1, 1, took
     inside do
       assert_equal :value, Timeout.timeout(1) { sleep(0.01) && :value }
       assert_equal :value, Timeout.timeout(0) { sleep(0.01) && :value }
@@ -48,7 +49,7 @@ class LegacySystemTest < Minitest::Test
         end
       end
       assert_raises(outer) do
-        Timeout.timeout(0.05, outer) do
+        Timeout.timeout(0.5, outer) do
           assert_raises(inner) { Timeout.timeout(0.02, inner) { sleep 5 } }
           sleep 5
         end
@@ -97,7 +98,7 @@ class LegacySystemTest < Minitest::Test
       end
     end
     assert_equal [200, ["done"]], [answers.size, answers.uniq]
-    assert_operator took, :<, 2
+    assert_in_time took, 2
   ensure
     server.stop
     serving.join

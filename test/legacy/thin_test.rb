@@ -10,9 +10,23 @@ class LegacyThinTest < Minitest::Test
   APP = <<~'RUBY'
     require "never_block/server/thin"
     Thin::Logging.silent = true
+    sleeping = most = 0
+    held = limit = nil
     app = lambda do |env|
       case env["PATH_INFO"]
-      when "/sleep" then sleep 0.3
+      when "/sleep"
+        sleep 0.3
+      when "/meet"
+        limit ||= Time.now + 10
+        most = [most, sleeping += 1].max
+        sleep 0.005 until most == 10 || Time.now > limit
+        sleep 0.3
+        sleeping -= 1
+      when "/hold"
+        held = true
+        sleep 0.005 while held
+      when "/release" then next [200, {}, [held.tap { held = false }.to_s]]
+      when "/most" then next [200, { "content-type" => "text/plain" }, [most.to_s]]
       when "/error" then raise "broken"
       when "/wait" then NB.await { |resume| EM.add_timer(0.05) { resume.call } }
       when "/yield"
@@ -36,12 +50,13 @@ class LegacyThinTest < Minitest::Test
     end.port
   end
 
-  def test_ten_requests_that_wait_take_as_long_as_one_and_twenty_as_two
-    { 10 => 0.3, 20 => 0.6 }.each do |count, expected|
+  def test_ten_requests_wait_side_by_side_and_twenty_in_two_turns
+    { 10 => 0.3, 20 => 0.6 }.each do |count, least|
       start = now
-      bodies = Array.new(count) { Thread.new { get("/sleep").body } }.map(&:value)
+      bodies = Array.new(count) { Thread.new { get("/meet").body } }.map(&:value)
       assert_equal [count, ["true"]], [bodies.size, bodies.uniq]
-      assert_in_delta expected, now - start, 0.28
+      assert_operator now - start, :>=, least
+      assert_equal "10", get("/most").body
     end
   end
 
@@ -50,11 +65,9 @@ class LegacyThinTest < Minitest::Test
   end
 
   def test_a_quick_one_overtakes
-    slow = Thread.new { get("/sleep") && now }
-    sleep 0.05
-    get("/")
-    quick = now
-    assert_operator quick, :<, slow.value
+    slow = Thread.new { get("/hold").body }
+    Timeout.timeout(20) { sleep 0.01 until get("/release").body == "true" }
+    assert_equal "true", slow.value
   end
 
   def test_one_connection_has_many_requests_with_bodies

@@ -3,6 +3,8 @@
 require "minitest/autorun"
 require "neverblock"
 require "socket"
+require "tempfile"
+require_relative "../support/subprocess"
 
 class DumpTest < Minitest::Test
   def test_every_wait_is_named_with_its_line
@@ -17,6 +19,19 @@ class DumpTest < Minitest::Test
     assert_match(/for #<Thread::Queue/, text)
     assert_match(/runs$/, text)
     assert_operator text.scan("#{__FILE__}:").size, :>=, 4
+  end
+
+  # Ruby's lock has no class: to ask it anything ends the process.
+  def test_a_fiber_that_waits_for_a_require_of_another
+    Tempfile.create(["slow", ".rb"]) do |file|
+      file.write("$gate.pop") && file.flush
+      script = "NB.run { gate = $gate = Queue.new; " \
+               "tasks = Array.new(2) { NB.async { require #{file.path.inspect} } }; " \
+               "puts NB.dump; gate << 1; p tasks.map(&:value) }"
+      result = Subprocess.ruby(script)
+      assert_match(/a lock of Ruby's own/, result.out, result.err)
+      assert_match(/^\[true, false\]$/, result.out)
+    end
   end
 
   def test_a_signal_prints_it

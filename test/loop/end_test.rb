@@ -17,7 +17,7 @@ class LoopEndTest < Minitest::Test
     assert_equal :waiting, log.pop
     thread.kill
 
-    assert thread.join(5), "the killed thread hangs"
+    assert thread.join(60), "the killed thread hangs"
     assert_equal NB::Cancelled, log.pop
   end
 
@@ -31,7 +31,7 @@ class LoopEndTest < Minitest::Test
     Thread.pass until thread.stop?
     thread.kill
 
-    assert thread.join(5), "the killed thread hangs"
+    assert thread.join(60), "the killed thread hangs"
     assert_equal NB::Cancelled, log.pop
   end
 

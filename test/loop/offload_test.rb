@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "neverblock"
+require_relative "../support/subprocess"
 
 class OffloadTest < Minitest::Test
   def test_value_and_error_come_back_from_another_thread
@@ -43,6 +44,92 @@ class OffloadTest < Minitest::Test
     end
 
     assert_equal :done, done.pop
+  end
+
+  STORAGE = Fiber.respond_to?(:[])
+
+  # What a block can leave on its thread, and what the next one sees of it.
+  LEFT = {
+    locals: [-> { Thread.current[:left] = 1 }, -> { Thread.current[:left] }],
+    variables: [-> { Thread.current.thread_variable_set(:left, 1) },
+                -> { Thread.current.thread_variable_get(:left) }],
+    attributes: [-> { Thread.current.instance_variable_set(:@left, 1) },
+                 -> { Thread.current.instance_variable_get(:@left) }],
+    of_the_fiber: [-> { Fiber.current.instance_variable_set(:@left, 1) },
+                   -> { Fiber.current.instance_variable_get(:@left) }],
+    name: [-> { Thread.current.name = "left" }, -> { Thread.current.name }],
+    priority: [-> { Thread.current.priority = 2 }, -> { Thread.current.priority }],
+    abort: [-> { Thread.current.abort_on_exception = true },
+            -> { Thread.current.abort_on_exception }],
+    report: [-> { Thread.current.report_on_exception = !Thread.report_on_exception },
+             -> { Thread.current.report_on_exception }],
+    storage: [-> { Fiber[:left] = 1 if STORAGE }, -> { Fiber[:left] if STORAGE }]
+  }.freeze
+
+  LEFT.each do |name, (leave, look)|
+    define_method("test_of_a_job_is_not_left_its_#{name}") do
+      offload = NB::Offload.new(size: 1)
+      before = offload.call(&look)
+      offload.call(&leave)
+
+      if before.nil?
+        assert_nil offload.call(&look)
+      else
+        assert_equal before, offload.call(&look)
+      end
+      assert_equal 1, offload.stats[:threads]
+    end
+  end
+
+  def test_a_job_has_its_own_callers_storage
+    skip "Ruby #{RUBY_VERSION} has no fiber storage" unless STORAGE
+
+    seen = NB.run do
+      %w[alice bob].map do |user|
+        NB.async do
+          Fiber[:user] = user
+          seen = NB.offload { [Fiber[:user], Fiber[:user] = "changed", Fiber[:seen] = 1].first }
+          [seen, Fiber[:user]]
+        end.value
+      end + [NB.async { NB.offload { [Fiber[:user], Fiber[:seen]] } }.value]
+    end
+
+    assert_equal [%w[alice alice], %w[bob bob], [nil, nil]], seen
+  end
+
+  def test_a_callers_masks_are_not_its_jobs
+    offload = NB::Offload.new(size: 1)
+    pending = Thread.handle_interrupt(Object => :never) do
+      offload.call { Thread.current.raise("now") rescue $!.message }
+    end
+
+    assert_equal "now", pending
+  end
+
+  def test_a_job_that_ends_its_thread_ends_nothing_else
+    offload = NB::Offload.new(size: 1)
+    jobs = [offload.start { Thread.exit }, offload.start { :next }]
+
+    assert_equal [nil, :next], jobs.map(&:value)
+    assert_equal 1, offload.stats[:threads]
+  end
+
+  # The stack of a thread does not fit into the memory that the process may have.
+  def test_a_thread_that_cannot_be_made_is_not_counted
+    skip "Ruby #{RUBY_VERSION} hangs in such a Thread.new" if RUBY_VERSION >= "3.3"
+
+    out = Subprocess.ruby(<<~'RUBY').out
+      offload = NB::Offload.new(size: 2)
+      pages = File.read("/proc/self/statm").to_i
+      limit = Process.getrlimit(:AS)
+      Process.setrlimit(:AS, pages * 4096 + 500_000, limit.last)
+      error = (offload.start { 1 } rescue $!.class)
+      Process.setrlimit(:AS, *limit)
+      p error, offload.stats, offload.call { 2 }
+    RUBY
+
+    assert_equal "ThreadError\n{size: 2, threads: 0, busy: 0, queued: 0}\n2\n",
+      out.gsub(/:(\w+)=>/, '\1: ')
   end
 
   def test_size_is_checked

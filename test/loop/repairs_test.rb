@@ -42,6 +42,41 @@ class RepairsTest < Minitest::Test
     assert_equal ruby(script), ruby("NB.run { }; #{script}")
   end
 
+  def test_what_an_application_put_in_place_of_a_method_stays
+    script = <<~RUBY
+      class BasicSocket
+        def read_nonblock(...) = "theirs"
+        def write_nonblock(data, exception: true) = super + 100
+      end
+      NB.run { UNIXSocket.pair.then { |a, b| p a.write_nonblock("x"), b.read_nonblock(1) } }
+    RUBY
+    assert_equal "101\n\"theirs\"\n", ruby("$VERBOSE = nil; #{script}")
+  end
+
+  # Ruby made one for every address that it wrote as text, and waited for it: this thread slept.
+  def test_addresses_as_text_take_no_native_thread
+    script = <<~RUBY
+      sleeps = Fiber.new(blocking: true) do
+        loop { Fiber.yield File.read("/proc/thread-self/status")[/^voluntary_ctxt\\w+:\\s+(\\d+)/, 1].to_i }
+      end
+      NB.run do
+        server = TCPServer.new("127.0.0.1", 0)
+        client = TCPSocket.new("localhost", server.addr[1])
+        Addrinfo.tcp("localhost", 80)
+        before = sleeps.resume
+        100.times do
+          Addrinfo.tcp("localhost", 80)
+          Addrinfo.udp("::1", "80").ip_address
+          Socket.getaddrinfo("localhost", 80, nil, :STREAM)
+          client.peeraddr
+          Socket.unpack_sockaddr_in(client.getsockname)
+        end
+        puts sleeps.resume - before
+      end
+    RUBY
+    assert_operator Integer(ruby(script)), :<, 20
+  end
+
   def test_fibers_that_meet_in_an_autoload_all_get_the_constant
     Dir.mktmpdir do |folder|
       File.write("#{folder}/slow.rb", "sleep 0.01; module Slow; end")
@@ -56,6 +91,32 @@ class RepairsTest < Minitest::Test
              "Thread.new { sleep }.join(0.01), r.close, (r.read rescue p($!.class))"
 
     assert_equal ruby(script), ruby("NB.run { }; #{script}")
+  end
+
+  # What each repaired method does in another Ractor.
+  IN_A_RACTOR = [
+    'File.open("/etc/passwd") { |file| file.gets.size.positive? }', "Thread.new { 1 }.value", "Thread.start { 1 }.value",
+    "Thread::Mutex.new.then { |mutex| mutex.lock && [mutex.sleep(0.001)].size }", "IO.select([], [], [], 0)",
+    "IO.pipe.map(&:close).size", "Thread.new { sleep }.join(0.01)", 'File.open("/dev/null") { |file| file.flock(File::LOCK_EX) }',
+    'IO.pipe.then { |r, w| w.syswrite("x") && r.sysread(1) }', 'File.open("/dev/zero") { |file| file.pread(3, 0) }',
+    'Addrinfo.getaddrinfo("127.0.0.1", 80).size.positive?', 'Socket.sockaddr_in(80, "127.0.0.1").size',
+    'Addrinfo.tcp("127.0.0.1", 80).ip_port', 'TCPServer.new("127.0.0.1", 0).then { |s| TCPSocket.new("127.0.0.1", s.addr[1]).class }',
+    'UDPSocket.new.tap { |socket| socket.bind("127.0.0.1", 0) }.class', 'Object.autoload(:Nothing, "/tmp/nothing.rb")',
+    "UNIXSocket.pair.map(&:close_write)", 'UNIXSocket.pair.then { |a, b| a.send("x", 0) && b.recv(1) }',
+    'UNIXSocket.pair.then { |a, b| a.write_nonblock("x") && b.read_nonblock(1) }', 'IO.pipe.then { |r, w| w.write_nonblock("x") && r.read_nonblock(1) }',
+    'UDPSocket.new.send("x", 0, "127.0.0.1", 9)', 'TCPServer.new("127.0.0.1", 0).accept_nonblock(exception: false)',
+    'File.open("/dev/null") { |file| file.reopen("/dev/zero").read(1) }', "select([], [], [], 0)",
+    "Fiber.new { Fiber.yield rescue $!.class }.tap(&:resume).raise(ArgumentError)", "Thread.handle_interrupt(RuntimeError => :never) { 1 }",
+    "Process.wait2(fork { exit!(0) }).last.exitstatus", "Thread.new { sleep }.tap { |t| Thread.pass until t.stop?; t.wakeup; t.join }.alive?",
+    "Thread.new { sleep }.tap { |t| Thread.pass until t.stop?; t.run; t.join }.alive?"
+  ].freeze
+
+  def test_other_ractors_have_the_originals
+    each = "#{IN_A_RACTOR}.each { |code| ractor = Ractor.new(code) { |c| eval(c) rescue $!.full_message }; " \
+           "puts \"\#{code} => \#{ractor.take.inspect}\" }"
+    expected, = Open3.capture2e(RbConfig.ruby, "-W0", "-rsocket", "-e", each)
+
+    assert_equal expected, ruby("$VERBOSE = nil; NB.run { }; #{each}").sub(/.*experimental.*\n/, "")
   end
 
   def test_a_loop_runs_without_rubygems

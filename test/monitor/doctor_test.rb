@@ -41,9 +41,10 @@ class DoctorTest < Minitest::Test
   def test_a_wrong_project_without_rails
     examine("wrong_rack")
 
-    assert_finding "gems", :warning, "hiredis-client 0.31.0", "take it out"
+    assert_finding "gems", :warning, "hiredis-client 0.31.0", "remove it"
     assert_finding "gems", :note, "typhoeus 1.7.1", "Net::HTTP"
     assert_finding "rails", :problem, "Rails 6.1.7", "7.2"
+    assert_finding "active record", :problem, "app/database.rb:3", "delete that line"
     assert_finding "thread variables", :problem, "app/current.rb:5", "Thread.current[:name]"
     assert_finding "stacks", :warning, "100000 fibers", "vm.max_map_count"
     assert_finding "config", :problem, "request_timeout", "docs/SERVER.md"
@@ -59,7 +60,8 @@ class DoctorTest < Minitest::Test
   end
 
   def test_checks_can_be_left_out
-    examine("wrong_rack", "--except", "gems,rails,thread variables,stacks,config,timeouts")
+    examine("wrong_rack", "--except", "gems,rails,active record,thread variables,stacks,config," \
+                                    "timeouts")
 
     assert_empty(@findings.reject { |finding| finding["level"] == "note" })
     assert_equal 0, @status
@@ -68,13 +70,13 @@ class DoctorTest < Minitest::Test
   def test_in_words
     out, = Program.nb("doctor", File.join(APPS, "wrong_rack"))
 
-    assert_match(/^! gems: hiredis-client 0\.31\.0: .+\n  → take it out/, out)
+    assert_match(/^! gems: hiredis-client 0\.31\.0: .+\n  → remove it/, out)
     assert_match(/^\d+ problems, \d+ warnings?/, out.lines.last)
   end
 
   def test_a_wrong_command_line
-    { %w[nowhere] => "there is no folder nowhere", %w[--except hiss] => "there is no check hiss",
-      %w[one two] => "one folder, got: one two" }.each do |arguments, message|
+    { %w[nowhere] => "no such folder: nowhere", %w[--except hiss] => "unknown check hiss",
+      %w[one two] => "takes one folder, got: one two" }.each do |arguments, message|
       _, errors, status = Program.nb("doctor", *arguments)
 
       assert_includes errors, message

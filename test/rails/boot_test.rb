@@ -22,6 +22,77 @@ class RailsBootTest < Minitest::Test
     end
   end
 
+  # What pgbouncer does: the process id that clients get is made up.
+  def test_behind_a_proxy_the_database_has_no_say
+    log = File.join(RailsApp::FOLDER, "proxied.log")
+    proxy = Proxy.new(Databases.postgresql.port)
+    output, status = RailsApp.run(RbConfig.ruby, "-e", LOAD_SERVER, adapter: "neverblock_postgresql",
+      env: { "APP_CONNECTIONS" => "3000", "APP_DATABASE_PORT" => proxy.port.to_s, "APP_LOG" => log, "PGSSLMODE" => "disable" })
+    assert status.success?, output
+    assert_match(/primary: 3000 connections/, File.read(log))
+  ensure
+    proxy&.close
+  end
+
+  # PostgreSQL's messages go by it, but for BackendKeyData.
+  class Proxy
+    attr_reader :port
+
+    def initialize(target)
+      @server = TCPServer.new("127.0.0.1", 0)
+      @port = @server.local_address.ip_port
+      @thread = Thread.new { loop { serve(@server.accept, TCPSocket.new("127.0.0.1", target)) } }
+    end
+
+    def close = [@thread.kill.join, @server.close]
+
+    private
+
+    def serve(client, server)
+      Thread.new { IO.copy_stream(client, server) }
+      Thread.new do
+        loop { client << server.readpartial(65_536).b.sub(/K\0\0\0\x0c.{8}/mn) { |key| "#{key[0, 5]}#{[1].pack("N")}#{key[9..]}" } }
+      rescue IOError, SystemCallError
+        client.close
+      end
+    end
+  end
+
+  OFF = <<~'RUBY'
+    require "rails"
+    %w[active_record action_controller action_view active_job].each { |name| require "#{name}/railtie" }
+    require "action_controller/metal/live"
+    require "neverblock" unless ARGV[0] == "plain"
+    class Small < Rails::Application
+      config.root = ENV.fetch("APP_FOLDER") # no configuration there
+      config.eager_load = false
+      config.logger = Logger.new(nil)
+      config.secret_key_base = "a" * 64
+      config.neverblock.enabled = false if ARGV[0] == "off"
+    end
+    ENV["DATABASE_URL"] = Small.config.respond_to?(:neverblock) && Small.config.neverblock.enabled ? ARGV[1] : ARGV[1].delete_prefix("neverblock-")
+    Rails.application.initialize!
+    [ActionController::Base, ActiveRecord::Base.connection.class, ActiveJob::QueueAdapters::AsyncAdapter::Scheduler]
+    state = ActiveSupport::IsolatedExecutionState
+    p [state.isolation_level, state.scope, ActiveRecord.async_query_executor, ActiveRecord::Base.connection_db_config.checkout_timeout,
+       ActiveSupport::Concurrency::ShareLock.const_defined?(:Thread, false),
+       (ActiveRecord::ConnectionAdapters.resolve("neverblock_mysql2") rescue $!.class)]
+    puts Patches.all.grep_v(/\A(#<Class:Process>|Kernel#|Timeout|ConnectionPool)/) if defined?(NB)
+  RUBY
+
+  # Ruby's own and the other libraries' are the matter of NB_REPAIRS and NB_DRIVERS.
+  def test_switched_off_it_leaves_rails_as_it_comes
+    on, off, plain = %w[on off plain].map do |how|
+      output, status = RailsApp.run(RbConfig.ruby, "-I#{__dir__}/..", "-I#{RailsApp::LIB}", "-rsupport/patches", "-e", OFF, "--",
+                                    how, "neverblock-#{Databases.postgresql.url}")
+      assert status.success?, output
+      output
+    end
+    assert_equal plain, off
+    assert_match(/\A\[:fiber/, on)
+    assert_operator on.lines.size, :>, 10
+  end
+
   def test_one_line_in_the_log_explains_the_sizes
     log = File.join(RailsApp::FOLDER, "sizes.log")
     output, status = RailsApp.run(RbConfig.ruby, "-e", LOAD_SERVER,

@@ -73,7 +73,7 @@ class RailsConfigTest < Minitest::Test
 
   def test_a_cure_that_is_not_there
     error = assert_raises(NB::Rails::ConfigurationError) { NB::Rails::Cures.install(%i[locale nonsense]) }
-    assert_match(/leave_out: there is no nonsense; there are share_lock, /, error.message)
+    assert_match(/leave_out: unknown cure nonsense; known are share_lock, /, error.message)
   end
 
   private

@@ -58,12 +58,13 @@ module RailsApp
 
   # Serves the loaded application on a thread of its own.
   # @yieldparam port [Integer]
+  # @yieldparam server [NB::Server]
   def serve(**options)
     require "neverblock/server"
     server = NB::Server.new(Rails.application, bind: "tcp://127.0.0.1:0", log: $stderr, **options)
     started = Thread::Queue.new
     thread = Thread.new { server.run { started << server.port } }
-    yield started.pop
+    yield started.pop, server
   ensure
     server&.stop
     thread&.join

@@ -36,6 +36,24 @@ class RailsIsolationTest < Minitest::Test
     assert(seen.all? { |set, read| set == read }, seen.inspect)
   end
 
+  # As I18n 1.14.8 does on every Ruby, and newer ones on Ruby before 3.2.
+  PER_THREAD = <<~'RUBY'
+    def I18n.config = Thread.current.thread_variable_get(:i18n_config) || self.config = I18n::Config.new
+    def I18n.config=(value)
+      Thread.current.thread_variable_set(:i18n_config, value)
+    end
+  RUBY
+
+  def test_a_locale_per_thread_is_noticed
+    [["", RUBY_VERSION < "3.2"], [PER_THREAD, true]].each do |change, shared|
+      program = "require 'rails'; require 'neverblock'; #{change}; I18n.locale = :en
+        print NB::Rails::Locale.shared?, I18n.locale; NB::Rails::Locale.install
+        print NB.run { NB.map(%i[de fr], concurrency: 2) { |locale| I18n.available_locales = %i[en de fr]; I18n.locale = locale; sleep 0.01; I18n.locale } }"
+      output, = RailsApp.run(RbConfig.ruby, "-W0", "-I#{RailsApp::LIB}", "-e", program)
+      assert_equal "#{shared}en[:de, :fr]", output, change
+    end
+  end
+
   # Blocking and not; what they do belongs to the request, and to its transaction.
   INNER = [->(&work) { Enumerator.new { |values| values << work.call }.next },
            ->(&work) { Fiber.new(&work).resume }].freeze
@@ -47,6 +65,18 @@ class RailsIsolationTest < Minitest::Test
       end
     end
     assert_equal 0, ActiveRecord::Base.connection_pool.stat[:busy]
+  end
+
+  # On a thread of Puma's, a job's or the console's too, as in Rails.
+  def test_fibers_on_a_thread_without_a_loop_see_what_it_sees
+    INNER.each do |inner|
+      Thread.new { Rails.application.executor.wrap { look_from(inner, 1) } }.join
+      Account.transaction do
+        Account.create!(balance: 1)
+        assert_equal [1, 1], [Account.count, inner.call { Account.count }]
+        raise ActiveRecord::Rollback
+      end
+    end
   end
 
   private

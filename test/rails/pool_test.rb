@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
 
 require "rails/helper"
+require "support/timing"
 
 # A thousand fibers on 12 connections, and what must hold when they are interrupted.
 class RailsPoolTest < Minitest::Test
@@ -36,7 +37,7 @@ class RailsPoolTest < Minitest::Test
     assert_operator after[:waits] - before[:waits], :>=, 900
     assert_operator after[:longest_wait_seconds], :>, 0.1
     assert_equal before[:timeouts], after[:timeouts]
-    assert_operator ticker.worst.gap - ticker.worst.cpu, :<, 0.05, ticker.worst.to_s
+    assert_in_time ticker.stillest.still, 0.05, ticker.stillest.to_s
   end
 
   def test_connections_are_handed_over_in_order
@@ -66,6 +67,29 @@ class RailsPoolTest < Minitest::Test
       gate.close
       held.each(&:wait)
     end
+  end
+
+  # Without being told, they would wait for checkout_timeout.
+  def test_waiters_are_told_when_a_connection_could_not_be_opened
+    pool.disconnect!
+    refusing = Array.new(12) { Thread::Queue.new }
+    gates = refusing.dup
+    pool.define_singleton_method(:new_connection) do |*arguments|
+      gate = gates.shift or next super(*arguments)
+      gate.pop
+      raise ActiveRecord::ConnectionNotEstablished, "refused"
+    end
+    NB.run do
+      failing = Array.new(12) { NB.async { assert_raises(ActiveRecord::ConnectionNotEstablished) { select("SELECT 1") } } }
+      waiting = Array.new(3) { |i| NB.async { select("SELECT #{i}") } }
+      assert_equal [0, 3], pool.stat.values_at(:connections, :waiting)
+      refusing.shift.close
+      assert_equal [0, 1, 2], NB.timeout(2) { waiting.map(&:value) }
+      refusing.each(&:close)
+      failing.each(&:wait)
+    end
+  ensure
+    pool.singleton_class.remove_method(:new_connection)
   end
 
   # As the tests of Rails want it from its own line, for threads.
@@ -132,6 +156,32 @@ class RailsPoolTest < Minitest::Test
   ensure
     Rails.logger = logger
   end
+
+  # A log that waits, as one to a pipe that nobody reads.
+  class SlowLogger < ActiveSupport::Logger
+    attr_reader :gate
+
+    def initialize = super(@log = StringIO.new) && @gate = Thread::Queue.new
+    def warn(*) = @gate.pop
+  end
+
+  def test_who_logs_does_not_hold_the_pool
+    logger, Rails.logger = Rails.logger, SlowLogger.new
+    NB.run do
+      held = Array.new(12) { NB.async { Account.with_connection { pin_beside_the_log } } }
+      waiting = NB.async { select("SELECT 1") }
+      sleep(0.001) until Rails.logger.gate.num_waiting.positive?
+      assert_equal 1, NB.timeout(2) { pool.stat[:waiting] }
+      held.each(&:cancel).each(&:wait)
+      assert_equal 1, NB.timeout(2) { waiting.value }
+    ensure
+      Rails.logger.gate.close
+    end
+  ensure
+    Rails.logger = logger
+  end
+
+  def pin_beside_the_log = sleep
 
   def pin
     sleep

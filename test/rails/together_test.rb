@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
 
 require "rails/helper"
+require_relative "../support/timing"
 
 # More from one request: queries, calls and jobs in fibers beside it.
 class RailsTogetherTest < Minitest::Test
@@ -28,7 +29,7 @@ class RailsTogetherTest < Minitest::Test
         end
       end
     end
-    assert_operator took, :<, 0.8
+    assert_in_time took, 0.8
     assert_operator Thread.list.size, :<=, threads
   end
 
@@ -107,6 +108,35 @@ class RailsTogetherTest < Minitest::Test
       assert_equal [Thread.current], notes.map { |note| note[1] }.uniq
       refute_includes notes.map(&:last), Fiber.current
     end
+  end
+
+  # Does not wait.
+  class OrderJob < ApplicationJob
+    class << self
+      attr_accessor :order
+    end
+
+    def perform = self.class.order << :job
+  end
+
+  def test_a_job_begins_after_the_one_who_enqueues_it_waits
+    order = []
+    OrderJob.order = order
+    NB.run do
+      3.times do
+        OrderJob.perform_later
+        order << :enqueued
+        sleep(0.001) until order.last == :job
+      end
+    end
+    assert_equal %i[enqueued job] * 3, order
+  end
+
+  # As beside threads: what has not run when the program ends is lost.
+  def test_the_program_does_not_stay_for_a_job_of_later
+    took = seconds { NB.run { NoteJob.set(wait: 1.hour).perform_later("lost") } }
+    assert_in_time took, 5
+    assert_empty NoteJob.notes
   end
 
   def test_jobs_outside_of_a_loop_run_on_threads

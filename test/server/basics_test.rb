@@ -47,6 +47,15 @@ class ServerBasicsTest < Minitest::Test
 "QUERY_STRING")
   end
 
+  # Rack and CGI want a name.
+  def test_a_server_name_without_a_host
+    seen = nil
+    serve { |env| (seen = env) && [200, {}, []] }
+    exchange("GET / HTTP/1.0\r\n\r\n")
+    assert_equal ["localhost", @server.port.to_s], seen.values_at("SERVER_NAME", "SERVER_PORT")
+    refute seen.key?("HTTP_HOST")
+  end
+
   def test_options_of_the_whole_server
     serve(ECHO)
     assert_match(/OPTIONS\|\*\|\|\z/,
@@ -137,7 +146,7 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     nil until socket.gets("\r\n") == "\r\n"
-    assert_equal "5\r\nfirst\r\n", Timeout.timeout(2) { socket.read(10) }
+    assert_equal "5\r\nfirst\r\n", Timeout.timeout(60) { socket.read(10) }
     go << true
     assert_equal "6\r\nsecond\r\n0\r\n\r\n", socket.read(16)
   end
@@ -203,7 +212,7 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     expect = "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n"
     socket = connect
     socket.write("POST /read HTTP/1.1\r\n#{HOST}#{expect}")
-    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(2) { socket.read(25) }
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(60) { socket.read(25) }
     socket.write("hello")
     assert_equal "hello", read_response(socket).body
     socket.write("POST /skip HTTP/1.1\r\n#{HOST}#{expect}")
@@ -250,7 +259,7 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
       assert_match(/hello\z/, socket.read)
     end
     server.stop
-    thread.join(5)
+    thread.join(60)
     refute File.exist?(path)
   end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "program"
+require_relative "../support/ports"
 
 # Whatever happens to the processes, clients that keep their connections, as browsers and proxies
 # do, lose nothing: over TCP, under load, every answer looked at.
@@ -73,7 +74,7 @@ class ServerClusterLoadTest < Minitest::Test
 
   def start_cluster(*flags)
     File.write("#{@dir}/config.ru", APP)
-    @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+    @port = Ports.free
     start("-b", "tcp://127.0.0.1:#{@port}", *flags)
   end
 
@@ -91,7 +92,7 @@ class ServerClusterLoadTest < Minitest::Test
     before = clients.sum(&:right)
     eventually { clients.sum(&:right) > before + 50 } unless @ending
     over = true
-    threads.each { |thread| thread.join(20) || flunk("a client hangs") }
+    threads.each { |thread| thread.join(60) || flunk("a client hangs") }
     clients
   end
 
@@ -104,10 +105,11 @@ class ServerClusterLoadTest < Minitest::Test
       2.times do
         before = pids
         Process.kill("USR1", @pid)
-        eventually(30) { pids.size == 2 && (pids & before).empty? }
+        eventually { pids.size == 2 && (pids & before).empty? }
       end
     end
     assert_empty lost(clients)
+    assert_equal 0, clients.sum(&:again), "kept connections that ended without a word"
     refute_includes pids, old.first
     finish
   end
@@ -117,10 +119,11 @@ class ServerClusterLoadTest < Minitest::Test
     old = eventually { pids.size == 2 && pids }
     clients = under_load do
       Process.kill("USR2", @pid)
-      eventually(30) { (now = pids).size == 2 && (now & old).empty? }
-      eventually(30) { old.none? { |pid| alive?(pid) } }
+      eventually { (now = pids).size == 2 && (now & old).empty? }
+      eventually { old.none? { |pid| alive?(pid) } }
     end
     assert_empty lost(clients)
+    assert_equal 0, clients.sum(&:again), "kept connections that ended without a word"
     finish
   end
 
@@ -137,6 +140,7 @@ class ServerClusterLoadTest < Minitest::Test
       end
     end
     assert_empty lost(clients)
+    assert_equal 0, clients.sum(&:again), "kept connections that ended without a word"
     finish
   end
 
@@ -166,6 +170,7 @@ class ServerClusterLoadTest < Minitest::Test
         assert_predicate finish, :success?
       end
       assert_operator lost(clients).reject { |what| what == "Errno::ECONNREFUSED" }.size, :<=, 2
+      assert_equal 0, clients.sum(&:again), "kept connections that ended without a word"
     end
   end
 end

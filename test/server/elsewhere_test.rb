@@ -57,7 +57,7 @@ class ServerElsewhereTest < Minitest::Test
       [200, {"a" => "b"}, ["ok"]]
     end
     assert_match(/ok\z/, get)
-    assert_equal [:first, :third, [200, {"a" => "b"}, nil], :last], Array.new(4) { Timeout.timeout(3) { called.pop } }
+    assert_equal [:first, :third, [200, {"a" => "b"}, nil], :last], Array.new(4) { Timeout.timeout(60) { called.pop } }
     eventually { @log.string.scan(/oops|again/).tally == {"oops" => 1, "again" => 1} }
   end
 
@@ -106,7 +106,7 @@ class ServerElsewhereTest < Minitest::Test
     eventually { !server.ready? }
     3.times { others << true }
     clients.each { |socket| assert_equal "answered", read_response(socket).body }
-    assert_equal 3, Timeout.timeout(5) { ended.value }
+    assert_equal 3, Timeout.timeout(60) { ended.value }
   end
 
   # Browsers open connections that they may never use: they must not hold up the end.
@@ -116,7 +116,7 @@ class ServerElsewhereTest < Minitest::Test
     eventually { @server.stats[:connections] == 1 }
     server, thread = @servers.pop
     server.stop
-    assert thread.join(4), "still waits for the first byte"
+    assert thread.join(60), "still waits for the first byte"
   end
 
   # Rails reads no body when neither field is there.
@@ -124,7 +124,7 @@ class ServerElsewhereTest < Minitest::Test
     serve { |env| [200, {}, [env.values_at("HTTP_TRANSFER_ENCODING", "CONTENT_LENGTH").inspect, env["rack.input"].read]] }
     socket = connect
     socket.write("PUT / HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n")
-    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(3) { socket.readpartial(100) }
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(60) { socket.readpartial(100) }
     socket.write("3\r\nabc\r\n0\r\n\r\n")
     assert_equal '["chunked", nil]abc', read_response(socket).body
     socket.write("PUT / HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
@@ -143,7 +143,7 @@ class ServerElsewhereTest < Minitest::Test
     socket.write("POST / HTTP/1.1\r\n#{HOST}#{request}")
     seen.pop
     socket.write(rest)
-    Timeout.timeout(5) { socket.read }
+    Timeout.timeout(60) { socket.read }
   end
 
   TEXT20 = "abcdefghijklmnopqrst"
@@ -156,7 +156,7 @@ class ServerElsewhereTest < Minitest::Test
 
   def test_a_hijack_of_a_chunked_body_that_is_not_read_is_refused
     assert_match(/\AHTTP\/1.1 500 /, hijacked("Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", "0\r\n\r\n"))
-    assert_match(/chunked body is not read cannot be hijacked/, @log.string)
+    assert_match(/unread chunked body cannot be hijacked/, @log.string)
   end
 end
 # rubocop:enable Layout/LineLength

@@ -68,7 +68,7 @@ class ServerFaultsTest < Minitest::Test
     serve { |_env| [200, {"content-length" => "9"}, %w[ab cd].each] }
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
-    assert_match(/content-length: 9\r\n.*\r\n\r\nabcd\z/m, Timeout.timeout(2) { socket.read })
+    assert_match(/content-length: 9\r\n.*\r\n\r\nabcd\z/m, Timeout.timeout(60) { socket.read })
   end
 
   def test_an_error_in_close_is_logged
@@ -104,8 +104,40 @@ class ServerFaultsTest < Minitest::Test
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     eventually { @server.stats[:running] == 1 }
     socket.close
-    assert_kind_of NB::Server::ClientGoneError, Timeout.timeout(5) { ended.pop }
+    assert_kind_of NB::Server::ClientGoneError, Timeout.timeout(60) { ended.pop }
     assert_match(/ok\z/, get("/2").sub("\0", ""))
+  end
+
+  # As a timeout or a cancel does that meets a request which was just woken.
+  def test_what_was_to_be_raised_in_one_request_is_not_raised_in_the_next
+    serve(fibers: 1) do |env|
+      Fiber.scheduler.fiber_interrupt(Fiber.current, RuntimeError.new("late")) if env["PATH_INFO"] == "/first"
+      sleep 0.001 if env["PATH_INFO"] == "/second"
+      [200, {}, []]
+    end
+    socket = connect
+    %w[/first /second /first].each { |path| socket.write("GET #{path} HTTP/1.1\r\n#{HOST}\r\n") }
+    assert_equal [200] * 3, Array.new(3) { read_response(socket).status }
+    eventually { @server.stats[:running].zero? }
+    assert_equal [1, ""], [@server.stats[:fibers], @log.string], "the fiber that rests is not struck either"
+  end
+
+  def test_a_client_that_has_its_answer_and_goes_cancels_nothing
+    ended = Thread::Queue.new
+    serve(cancel_when_gone: true, fibers: 1) do |env|
+      after = lambda do
+        sleep 0.001 until env["neverblock.exchange"].client_gone?
+        ended << sleep(0.001)
+      end
+      env["rack.after_reply"] << after if env["PATH_INFO"] == "/"
+      [200, {}, ["all"]]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "all", read_response(socket).body
+    socket.close
+    assert Timeout.timeout(60) { ended.pop }
+    assert_equal "", @log.string
   end
 
   def test_client_gone_is_visible
@@ -120,7 +152,7 @@ class ServerFaultsTest < Minitest::Test
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     refute seen.pop
     socket.close
-    assert Timeout.timeout(5) { seen.pop }
+    assert Timeout.timeout(60) { seen.pop }
   end
 
   def test_fibers_come_back_clean
@@ -145,13 +177,35 @@ class ServerFaultsTest < Minitest::Test
     busy.write("GET /wait HTTP/1.1\r\n#{HOST}\r\n")
     eventually { @server.stats[:running] == 1 }
     @server.stop
-    assert_equal "", Timeout.timeout(2) { idle.read }
+    assert_equal "", Timeout.timeout(60) { idle.read }
     refute_predicate @server, :ready?
     gate << true
     answer = read_response(busy)
     assert_equal %w[done close], [answer.body, answer.headers["connection"]]
     assert_raises(SystemCallError) { connect } if @server.port
-    assert @servers.last[1].join(5)
+    assert @servers.last[1].join(60)
+  end
+
+  # Its head has promised so before the server was asked to end; the next one says that it ends.
+  def test_stop_keeps_the_connections_that_it_has_promised_to_keep
+    gate = Thread::Queue.new
+    parts = Enumerator.new { |out| out << "first" && gate.pop && out << " part" }
+    serve { |env| [200, {}, env["PATH_INFO"] == "/wait" ? parts : ["next"]] }
+    idle, busy = Array.new(2) { connect }
+    idle.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    read_response(idle)
+    busy.write("GET /wait HTTP/1.1\r\n#{HOST}\r\n")
+    nil until busy.gets("\r\n") == "\r\n"
+    assert_equal "5\r\nfirst\r\n", busy.read(10)
+    @server.stop
+    eventually { @server.stats[:draining] }
+    idle.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal %w[next close], read_response(idle).then { |answer| [answer.body, answer.headers["connection"]] }
+    gate << true
+    assert_equal "5\r\n part\r\n0\r\n\r\n", busy.read(15)
+    busy.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal %w[next close], read_response(busy).then { |answer| [answer.body, answer.headers["connection"]] }
+    assert @servers.last[1].join(60)
   end
 
   def test_a_second_stop_ends_at_once
@@ -164,14 +218,14 @@ class ServerFaultsTest < Minitest::Test
     connect.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     eventually { @server.stats[:running] == 1 }
     @server.stop.stop
-    assert Timeout.timeout(2) { ended.pop }
+    assert Timeout.timeout(60) { ended.pop }
   end
 
   def test_requests_lists_what_runs
     gate = Thread::Queue.new
     serve { |_env| gate.pop && [200, {}, []] }
     connect.write("GET /here HTTP/1.1\r\n#{HOST}X-Request-Id: r1\r\n\r\n")
-    entry = eventually { @server.requests.first }
+    entry = eventually { @server.requests.find { |request| request[:backtrace].to_a.any? } }
     assert_equal ["GET", "/here", "r1"], entry.values_at(:method, :path, :request_id)
     assert_match(/faults_test\.rb/, entry[:backtrace].join("\n"))
     gate << true
@@ -184,6 +238,89 @@ class ServerFaultsTest < Minitest::Test
     eventually { out.string.end_with?("\n") }
     assert_match(
 /\A127\.0\.0\.1 - - \[.*\] "GET \/x\?y HTTP\/1\.1" 200 \d+ \d+\.\dms queue \d+\.\dms -\n\z/, out.string)
+  end
+
+  # Of its end only the end of the connection tells.
+  def test_a_body_of_http_1_0_that_breaks_off_ends_with_a_reset
+    bodies = {"/broken" => Enumerator.new { |out| (out << "part") && raise("oops") }, "/whole" => %w[all of it].each,
+              "/stream" => ->(stream) { stream.write("part") && raise("oops") }}
+    serve { |env| [200, {}, bodies[env["PATH_INFO"]]] }
+    ask = ->(path) { connect.tap { |socket| socket.write("GET #{path} HTTP/1.0\r\n\r\n") } }
+    assert_match(/\r\n\r\nallofit\z/, Timeout.timeout(60) { ask.call("/whole").read })
+    %w[/broken /stream].each do |path|
+      assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { ask.call(path).read } }
+    end
+  end
+
+  def test_a_stop_cuts_a_body_of_http_1_0_by_a_reset
+    serve(drain_timeout: 0.01) { |_env| [200, {}, ->(stream) { stream.write("part").then { stream.flush } }] }
+    socket = connect
+    socket.write("GET / HTTP/1.0\r\n\r\n")
+    nil until socket.gets("\r\n") == "\r\n"
+    assert_equal "part", socket.read(4)
+    @server.stop
+    assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { socket.read } }
+  end
+
+  # The kernel closes what a dead process had open.
+  def test_a_killed_server_cuts_a_body_of_http_1_0_by_a_reset
+    port, told = IO.pipe
+    app = ->(_env) { [200, {}, ->(stream) { stream.write("part").then { stream.flush } }] }
+    pid = fork do
+      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0", log: nil)
+      server.run { told.puts(server.port) }
+    end
+    socket = TCPSocket.new("127.0.0.1", Integer(port.gets))
+    (@sockets = [port, told, socket]).last.write("GET / HTTP/1.0\r\n\r\n")
+    assert_equal "part", Timeout.timeout(60) { socket.gets("\r\n\r\n") && socket.read(4) }
+    Process.kill(:KILL, pid)
+    assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { socket.read } }
+  ensure
+    Process.wait(pid)
+  end
+
+  # Its bytes were not taken: they are no next request, which would fail as this one did.
+  def test_a_request_whose_env_cannot_be_made_is_answered_once
+    serve(HELLO)
+    socket = connect
+    socket.write("POST /one HTTP/1.1\r\n")
+    eventually { @server.stats[:request_bytes].positive? }
+    StringIO.define_singleton_method(:new) { |*| raise NoMemoryError, "failed to allocate" }
+    socket.write("#{HOST}Content-Length: 3\r\n\r\nabc")
+    answer = Timeout.timeout(60) { socket.read }
+    assert_equal ["500"], answer.scan(/^HTTP\/1\.1 (\d+)/).flatten
+    assert_match(/^connection: close/, answer)
+  ensure
+    StringIO.singleton_class.send(:remove_method, :new)
+  end
+
+  REFUSED = {
+    "GET /a b HTTP/1.1\r\n\r\n" => '"GET - -" 400', "\x16\x03\x01\r\n\r\n" => '"- - -" 400',
+    "GET /x HTTP/1.1\r\nHost: a\r\nBad\r\n\r\n" => '"GET /x HTTP/1.1" 400',
+    "GET /long HTTP/1.1\r\nHost: a\r\nX: #{"y" * 70_000}\r\n\r\n" => '"GET /long HTTP/1.1" 431',
+    "POST /much?a=b HTTP/1.0\r\nContent-Length: 99999999\r\n\r\n" => '"POST /much?a=b HTTP/1.0" 413',
+    "GET /slow HTTP/1.1\r\nHost:" => '"GET /slow HTTP/1.1" 408'
+  }.freeze
+
+  def test_refused_requests_are_in_the_access_log
+    out = StringIO.new
+    serve(HELLO, access_log: out, header_timeout: 1)
+    REFUSED.each do |request, line|
+      out.string = +""
+      exchange(request, shut: false)
+      eventually { out.string.end_with?("\n") }
+      assert_match(/\A127\.0\.0\.1 - - \[.*\] #{Regexp.escape(line)} \d+ /, out.string)
+    end
+  end
+
+  def test_requests_refused_by_a_full_queue_are_in_the_access_log
+    out = StringIO.new
+    gate = Thread::Queue.new
+    serve(access_log: out, fibers: 1, queue_timeout: 0.05) { |_env| gate.pop && [200, {}, []] }
+    2.times { connect.write("GET / HTTP/1.1\r\n#{HOST}\r\n") }
+    eventually { out.string.end_with?("\n") }
+    assert_match(/"- - -" 503 /, out.string)
+    gate << true
   end
 end
 # rubocop:enable Layout/LineLength

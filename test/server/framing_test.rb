@@ -51,7 +51,8 @@ class ServerFramingTest < Minitest::Test
     "GET http://b?q HTTP/1.1\r\n#{HOST}\r\n" => "GET / ",
     "OPTIONS * HTTP/1.1\r\n#{HOST}\r\n" => "OPTIONS * ",
     "BREW /pot HTTP/1.1\r\n#{HOST}\r\n" => "BREW /pot ",
-    "GET /a HTTP/1.1\r\nHost:\r\n\r\n" => "GET /a ",
+    "GET http://b/a HTTP/1.1\r\nHost:\r\n\r\n" => "GET /a ",
+    "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n" => "OPTIONS * ",
     "GET /a HTTP/1.1\r\nHost: [::1]:80\r\n\r\n" => "GET /a ",
     "GET /a HTTP/1.1\r\n#{HOST}Content-Length: 3\r\n\r\nabc" => "GET /a abc",
     "DELETE /a HTTP/1.1\r\n#{HOST}#{CHUNKED}\r\n0\r\n\r\n" => "DELETE /a ",
@@ -134,7 +135,7 @@ class ServerFramingTest < Minitest::Test
     serve_expecting { |input| "#{input.read(1)}#{input.read}" }
     socket = connect
     socket.write(EXPECT, "Content-Length: 3\r\n\r\n")
-    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(5) { socket.readpartial(100) }
+    assert_equal "HTTP/1.1 100 Continue\r\n\r\n", Timeout.timeout(60) { socket.readpartial(100) }
     socket.write("a")
     socket.write("bc")
     assert_equal "abc", read_response(socket).body

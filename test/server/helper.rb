@@ -7,16 +7,19 @@ require "neverblock/server"
 require "socket"
 require "stringio"
 require "timeout"
+require_relative "../support/patience"
 
 # A server in a thread with a loop of its own, and raw sockets to talk to it.
 module ServerTest
+  include Patience
+
   HOST = "Host: a\r\n"
 
   def teardown
     @sockets&.each { |socket| socket.close unless socket.closed? }
     @servers&.each do |server, thread|
       server.stop.stop
-      thread.join(5) || flunk("the server did not stop: #{thread.backtrace&.first(5)}")
+      thread.join(60) || flunk("the server did not stop: #{thread.backtrace&.first(5)}")
     end
   end
 
@@ -48,7 +51,7 @@ module ServerTest
     socket = connect
     socket.write(bytes)
     socket.close_write if shut
-    Timeout.timeout(5) { socket.read }
+    Timeout.timeout(60) { socket.read }
   rescue Errno::ECONNRESET, Errno::EPIPE
     flunk "reset instead of an answer to #{bytes[0, 80].inspect}"
   end
@@ -61,7 +64,7 @@ module ServerTest
 
   # Reads one response off a connection that stays open.
   def read_response(socket, head: false)
-    Timeout.timeout(5) do
+    Timeout.timeout(60) do
       status = Integer(socket.gets("\r\n")[/\AHTTP\/1\.1 (\d+) /, 1])
       headers = {}
       while (line = socket.gets("\r\n").chomp("\r\n")) != ""
@@ -83,16 +86,6 @@ module ServerTest
     end
     assert_equal "\r\n", socket.read(2)
     body
-  end
-
-  def eventually(seconds = 5)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    until (value = yield)
-      flunk "did not become true in #{seconds} s" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-      Thread.pass
-      sleep 0.002
-    end
-    value
   end
 
   TEXT = {"content-type" => "text/plain"}.freeze

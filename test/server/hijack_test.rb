@@ -19,7 +19,7 @@ class ServerHijackTest < Minitest::Test
     end
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
-    assert_equal "raw TCPSocket early", Timeout.timeout(5) { socket.readpartial(100) }
+    assert_equal "raw TCPSocket early", Timeout.timeout(60) { socket.readpartial(100) }
     socket.write("late\n")
     assert_equal " late\n", socket.read
   end
@@ -75,9 +75,9 @@ class ServerHijackTest < Minitest::Test
     end
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}Upgrade: echo, other\r\nConnection: Upgrade\r\n\r\n")
-    answer = Timeout.timeout(5) { socket.readpartial(1000) }
-    assert_match(/\AHTTP\/1.1 101 Switching Protocols\r\nupgrade: echo\r\nconnection: upgrade\r\n/,
-answer)
+    answer = Timeout.timeout(60) { socket.readpartial(1000) }
+    assert_match(/\AHTTP\/1.1 101 Switching Protocols\r\nupgrade: echo\r\n/, answer)
+    assert_match(/^connection: upgrade\r\n\r\n\z/, answer)
     socket.write("ping")
     assert_equal "PING", socket.read
     assert_equal %w[echo other], seen
@@ -88,7 +88,7 @@ answer)
     serve { |env| (kept = env["rack.hijack"]) && [200, {}, []] }
     get
     error = assert_raises(IOError) { kept.call }
-    assert_match(/the request has ended/, error.message)
+    assert_match(/this request has finished/, error.message)
     assert_predicate kept, :client_gone?
   end
 
@@ -105,7 +105,40 @@ answer)
     socket.readpartial(1000)
     socket.setsockopt(Socket::Option.linger(true, 0))
     socket.close
-    assert_kind_of SystemCallError, Timeout.timeout(5) { ended.pop }
+    assert_kind_of SystemCallError, Timeout.timeout(60) { ended.pop }
     eventually { @server.stats[:connections].zero? }
+  end
+
+  def raw(request)
+    socket = connect
+    socket.write(request)
+    Timeout.timeout(60) { socket.read }
+  end
+
+  def test_a_full_hijack_sends_early_hints_first
+    serve(early_hints: true) do |env|
+      env["rack.early_hints"].call("link" => "</a>")
+      env["rack.hijack"].call.tap { |io| io.write("mine") && io.close }
+      [200, {}, []]
+    end
+    answer = raw("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nmine", answer
+  end
+
+  # In memory, and where it had to go to a file.
+  def test_a_full_hijack_has_what_came_of_a_body_that_was_not_read
+    [{}, {body_memory_bytes: 100, bodies_memory_bytes: 0}].each do |options|
+      serve(**options) do |env|
+        io = env["rack.hijack"].call
+        Fiber.schedule { io.write("go on") && io.write(io.read(9000).tr("x", "y")) && io.close }
+        [200, {}, []]
+      end
+      socket = connect
+      fields = "#{HOST}Expect: 100-continue\r\nContent-Length: 9000\r\n"
+      socket.write("POST / HTTP/1.1\r\n#{fields}\r\n#{"x" * 8000}")
+      assert_equal "go on", Timeout.timeout(60) { socket.read(5) }
+      socket.write("x" * 1000)
+      assert_equal "y" * 9000, Timeout.timeout(60) { socket.read }
+    end
   end
 end

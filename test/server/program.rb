@@ -9,9 +9,13 @@ require "rbconfig"
 require "socket"
 require "tmpdir"
 require "neverblock/server/control"
+require_relative "../support/interrupts"
+require_relative "../support/patience"
 
 # `nb serve` as a program in a folder of its own: signals, workers, control socket.
 module ServerProgram
+  include Patience
+
   NB_PROGRAM = File.expand_path("../../exe/nb", __dir__)
   RACKUP = <<~RUBY
     run lambda { |env|
@@ -54,18 +58,9 @@ module ServerProgram
   end
 
   # Runs any command that serves and answers at the control socket.
-  def launch(*command, **options)
-    @pid = spawn(*command, chdir: @dir, out: @log, err: %i[child out], pgroup: true, **options)
+  def launch(*command, env: {}, **options)
+    @pid = spawn(env, *command, chdir: @dir, out: @log, err: %i[child out], pgroup: true, **options)
     eventually { ready? }
-  end
-
-  def eventually(seconds = 15)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    until (value = yield)
-      flunk "not in #{seconds} s: #{File.read(@log)}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-      sleep 0.02
-    end
-    value
   end
 
   def ready?
@@ -100,10 +95,16 @@ module ServerProgram
   def go = File.write("#{@dir}/go", "")
 
   def log = File.read(@log)
+  def so_far = log
 
   def finish(signal = "TERM")
     Process.kill(signal, @pid)
-    _, status = Process.wait2(@pid)
+    ended
+  end
+
+  # @return [Process::Status] of the program, which is to end by itself
+  def ended(seconds = 60)
+    _, status = eventually(seconds) { Process.wait2(@pid, Process::WNOHANG) }
     @pid = nil
     status
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require "delegate"
 require "tempfile"
 
 # Clients that take an answer more slowly than it is made.
@@ -47,6 +48,39 @@ class ServerSlowReaderTest < Minitest::Test
     end
   end
 
+  # A body that ends its work only when the client has everything.
+  class Patient < SimpleDelegator
+    attr_accessor :gate
+
+    def close
+      gate.pop
+      super
+    end
+  end
+
+  # The kernel tells of room in the socket while the application is busy with other things.
+  def test_the_rest_of_an_answer_leaves_while_the_application_runs
+    Tempfile.create("patient") do |file|
+      file.write(PART * 110)
+      file.flush
+      gate = Thread::Queue.new
+      serve do |env|
+        path = env["PATH_INFO"]
+        body = Patient.new(path == "/file" ? File.open(file.path) : StringIO.new(PART * 110))
+        body.gate = gate
+        [200, {"content-length" => "2200000"}, body]
+      end
+      %w[file io].each do |path|
+        socket = ask(path)
+        until_full
+        assert_includes socket.gets("\r\n\r\n"), "200 OK"
+        assert_equal 2_200_000, Timeout.timeout(60) { socket.read(2_200_000).to_s.bytesize }, path
+        gate << true
+        assert_empty socket.read
+      end
+    end
+  end
+
   def test_who_reads_nothing_is_cut_off
     serve(write_timeout: 0.2) { |env| [200, {}, BODIES.fetch(env["PATH_INFO"][1..]).call("")] }
     %w[array each].each { |path| ask(path) }
@@ -57,9 +91,14 @@ class ServerSlowReaderTest < Minitest::Test
   def test_what_is_unsent_is_bounded
     serve { |_env| [200, {}, ["x" * 16_000_000]] }
     ask("")
+    assert_operator until_full, :<, 2_000_000
+  end
+
+  # @return [Integer] bytes that the kernel has taken
+  def until_full
     before = nil
     eventually { before == (before = settled) && before.positive? }
-    assert_operator before, :<, 2_000_000
+    before
   end
 
   def settled

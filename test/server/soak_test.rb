@@ -11,6 +11,7 @@ class ServerSoakTest < Minitest::Test
     program = File.expand_path("soak/run.rb", __dir__)
     command = [RbConfig.ruby, "-I#{Subprocess::LIB}", program, SECONDS.to_s]
     result = Subprocess.run({}, command, 150)
+    puts result.out.lines.last # the activities, for `bin/test`
     assert_predicate result.status, :success?, "#{result.out}\n#{result.err}"
   end
 end

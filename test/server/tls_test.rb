@@ -25,7 +25,7 @@ class ServerTlsTest < Minitest::Test
     socket = OpenSSL::SSL::SSLSocket.new(connect, context)
     socket.sync_close = true
     socket.session = session if session
-    Timeout.timeout(5) { socket.connect }
+    Timeout.timeout(60) { socket.connect }
   end
 
   def fds = Dir.children("/proc/self/fd").size
@@ -86,6 +86,101 @@ class ServerTlsTest < Minitest::Test
     assert_equal "hello", third.value
   end
 
+  BODIES = {
+    "/raises" => [{}, Enumerator.new { |out| (out << "part") && raise("oops") }],
+    "/stream" => [{}, ->(stream) { stream.write("part") && raise("oops") }],
+    "/framed" => [{"transfer-encoding" => "x"}, Enumerator.new { |out| (out << "part") && raise("oops") }],
+    "/slow" => [{}, Enumerator.new { |out| (out << "part") && Timeout.timeout(0.01) { sleep } }],
+    "/short" => [{"content-length" => "10"}, %w[part].each],
+    "/whole" => [{}, %w[whole].each], "/array" => [{}, %w[whole]]
+  }.freeze
+
+  # How a connection ends: with the notice that nothing was cut off, or without.
+  def ending(path, version)
+    socket = secure
+    socket.write("GET #{path} HTTP/#{version}\r\n#{HOST}Connection: close\r\n\r\n")
+    [Timeout.timeout(60) { socket.read }, :noticed]
+  rescue OpenSSL::SSL::SSLError, Errno::ECONNRESET
+    ["", :cut]
+  end
+
+  def test_what_only_the_end_tells_to_be_whole_has_no_notice_when_it_breaks
+    serve_tls { |env| [200, *BODIES[env["PATH_INFO"]]] }
+    %w[/whole /array].product(%w[1.0 1.1]) do |path, version|
+      assert_equal ["whole", :noticed], ending(path, version).then { |text, how| [text[/whole/], how] }
+    end
+    %w[/raises /stream /slow].each { |path| assert_equal :cut, ending(path, "1.0")[1], path }
+    %w[1.0 1.1].each { |version| assert_equal :cut, ending("/framed", version)[1] }
+    %w[/raises /stream /slow].each { |path| assert_match(/part\r\n\z/, ending(path, "1.1")[0], path) } # no last chunk
+    assert_match(/content-length: 10\r\n.*\r\n\r\npart\z/m, ending("/short", "1.0")[0])
+  end
+
+  # The carrier's, too: it has not sent all that it was given.
+  def test_what_a_stop_cuts_off_has_no_notice
+    serve_tls(drain_timeout: 0.2) { |env| [200, {}, env["PATH_INFO"] == "/" ? [LARGE] : ->(stream) { stream.write("part").then { stream.flush } }] }
+    clients = [slow, slow("GET /stream HTTP/1.0\r\n\r\n"), slow("GET /stream HTTP/1.1\r\n#{HOST}\r\n")]
+    eventually { @server.stats.values_at(:requests, :running) == [1, 2] }
+    server, thread = @servers.pop
+    server.stop
+    assert thread.join(60), thread.backtrace
+    clients.each { |client| assert_raises(OpenSSL::SSL::SSLError, Errno::ECONNRESET) { Timeout.timeout(60) { client.read } } }
+  end
+
+  LARGE = ("x" * 8_000_000).freeze
+
+  # A client with room for little.
+  def slow(request = GET)
+    socket = Socket.new(:INET, :STREAM)
+    (@sockets ||= []) << socket
+    socket.setsockopt(:SOCKET, :RCVBUF, 65_536)
+    socket.connect(Addrinfo.tcp("127.0.0.1", @server.port))
+    OpenSSL::SSL::SSLSocket.new(socket).tap { |client| client.connect && client.write(request) }
+  end
+
+  def test_who_reads_nothing_is_cut_off
+    before = fds
+    serve_tls(write_timeout: 0.3, connections: 3) { |env| [200, {}, [env["PATH_INFO"] == "/" ? LARGE : "small"]] }
+    Array.new(3) { slow }
+    fourth = secure # there was no room for it
+    fourth.write(GET.sub("/", "/small"))
+    assert_equal "small", read_response(fourth).body
+    eventually { @server.stats[:timeouts] == 3 }
+    @sockets.each(&:close)
+    eventually { fds <= before + 10 && @server.stats[:connections].zero? }
+  end
+
+  # The socket becomes writable at longer intervals than write_timeout.
+  def test_who_reads_slowly_gets_everything
+    serve_tls(write_timeout: 1) { [200, {}, [LARGE]] }
+    client = slow
+    60.times { sleep(0.03) && client.readpartial(10_000) }
+    assert_operator client.sysread(100).bytesize, :>, 0
+    size = 0
+    size += client.readpartial(65_536).bytesize while size < 7_300_000
+    assert_equal 0, @server.stats[:timeouts]
+  end
+
+  def test_who_reads_nothing_does_not_keep_the_server_from_ending
+    serve_tls(write_timeout: nil, drain_timeout: 0.3) { [200, {}, [LARGE]] }
+    clients = [slow, slow("GET / HT"), connect] # the last one has not even shaken hands
+    eventually { @server.stats[:running].zero? && @server.stats[:requests] == 1 }
+    server, thread = @servers.pop
+    server.stop
+    assert thread.join(60), thread.backtrace
+    clients.clear
+  end
+
+  # The core has answered, and what carries the answer to the client has not.
+  def test_what_was_answered_arrives_while_the_server_ends
+    serve_tls { [200, {}, [LARGE]] }
+    client = slow
+    eventually { @server.stats[:requests] == 1 }
+    server, thread = @servers.pop
+    server.stop
+    assert_equal LARGE, read_response(client).body
+    assert thread.join(60), thread.backtrace
+  end
+
   def test_the_server_ends_after_the_requests_that_run
     go = Thread::Queue.new
     serve_tls { |_env| go.pop && HELLO.call(nil) }
@@ -96,7 +191,7 @@ class ServerTlsTest < Minitest::Test
     server.stop
     go << true
     assert_equal "hello", read_response(socket).body
-    assert thread.join(5)
+    assert thread.join(60)
     [socket, idle].each { |client| assert_empty client.read }
   end
 end

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require "rbconfig"
+require "tempfile"
 
 # Who goes first when the core is full: requests that can go on, then others.
 class ServerTurnsTest < Minitest::Test
@@ -43,6 +45,70 @@ class ServerTurnsTest < Minitest::Test
     eventually { running == 64 }
     64.times { gate << true }
     assert_equal [200] * 64, sockets.map { |socket| read_response(socket).status }
+  end
+
+  # Reads as fast as it can, on another core.
+  DOWNLOAD = <<~'RUBY'
+    require "socket"
+    socket = TCPSocket.new("127.0.0.1", Integer(ARGV[0]))
+    socket.write("GET /download HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    size = 0
+    while (bytes = socket.read_nonblock(1 << 20, buffer ||= String.new, exception: false))
+      bytes == :wait_readable ? socket.wait_readable : size += bytes.size
+    end
+    print size
+  RUBY
+
+  BODIES = {"a_file" => ->(file) { file }, "strings" => ->(_file) { ["x" * 400_000] * 1000 }}.freeze
+
+  # @return [Integer] the most bytes that left between two turns of the loop
+  def most_at_a_time(ended)
+    last = most = 0
+    until ended.call
+      sleep(0.0001)
+      most, last = [most, (sent = @server.stats[:response_bytes]) - last].max, sent
+    end
+    most
+  end
+
+  # Written until its client falls behind, the answer would leave in steps of a hundred megabytes.
+  BODIES.each do |name, body|
+    define_method("test_others_have_their_turn_beside_a_download_of_#{name}") do
+      Tempfile.create("large") do |file|
+        file.truncate(400_000_000)
+        ended = false
+        serve do |env|
+          next [200, {}, body.call(File.open(file.path))] if env["PATH_INFO"] == "/download"
+
+          [200, {}, [most_at_a_time(-> { ended }).to_s]]
+        end
+        watch = ask("/").first
+        eventually { @server.stats[:running] == 1 }
+        size = IO.popen([RbConfig.ruby, "-e", DOWNLOAD, @server.port.to_s], &:read)
+        ended = true
+        assert_operator Integer(size), :>=, 400_000_000
+        assert_operator Integer(read_response(watch).body), :<, 10_000_000
+      end
+    end
+  end
+
+  # One gives way in the middle of a write, the other's write sends the rest of both: no event of
+  # the socket tells the first one.
+  def test_a_write_that_another_completes_ends
+    large, small = "x" * 2_300_000, "x" * 20_000
+    body = lambda do |stream|
+      20.times do
+        ended = Thread::Queue.new
+        Fiber.schedule { stream.write(large) && ended << true }
+        2.times { stream.write(small) }
+        ended.pop
+      end
+      stream.close
+    end
+    serve(write_timeout: 5) { |env| [200, {}, env["PATH_INFO"] == "/download" ? body : []] }
+    size = IO.popen([RbConfig.ruby, "-e", DOWNLOAD, @server.port.to_s], &:read)
+    assert_operator Integer(size), :>=, 20 * (large.size + 2 * small.size)
+    assert_equal 0, @server.stats[:timeouts]
   end
 
   def test_others_begin_beside_requests_that_can_always_go_on

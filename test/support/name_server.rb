@@ -7,7 +7,7 @@ require_relative "subprocess"
 # Runs a script where every name is answered late: in a network of its own (a namespace) whose only
 # name server is ours. The script finds DELAY and, on its standard error, a line per query.
 module NameServer
-  DELAY = 0.4
+  DELAY = 1.0
   # Answers type A of *.test with 127.0.0.1 after the delay, all else with "no such name".
   SERVER = <<~RUBY
     require "socket"

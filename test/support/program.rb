@@ -2,6 +2,7 @@
 
 require "open3"
 require "rbconfig"
+require_relative "interrupts"
 
 # `nb` as a user runs it: a process of its own.
 module Program
@@ -27,12 +28,15 @@ module Program
       first = stdout.gets or raise "nb delayd did not start: #{stderr.read}"
       value = yield(Integer(first[/:(\d+)\//, 1]))
       stop(process, signal)
+      raise "nb delayd does not end by #{signal}" if process.alive?
+
       return [stderr.read, process.value, value]
     ensure
       stop(process, :KILL) if process.alive?
     end
   end
 
+  # Waits for its end a while.
   def stop(process, signal)
     Process.kill(signal, process.pid)
     process.join(10)

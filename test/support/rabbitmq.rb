@@ -20,7 +20,7 @@ module RabbitMQ
   def settings(port, folder, mapper)
     { "HOME" => folder, "ERL_EPMD_PORT" => mapper, "RABBITMQ_NODENAME" => "nb@localhost",
       "RABBITMQ_NODE_IP_ADDRESS" => "127.0.0.1", "RABBITMQ_NODE_PORT" => port,
-      "RABBITMQ_DIST_PORT" => TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] },
+      "RABBITMQ_DIST_PORT" => Ports.free,
       "RABBITMQ_MNESIA_BASE" => "#{folder}/mnesia", "RABBITMQ_LOG_BASE" => "#{folder}/log",
       "RABBITMQ_PID_FILE" => "#{folder}/pid", "RABBITMQ_CONFIG_FILE" => "#{folder}/none",
       "RABBITMQ_ENABLED_PLUGINS_FILE" => "#{folder}/plugins", "RABBITMQ_SCHEMA_DIR" => folder,

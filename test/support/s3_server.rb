@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-require "digest"
+require "digest/md5" # by name: Digest loads it on first use, and two threads at once fail
+require "digest/sha2"
 require "openssl"
 require "socket"
 

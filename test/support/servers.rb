@@ -6,6 +6,7 @@ require "fileutils"
 require "minitest"
 require "socket"
 require "tmpdir"
+require_relative "ports"
 
 # Servers that tests talk to: each on a free port and in a folder of its own, started when a test
 # first asks for it, ended with the test run.
@@ -32,7 +33,7 @@ module Servers
     def fetch(name)
       LOCK.synchronize do
         @running[name] ||= begin
-          port = free_port
+          port = Ports.free
           folder = Dir.mktmpdir("nb-#{name}")
           start(Server.new(name, port, folder, yield(port, folder)))
         end
@@ -58,8 +59,6 @@ module Servers
     def stop_all = @running.keys.each { |name| stop(name) }
 
     private
-
-    def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
 
     def start(server)
       log = File.join(server.folder, "log.txt")

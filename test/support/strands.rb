@@ -7,13 +7,16 @@ class Strand
   def ended? = @ended
   def seen? = @error.nil? || @seen
 
-  # Waits for the end, at most limit seconds. Polls, so that it rests on nothing but `sleep`.
-  def join(limit = 5)
+  # Waits for the end, at most limit seconds. Polls, so that it rests on nothing but `sleep`; less
+  # and less often, as each poll takes long under GC.stress, and the strand's turns with it.
+  def join(limit = 30)
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + limit
+    pause = 0.001
     until @ended
       return nil if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
 
-      sleep 0.001
+      sleep pause
+      pause = [pause * 1.25, 0.02].min
     end
     self
   end
@@ -68,8 +71,14 @@ class FiberStrand < Strand
     @fiber = Fiber.schedule { conduct(&block) }
   end
 
-  # Fiber.schedule runs the block at once and comes back when it waits.
-  def parked? = true
+  # Fiber.schedule runs the block at once and comes back when it waits, or when its turn was over
+  # at a call before: then it is about to run.
+  def parked?
+    return true if @ended || !@scheduler.respond_to?(:waits)
+
+    @scheduler.waits.none? { |wait| wait[:fiber].equal?(@fiber) && wait[:ready] }
+  end
+
   def interrupt(exception) = @scheduler.fiber_interrupt(@fiber, exception)
 
   def abandon

@@ -2,6 +2,7 @@
 
 require "open3"
 require "rbconfig"
+require_relative "interrupts"
 
 # Runs a script in a fresh Ruby: for what belongs to a whole process (signals, fork, exit status).
 module Subprocess

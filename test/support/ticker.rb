@@ -1,26 +1,41 @@
 # frozen_string_literal: true
 
+require_relative "machine"
+
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 # Wakes every 5 ms beside a test and keeps the largest gap between two wakes: what blocks the loop
 # shows there. Time that the machine took is measured and taken off: waiting for a CPU
-# (/proc/.../schedstat, nanoseconds on the run queue) and garbage collection.
+# (/proc/.../schedstat, nanoseconds on the run queue), garbage collection, and what {Machine} saw. What computes takes
+# longer on a busy machine; what blocks does not compute, and that is kept apart.
 class Ticker
   INTERVAL = 0.005
 
-  # One look at the clocks, in seconds: by the wall, on a CPU, waiting for one, collecting garbage.
-  Look = Struct.new(:wall, :cpu, :queued, :garbage) do
+  # One look at the clocks, in seconds: by the wall, on a CPU, waiting for one, collecting garbage;
+  # of a difference, for which the machine stood still.
+  Look = Struct.new(:wall, :cpu, :queued, :garbage, :stalled) do
     def -(other) = Look.new(*zip(other).map { |mine, its| mine - its })
-    def gap = wall - queued - garbage
+
+    # The same with what the machine took.
+    def since(other)
+      (self - other).tap { |gap| gap.stalled = Machine.stalled(other.wall, wall) }
+    end
+
+    def gap = wall - queued - garbage - stalled
+    # Neither computing nor kept waiting: in a call that blocks, or well asleep.
+    def still = wall - queued - cpu - stalled
+    # Of a long time, what others took at least: while we waited for a CPU, so did they, before or
+    # after (servers, children, native threads).
+    def others = still - queued
 
     def to_s
-      format("%.1f ms by the clock, of it %.1f on a CPU, %.1f waiting for one, %.1f collecting garbage",
-             *map { |seconds| seconds * 1000 })
+      format("%.1f ms by the clock, of it %.1f on a CPU, %.1f waiting for one, %.1f collecting garbage, " \
+             "%.1f in which the machine stood still", *map { |seconds| seconds * 1000 })
     end
   end
 
   # @yield in a loop, beside a ticker
-  # @return [Float] seconds that the ticker was late at most
+  # @return [Float] seconds that the ticker was late at most because something blocked
   def self.lateness
     ticker = new
     NB.run do
@@ -29,19 +44,34 @@ class Ticker
       ticker.stop
       ticking.wait
     end
-    ticker.largest - INTERVAL
+    ticker.stillest.still - INTERVAL
   end
 
-  # @return [Look] the largest gap
-  attr_reader :worst
+  # @return [Look] what the block took on this thread, without a ticker
+  def self.around
+    ticker = new
+    ticker.__send__(:open_meter)
+    before = ticker.look
+    yield
+    ticker.look.since(before)
+  ensure
+    ticker.__send__(:close_meter)
+  end
 
   def initialize
-    @worst = Look.new(0, 0, 0, 0)
+    @worst = @stillest = Look.new(0, 0, 0, 0, 0)
+    @suspects = [] # [before, after] of a gap in which something or the machine stood still
     @stopped = false
   end
 
+  # Both only after {#run}.
+  # @return [Look] the largest gap
+  def worst = [@worst, *settled].max_by(&:gap)
+  # @return [Look] the one with the most time in which nothing computed
+  def stillest = [@stillest, *settled].max_by(&:still)
+
   # @return [Float] seconds of the largest gap, without what the machine took
-  def largest = @worst.gap
+  def largest = worst.gap
 
   # Runs until {#stop}, in a fiber or thread of its own.
   def run
@@ -50,8 +80,7 @@ class Ticker
     until @stopped
       sleep INTERVAL
       before = last
-      gap = (last = look) - before
-      @worst = gap if gap.gap > @worst.gap
+      keep(before, last = look)
     end
   ensure
     close_meter
@@ -61,20 +90,38 @@ class Ticker
   def stop = @stopped = true
   def ended? = @ended
 
-  # @return [Look] the clocks now; only between {#run} and {#stop}
+  # @return [Look] the clocks now; only between {#run} and {#stop}. Once more where we were kept
+  #   from a CPU between one clock and the other.
   def look
-    Look.new(Process.clock_gettime(Process::CLOCK_MONOTONIC), *@meter.resume(:read),
-             GC.total_time / 1e9)
+    found = nil
+    5.times do
+      found = Look.new(now, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID),
+                       @meter.resume(:read), GC.total_time / 1e9, 0.0)
+      break if now - found.wall < 0.001
+    end
+    found
   end
 
   private
 
-  # The file is read in a blocking fiber: no scheduler sees it.
+  def keep(before, after)
+    gap = after - before
+    return @suspects << [before, after] if gap.still > 2 * INTERVAL
+
+    @worst = gap if gap.gap > @worst.gap
+    @stillest = gap if gap.still > @stillest.still
+  end
+
+  def settled = @settled ||= @suspects.map { |before, after| after.since(before) }
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # The file is read in a blocking fiber: no scheduler sees it. (What it says of the time on a CPU
+  # is as old as the kernel's last tick.)
   def open_meter
     @meter = Fiber.new(blocking: true) do
       File.open("/proc/thread-self/schedstat") do |file|
-        nil while Fiber.yield(file.pread(80, 0).split.first(2).map { |ns|
- Integer(ns) / 1e9 }) == :read
+        nil while Fiber.yield(Integer(file.pread(80, 0).split[1]) / 1e9) == :read
       end
     end
     @meter.resume

@@ -2,19 +2,19 @@
 
 # One run of one contract in one world, with a ticker beside it and a count of what it leaves.
 class Trial
-  # What the run showed: value or error, largest gap, what was left behind.
-  Result = Struct.new(:value, :error, :gap, :left, :hung, keyword_init: true)
+  # What the run showed: value or error, largest gaps, what was left behind.
+  Result = Struct.new(:value, :error, :worst, :stillest, :left, :hung, keyword_init: true)
 
   attr_reader :world, :scheduler
 
-  def initialize(test, world, limit:, &body)
+  def initialize(test, world, limit:, ticker: true, &body)
     @test = test
     @world = world
     @limit = limit
     @body = body
     @strands = []
     @open = []
-    @ticker = Ticker.new
+    @ticker = Ticker.new if ticker
     @result = Result.new(left: [])
   end
 
@@ -25,7 +25,8 @@ class Trial
     @thread.report_on_exception = false
     @thread.join(@limit) ? nil : give_up
     @result.left.concat(Leaks.since(before)) unless @result.hung
-    @result.gap = @ticker.worst
+    @result.worst = @ticker&.worst
+    @result.stillest = @ticker&.stillest
     @result
   rescue Exception => error # rubocop:disable Lint/RescueException -- the loop itself failed
     @result.error ||= error
@@ -44,20 +45,20 @@ class Trial
 
   def conduct
     @scheduler = Fiber.scheduler
-    @ticking = @world.strand { @ticker.run }
+    @ticking = @world.strand { @ticker.run } if @ticker
     before = held
     @result.value = @test.instance_exec(&@body)
   rescue Exception => error # rubocop:disable Lint/RescueException -- raised by the test's own thread
     @result.error = error
   ensure
     settle(before)
-    @ticker.stop
-    @ticking.join(2)
+    @ticker&.stop
+    @ticking&.join(20)
   end
 
   # Every strand has ended and every IO is closed; what the scheduler holds is what it held.
   def settle(before)
-    running = @strands.reject { |strand| strand.join(@result.error ? 0 : 1) }
+    running = @strands.reject { |strand| strand.join(@result.error ? 0 : 20) }
     @result.left << "#{running.size} strands still running" unless running.empty?
     running.each(&:abandon)
     unseen = @strands.find { |strand| !strand.seen? }
@@ -68,7 +69,7 @@ class Trial
 
   def compare_held(before)
     after = held
-    100.times do
+    1000.times do
       break if after == before
 
       sleep 0.001
@@ -87,6 +88,8 @@ class Trial
   end
 
   def ticking?
+    return true unless @ticker
+
     @scheduler.waits.any? { |wait|
  wait[:fiber].equal?(@ticking.target) && wait[:timeout] && !wait[:ready] }
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "neverblock" unless ENV["NB_WORLDS"] == "threads"
+
 # Where a contract runs: in plain threads, or under a scheduler with one backend. Each world knows
 # how to start its own thread and how to start a strand (one line of execution) beside the others.
 module Worlds
@@ -34,7 +36,7 @@ module Worlds
     end
   end
 
-  BACKENDS = %w[epoll poll].freeze
+  BACKENDS = defined?(NB) ? NB::Native.backends : []
   KNOWN = {
     "threads" => PlainThreads.new,
     **BACKENDS.to_h { |name| [name, Looped.new(name) { NB::Scheduler.new(backend: name.to_sym) }] }

@@ -123,6 +123,33 @@ class ConnectionPoolChaosTest < Minitest::Test
     end
   end
 
+  POOL = %r{/neverblock/sync/connection_pool\.rb\z}
+
+  # Thread#raise strikes where a method returns. Here it does so at each return in turn.
+  def test_an_interrupt_at_any_return_leaves_no_slot_behind
+    struck = (0..).take_while do |place|
+      pool = NB::ConnectionPool.new(size: 1, alive: :itself.to_proc) { StringIO.new }
+      pool.with { :made }
+      strike(place) { pool.with { |connection| connection.write("x") } }.tap do
+        assert_equal [0, 0], pool.stats.values_at(:in_use, :waiting), "struck at return #{place}"
+        pool.with(timeout: 0) { :again }
+      end
+    end
+    assert_operator struck.size, :>, 5
+  end
+
+  # @return [Boolean] whether there were so many returns
+  def strike(place)
+    returns = -1
+    trace = TracePoint.new(:return) do |point|
+      raise NB::Cancelled, "struck" if POOL.match?(point.path) && (returns += 1) == place
+    end
+    trace.enable(target_thread: Thread.current) { yield }
+    false
+  rescue NB::Cancelled
+    true
+  end
+
   def threads_of_chaos(pool, random)
     threads = Array.new(6) { thread_of_chaos(pool, random) }
     60.times do

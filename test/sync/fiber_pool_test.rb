@@ -65,7 +65,7 @@ class FiberPoolTest < Minitest::Test
       pool = NB::FiberPool.new(3)
       done = 0
       2.times do
-        in_loop(runner, limit: 5) { 10.times { pool.spawn { sleep(0.001) && done += 1 } } }
+        in_loop(runner) { 10.times { pool.spawn { sleep(0.001) && done += 1 } } }
         assert_empty pool.fibers
       end
       assert_equal 20, done
@@ -81,14 +81,15 @@ class FiberPoolTest < Minitest::Test
       3.times do |i|
         pool.spawn do
           storage = Fiber.respond_to?(:[]) ? [Fiber[:spawner], Fiber[:job]] : []
-          seen << [Thread.current.keys, storage]
+          seen << [Thread.current.keys, storage, Fiber.current.instance_variables]
           Thread.current[:job] = i
+          Fiber.current.instance_variable_set(:@framework, i) # as an attribute does
           Fiber[:job] = i if Fiber.respond_to?(:[])
         end
       end
       pool.wait
     end
-    empty = [[], Fiber.respond_to?(:[]) ? [nil, nil] : []]
+    empty = [[], Fiber.respond_to?(:[]) ? [nil, nil] : [], []]
     assert_equal [empty] * 3, seen
     assert_empty warnings
     assert_equal 1, Thread.current[:spawner]
@@ -123,6 +124,37 @@ class FiberPoolTest < Minitest::Test
     refute_match(/a block raised/, report)
   end
 
+  # Both meet a fiber that is about to go on, so they would come at its next wait.
+  scheduled "what_was_to_be_raised_in_one_block_is_not_raised_in_the_next", others: false do
+    errors = []
+    pool = NB::FiberPool.new(1, on_error: ->(error) { sleep(0.001) && errors << error.message })
+    late = RuntimeError.new("late")
+    scheduler = Fiber.scheduler
+    pool.spawn { scheduler.fiber_interrupt(Fiber.current, late) }
+    pool.spawn { sleep(0.001) && errors << "second" }
+    pool.spawn { scheduler.fiber_interrupt(Fiber.current, late) || raise("its own") }
+    pool.wait
+    sleep(0.001) # the fiber rests
+    pool.spawn { sleep(0.001) && errors << "third" }
+    scheduler.fiber_interrupt(pool.fibers.first, late)
+    pool.wait
+    assert_equal ["second", "its own", "third"], errors
+  end
+
+  # When the loop closes, its cancel may meet one that was woken and waits no more in its block.
+  def test_a_fiber_whose_cancel_came_too_late_ends_with_the_loop
+    pool = NB::FiberPool.new(1)
+    queue = Thread::Queue.new
+    ended = false
+    thread = Thread.new do
+      Fiber.set_scheduler(NB::Scheduler.new)
+      pool.spawn { queue.pop && ended = true }
+      Fiber.schedule { sleep(0.001) && queue.push(true) && exit }
+    end
+    assert_raises(SystemExit) { thread.value }
+    assert_equal [true, []], [ended, pool.fibers]
+  end
+
   scheduled "blocks_that_never_run_are_not_lost_in_silence" do
     pool = NB::FiberPool.new(1)
     report = captured_stderr do
@@ -153,15 +185,17 @@ class FiberPoolTest < Minitest::Test
 
   scheduled "a_queue_of_none_refuses_at_once_but_uses_a_free_fiber" do
     pool = NB::FiberPool.new(2, queue: 0)
-    pool.spawn { sleep(0.02) }
-    5.times do
-      done = Thread::Queue.new
-      pool.spawn { done.push(true) }
-      done.pop
-      sleep(0.001)
+    gate = Thread::Queue.new
+    pool.spawn { gate.pop }
+    ran = 0
+    1.upto(5) do |number|
+      pool.spawn { ran += 1 }
+      sleep(0.001) until ran == number && pool.stats[:busy] == 1
     end
-    pool.spawn { sleep(0.02) }
+    pool.spawn { gate.pop }
     assert_raises(NB::QueueFullError) { pool.spawn { flunk } }
+  ensure
+    gate.close
     pool.wait
   end
 
@@ -186,10 +220,12 @@ class FiberPoolTest < Minitest::Test
 
   scheduled "another_thread_is_refused_while_fibers_work" do
     pool = NB::FiberPool.new(1)
-    pool.spawn { sleep(0.01) }
+    gate = Thread::Queue.new
+    pool.spawn { gate.pop }
     in_loop(SyncSupport::SCHEDULERS.values.last) do
       assert_raises(NB::WrongThreadError) { pool.spawn { flunk } }
     end
+    gate << true
     pool.wait
   end
 

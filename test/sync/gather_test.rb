@@ -6,13 +6,15 @@ class GatherTest < Minitest::Test
   include SyncSupport
 
   scheduled "all_gives_the_values_in_order_and_runs_at_once" do
-    naps = [0.03, 0.01, 0.02]
-    values = nil
-    time = elapsed do
-      values = NB::Gather.all(naps.each_with_index.map { |nap, i| -> { sleep(nap).then { i } } })
-    end
-    assert_equal [0, 1, 2], values
-    assert_operator time, :<, naps.sum
+    begun = []
+    values = NB::Gather.all([0.03, 0.01, 0.02].each_with_index.map do |nap, i|
+      lambda do
+        begun << i
+        sleep(nap)
+        [i, begun.size]
+      end
+    end)
+    assert_equal [[0, 3], [1, 3], [2, 3]], values
     assert_equal [], NB::Gather.all([])
     assert_equal [3], NB::Gather.all([3.method(:to_i)])
   end
@@ -60,7 +62,7 @@ class GatherTest < Minitest::Test
   end
 
   scheduled "first_raises_the_first_error_if_all_fail" do
-    late = -> { sleep(0.005) && raise(IndexError) }
+    late = -> { sleep(0.2) && raise(IndexError) }
     early = -> { sleep(0.001) && raise(KeyError) }
     assert_raises(KeyError) { NB::Gather.first([late, early]) }
   end
@@ -193,11 +195,98 @@ class GatherTest < Minitest::Test
 
   scheduled "wrong_arguments_are_refused" do
     error = assert_raises(ArgumentError) { NB::Gather.all([5]) }
-    assert_match(/cannot be called: 5/, error.message)
+    assert_match(/each argument must respond to call.+got: 5/, error.message)
     assert_raises(ArgumentError) { NB::Gather.first([]) }
     assert_match(/1 or more, got: 0/,
                  assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: 0) { 1 } }.message)
     assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: 1) }
-    assert_raises(TypeError) { NB::Gather.map([1], concurrency: nil) { 1 } }
+    assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: nil) { 1 } }
+  end
+
+  scheduled "settle_gives_all_values_and_errors" do
+    outcomes = NB.settle(-> { sleep(0.002) && 1 }, -> { raise KeyError, "no" }, -> {})
+    assert_equal [true, false, true], outcomes.map(&:ok?)
+    assert_equal [1, nil, nil], outcomes.map(&:value)
+    assert_equal [NilClass, KeyError, NilClass], outcomes.map { |outcome| outcome.error.class }
+    assert_equal 1, outcomes.first.value!
+    assert_raises(KeyError) { outcomes[1].value! }
+    assert_equal "#<NB::Outcome value: 1>", outcomes.first.inspect
+    assert_match(/\A#<NB::Outcome error: #<KeyError: "?no"?>>\z/, outcomes[1].inspect)
+    assert_equal [], NB.settle
+  end
+
+  scheduled "settle_cancels_what_is_late" do
+    ended = false
+    slow = lambda do
+      sleep
+    ensure
+      sleep(0.001)
+      ended = true
+    end
+    report = captured_stderr do
+      one, two, three = NB.settle(-> { 1 }, slow, -> { raise IOError }, timeout: 0.01)
+      assert_equal [1, IOError], [one.value, three.error.class]
+      assert_kind_of Timeout::Error, two.error
+      assert_equal "cancelled: no value within 0.01 s", two.error.message
+      case two
+      in { ok: false, value: nil, error: Timeout::Error } then pass
+      end
+    end
+    assert ended
+    assert_empty report
+    assert_kind_of NB::TaskCancelledError, NB.settle(-> { raise NB::Cancelled, "own" }).first.error
+  end
+
+  scheduled "settle_within_a_timeout_or_a_cancel" do
+    assert_raises(Timeout::Error) { NB.timeout(0.005) { NB.settle(-> { sleep }, timeout: 60) } }
+    task = NB::Task.new { NB.settle(-> { sleep }, -> { 1 }) }
+    assert_predicate task.cancel.wait, :cancelled?
+    assert_raises(SystemExit) { NB.settle(-> { exit }, -> { sleep }) }
+  end
+
+  scheduled "as_completed_gives_values_as_they_come" do
+    sleepers = [0.3, 0.005, 0.15].map { |nap| -> { sleep(nap).then { nap } } }
+    assert_equal [0.005, 0.15, 0.3], NB.as_completed(*sleepers).to_a
+    assert_equal 3, NB.as_completed(*sleepers).size
+    assert_equal [], NB.as_completed.to_a
+  end
+
+  scheduled "leaving_as_completed_cancels_the_others" do
+    ended = []
+    slow = lambda do
+      sleep
+    ensure
+      ended << :slow
+    end
+    assert_equal 1, NB.as_completed(slow, -> { sleep(0.001) && 1 }, slow).first
+    assert_equal %i[slow slow], ended
+    got = []
+    assert_raises(KeyError) do
+      values = NB.as_completed(slow, -> { 1 }, -> { sleep(0.003) && raise(KeyError) })
+      values.each { |value| got << value }
+    end
+    assert_equal [[1], 3], [got, ended.size]
+  end
+
+  scheduled "first_gives_so_many" do
+    sleepers = [0.4, 0.001, 0.2].map { |nap| -> { sleep(nap).then { nap } } }
+    assert_equal [0.001, 0.2], NB.first(*sleepers, count: 2)
+    assert_equal [1, 2], NB.first(-> { 1 }, -> { 2 }, -> { flunk }, count: 2)
+    assert_equal [0.001], NB.first(*sleepers, count: 1)
+    assert_raises(KeyError) { NB.first(-> { raise KeyError }, -> { sleep }, count: 2) }
+    error = assert_raises(ArgumentError) { NB.first(-> { 1 }, count: 2) }
+    assert_equal "count: must be at most the number of callables (1), got: 2", error.message
+    assert_raises(ArgumentError) { NB.first(-> { 1 }, count: 0) }
+  end
+
+  scheduled "map_returns_errors" do
+    values = NB.map([1, 0, 2], concurrency: 2, errors: :return) { |i| sleep(0.001) && (2 / i) }
+    assert_equal [2, ZeroDivisionError, 1], [values[0], values[1].class, values[2]]
+    values = NB.map([1, 0].lazy, concurrency: 2, errors: :return) { |i| 2 / i }.to_a
+    assert_equal [2, ZeroDivisionError], [values[0], values[1].class]
+    assert_equal :left, NB.map([1], concurrency: 1, errors: :return) { break :left }
+    assert_raises(SystemExit) { NB.map([1], concurrency: 1, errors: :return) { exit } }
+    error = assert_raises(ArgumentError) { NB.map([1], concurrency: 1, errors: :ignore) { 1 } }
+    assert_equal "errors: must be :raise or :return, got: :ignore", error.message
   end
 end

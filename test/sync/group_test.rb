@@ -127,28 +127,28 @@ class GroupTest < Minitest::Test
   end
 
   scheduled "a_second_interrupt_waits_for_the_tasks_too_and_wins" do
-    ended = false
-    assert_raises(NB::TaskCancelledError) do
-      parent = NB::Task.new do
-        Timeout.timeout(0.002) do
-          NB::Group.run do |group|
-            group.async do
-              sleep
-            ensure
-              sleep(0.02)
-              ended = true
-            end
-          end
+    sleeping, ending, gate = Array.new(3) { Thread::Queue.new }
+    fiber = nil
+    parent = NB::Task.new do
+      fiber = Fiber.current
+      NB::Group.run do |group|
+        group.async do
+          sleeping.push(true) && sleep
+        ensure
+          ending.push(true)
+          gate.pop
         end
       end
-      sleep(0.01) # the timeout has struck, the task is in its ensure
-      assert_predicate parent.cancel, :alive?
-      begin
-        parent.value
-      ensure
-        assert ended, "the group left its task behind"
-      end
     end
+    sleeping.pop
+    sleep(0.001) # the child sleeps, the parent waits for it
+    NB::Interruption.deliver(Fiber.scheduler, fiber, Timeout::Error.new("the first"))
+    ending.pop
+    parent.cancel
+    sleep(0.005)
+    assert_predicate parent, :alive?, "the group left its task behind"
+    gate.push(true)
+    assert_raises(NB::TaskCancelledError) { parent.value }
   end
 
   scheduled "cancelling_the_one_who_runs_the_group" do

@@ -74,7 +74,7 @@ class InterruptionTest < Minitest::Test
       seen << :outer
     end
     keep_the_loop(0.005)
-    assert(settled(2) { !task.alive? }, "the outer deadline is lost")
+    assert(settled { !task.alive? }, "the outer deadline is lost")
     assert_equal :outer, seen.last
   ensure
     task.cancel.wait
@@ -96,7 +96,7 @@ class InterruptionTest < Minitest::Test
     end
     keep_the_loop(0.005)
     task.cancel
-    assert(settled(2) { !task.alive? }, "the deadline is lost")
+    assert(settled { !task.alive? }, "the deadline is lost")
     assert_equal :deadline, seen.last
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "minitest/mock"
 require_relative "support"
 
 class ProcessPoolTest < Minitest::Test
@@ -195,8 +196,38 @@ class ProcessPoolTest < Minitest::Test
     end
   end
 
+  # Between its making and its noting. Children that are left fail in teardown.
+  everywhere "an_interrupt_as_a_process_has_been_made_leaves_none", others: false do
+    make = NB::ForkedWorker.method(:new)
+    strike = lambda do |&work|
+      make.call(&work).tap do
+        Thread.new(Thread.current) { |maker| maker.raise(NB::Cancelled, "struck") }.join
+      end
+    end
+    processes(1, -> { sleep }) do |pool|
+      NB::ForkedWorker.stub(:new, strike) do
+        assert_raises(NB::Cancelled) { NB.in_process { sleep } }
+        assert_raises(NB::Cancelled) { pool.call }
+      end
+    end
+  end
+
+  # Process.fork takes longer than the time limit of the test before, on a busy machine. Children
+  # and fds that are left fail in teardown.
+  everywhere "an_interrupt_while_a_process_is_made_leaves_none", others: false do
+    fork = Process.method(:fork)
+    strike = lambda do
+      pid = fork.call
+      Thread.new(Thread.current) { |maker| maker.raise(NB::Cancelled, "struck") }.join if pid
+      pid
+    end
+    Process.stub(:fork, strike) do
+      assert_raises(NB::Cancelled) { NB.in_process { sleep } }
+    end
+  end
+
   everywhere "waits_for_a_process_as_long_as_told" do
-    pool = NB::ProcessPool.new(size: 1, timeout: 0.01) { sleep(0.05) }
+    pool = NB::ProcessPool.new(size: 1, timeout: 0.01) { sleep(0.5) }
     refused = 0
     concurrently(2) do
       pool.call

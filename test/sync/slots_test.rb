@@ -38,78 +38,114 @@ class SlotsTest < Minitest::Test
     assert_equal({ in_use: 1, waiting: 0 }, slots.stats.slice(:in_use, :waiting))
   end
 
-  def test_an_interrupt_at_any_line_with_an_empty_slot
-    strike_everywhere { |slots, victim| victim.call(slots) }
-  end
-
-  def test_an_interrupt_at_any_line_with_an_idle_thing
-    strike_everywhere do |slots, victim|
-      slots.release(held_place(slots, :thing))
-      victim.call(slots)
+  # Thread#raise waits while it is masked. What a signal's handler raises does not.
+  { "an_interrupt" => ->(thread) { thread.raise(Strike) },
+    "a_handler" => ->(_) { raise Strike } }.each do |name, strike|
+    define_method("test_#{name}_at_any_line_with_an_empty_slot") do
+      strike_everywhere(strike) { |slots, victim| victim.call(slots) }
     end
-  end
 
-  def test_an_interrupt_at_any_line_when_it_times_out
-    strike_everywhere do |slots, victim|
-      held = held_place(slots, :thing)
-      victim.call(slots)
-      slots.release(held)
+    define_method("test_#{name}_at_any_line_with_an_idle_thing") do
+      strike_everywhere(strike) do |slots, victim|
+        slots.release(held_place(slots, :thing))
+        victim.call(slots)
+      end
     end
-  end
 
-  def test_an_interrupt_at_any_line_when_a_thing_is_handed_over
-    strike_everywhere do |slots, victim|
-      held = held_place(slots, :thing)
-      over = false
-      other = Thread.new do
-        Thread.pass until over || slots.stats[:waiting] == 1
+    define_method("test_#{name}_at_any_line_when_it_times_out") do
+      strike_everywhere(strike) do |slots, victim|
+        held = held_place(slots, :thing)
+        victim.call(slots)
         slots.release(held)
       end
-      victim.call(slots)
-      over = true
-      other.join
+    end
+
+    define_method("test_#{name}_at_any_line_when_a_thing_is_handed_over") do
+      strike_everywhere(strike) do |slots, victim|
+        held = held_place(slots, :thing)
+        over = false
+        other = Thread.new do
+          Thread.pass until over || slots.stats[:waiting] == 1
+          slots.release(held)
+        end
+        victim.call(slots)
+        over = true
+        other.join
+      end
+    end
+
+    define_method("test_#{name}_at_any_line_when_it_hands_over") do
+      strike_everywhere(strike, least: 8) do |slots, victim|
+        held = held_place(slots, :thing)
+        other = Thread.new { held_place_of_another(slots) }
+        Thread.pass until slots.stats[:waiting] == 1
+        victim.call(slots, held)
+        assert_equal :thing, other.value
+      end
+    end
+  end
+
+  def test_a_handler_at_any_line_when_it_closes
+    strike_everywhere(->(_) { raise Strike }, least: 3, rest: false) do |slots, victim|
+      held_place(slots, :thing)
+      other = Thread.new do
+        slots.acquire(NB::Slots::Place.new, nil)
+      rescue NB::ClosedError
+        :closed
+      end
+      Thread.pass until slots.stats[:waiting] == 1
+      victim.call(slots) { slots.close }
+      assert_equal :closed, other.value
     end
   end
 
   private
 
-  # Interrupts the victim at its first line in the file, in a new run at its second, and so on.
-  def strike_everywhere
+  def held_place_of_another(slots)
+    slots.acquire(place = NB::Slots::Place.new, nil)
+    place.thing
+  ensure
+    slots.release(place)
+  end
+
+  # Interrupts the victim at its first line in the file, in a new run at its second, and so on. It
+  # runs the block, or gets and releases a place, or releases the one that is given.
+  def strike_everywhere(strike, least: 11, rest: true)
     line = 0
     loop do
       slots = NB::Slots.new(1)
       struck = false
-      in_thread { yield slots, ->(it) { struck = visit(it, line += 1) } }
+      line += 1
+      in_thread do
+        yield slots, lambda { |it, place = nil, &block|
+          block ||= -> { it.acquire(place = NB::Slots::Place.new, 0.004) unless place }
+          struck = visit(line, strike, block, -> { it.release(place) if place })
+        }
+      end
       break unless struck
 
-      assert_at_rest(slots, "after an interrupt at line event #{line}")
+      assert_at_rest(slots, "after an interrupt at line event #{line}") if rest
     end
-    assert_operator line, :>, 10
+    assert_operator line, :>=, least
   end
 
   # @return [Boolean] whether there was such a line event
-  def visit(slots, line)
-    place = NB::Slots::Place.new
+  def visit(line, strike, *steps)
     victim = Thread.current
     trace = TracePoint.new(:line) do |event|
       next unless event.path == FILE && Thread.current == victim
 
-      # Through the queue of interrupts, so that masks count.
-      victim.raise(Strike) if (line -= 1).zero?
+      strike.call(victim) if (line -= 1).zero?
     end
     trace.enable
-    slots.acquire(place, 0.004)
-  rescue Strike
-    nil
-  ensure
-    begin
-      slots.release(place)
+    steps.each do |step|
+      step.call
     rescue Strike
-      nil
-    ensure
-      trace.disable
+      next
     end
-    return line <= 0 # rubocop:disable Lint/EnsureReturn -- nothing else can come out of here
+    line <= 0
+  ensure
+    trace.disable
   end
 
   def assert_at_rest(slots, message)

@@ -5,6 +5,7 @@ require "minitest/autorun"
 require "stringio"
 require "timeout"
 require_relative "../support/leaks"
+require_relative "../support/patience"
 begin
   require "neverblock"
 rescue LoadError
@@ -14,7 +15,7 @@ end
   require "neverblock/sync/#{file}"
 end
 begin
-  require "async"
+  require "async" if RUBY_VERSION >= "3.2" # its newest for 3.1 calls IO#timeout, which came later
 rescue LoadError
   nil # then one scheduler less to try
 end
@@ -22,6 +23,8 @@ end
 # What the tests of the room `sync` have in common: each runs under every scheduler there is, and
 # leaves no thread, no child and no file descriptor.
 module SyncSupport
+  include Patience
+
   # Each runs a block in a fiber of a new scheduler, on this thread, until all fibers have ended.
   SCHEDULERS = {
     neverblock: (->(block) { SyncSupport.set(NB::Scheduler.new, block) } if defined?(NB::Scheduler)),
@@ -38,8 +41,11 @@ module SyncSupport
   # How tests are defined.
   module Definitions
     # One test for each scheduler; the block runs in a fiber of it.
-    def scheduled(name, &block)
-      SCHEDULERS.each_key do |scheduler|
+    #
+    # @param others [Boolean] false: not under other schedulers than ours, since they give a fiber
+    #   its turn, or hand it an exception, at other moments
+    def scheduled(name, others: true, &block)
+      (others ? SCHEDULERS.keys : SCHEDULERS.keys & %i[neverblock]).each do |scheduler|
         define_method("test_#{name}_on_#{scheduler}") do
           in_fiber(scheduler) { instance_exec(&block) }
         end
@@ -47,8 +53,8 @@ module SyncSupport
     end
 
     # As `scheduled`, and once more in a plain thread.
-    def everywhere(name, &block)
-      scheduled(name, &block)
+    def everywhere(name, others: true, &block)
+      scheduled(name, others: others, &block)
       define_method("test_#{name}_on_threads") { in_thread { instance_exec(&block) } }
     end
   end
@@ -66,14 +72,15 @@ module SyncSupport
     super
     warm_up
     @threads_before = Leaks.threads
-    @fds_before = open_fds
+    @fds_before = Leaks.fds
     @children_before = Leaks.children
   end
 
   def teardown
-    settled { (Leaks.threads - @threads_before).empty? && open_fds.size <= @fds_before.size }
+    settled { (Leaks.threads - @threads_before).empty? && Leaks.fds.size <= @fds_before.size }
     assert_empty Leaks.threads - @threads_before, "threads left"
-    assert_operator open_fds.size, :<=, @fds_before.size, "file descriptors left"
+    assert_operator Leaks.fds.size, :<=, @fds_before.size,
+      "fds left: #{Leaks.fds.to_a - @fds_before.to_a}"
     assert_empty Leaks.children - @children_before, "children left"
     super
   end
@@ -88,12 +95,12 @@ module SyncSupport
   end
 
   # The block's value and exception come out of here. What takes longer than the limit has failed.
-  def in_fiber(scheduler, limit: 20, &block)
+  def in_fiber(scheduler, limit: 60, &block)
     in_loop(SCHEDULERS.fetch(scheduler), limit: limit, &block)
   end
 
   # @param runner [#call] as in SCHEDULERS
-  def in_loop(runner, limit: 20)
+  def in_loop(runner, limit: 60)
     in_thread(limit: limit) do
       outcome = nil
       fiber = lambda do
@@ -108,7 +115,7 @@ module SyncSupport
     end
   end
 
-  def in_thread(limit: 20)
+  def in_thread(limit: 60)
     thread = Thread.new do
       Thread.current.report_on_exception = false
       yield
@@ -130,8 +137,9 @@ module SyncSupport
     end
   end
 
-  # A condition that another fiber, thread or process brings about.
-  def settled(limit = 5)
+  # A condition that another fiber, thread or process brings about: as {#eventually}, and tells.
+  # @return [Object] what the block answers last
+  def settled(limit = 20)
     deadline = clock + limit
     sleep(0.001) until (done = yield) || clock > deadline
     done
@@ -146,13 +154,9 @@ module SyncSupport
     $stderr = before
   end
 
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
   def elapsed
     start = clock
     yield
     clock - start
   end
-
-  def open_fds = Dir.children("/proc/self/fd")
 end

@@ -45,8 +45,10 @@ class TaskTest < Minitest::Test
   end
 
   scheduled "a_waiter_may_give_up" do
-    task = NB::Task.new { sleep(0.05) && :done }
+    gate = Thread::Queue.new
+    task = NB::Task.new { gate.pop && :done }
     assert_raises(Timeout::Error) { Timeout.timeout(0.01) { task.wait } }
+    gate << true
     assert_equal :done, task.value
   end
 
@@ -86,7 +88,7 @@ class TaskTest < Minitest::Test
         writer.close
       end
     end,
-    task: -> { NB::Task.new { sleep(0.05) }.wait },
+    task: -> { NB::Task.new { sleep(0.5) }.wait },
     group: -> { NB::Group.run { |group| group.async { sleep } } },
     timeout: -> { Timeout.timeout(60) { sleep } },
     child: lambda do
@@ -306,5 +308,86 @@ class TaskTest < Minitest::Test
   def test_a_task_needs_a_scheduler
     error = assert_raises(NB::NoSchedulerError) { NB::Task.new { flunk } }
     assert_match(/NB.run/, error.message)
+  end
+
+  # Frameworks wrap the block in what they hand on, and NB.gather calls what it is given in its own.
+  scheduled "it_names_the_line_of_the_user" do
+    captures = NB::Inheritance.instance_variable_get(:@captures)
+    NB::Inheritance.add { ->(block) { block.call } }
+    task = NB.async { sleep }
+    assert_match(/\A#<NB::Task .*task_test.rb:#{__LINE__ - 1} running>\z/, task.inspect)
+    task.cancel.wait
+    two = [-> { begin sleep ensure raise("second") end }, Object.new]
+    line = __LINE__ - 1
+    def (two.last).call = raise("first")
+    report = captured_stderr { assert_raises(RuntimeError) { NB.gather(*two) } }
+    assert_match(/task_test.rb:#{line} failed> ended with an exception.+second/m, report)
+  ensure
+    NB::Inheritance.instance_variable_set(:@captures, captures)
+  end
+
+  scheduled "one_that_failed_unseen_is_told" do
+    report = captured_stderr do
+      NB.async { sleep(0.001) && raise(IOError, "lost") }.name = "late one"
+      sleep(0.001) until NB::Task.unseen.last&.name == "late one"
+    end
+    failed = NB::Task.unseen.last
+    assert_equal ["late one", "lost"], [failed.name, failed.error.message]
+    name = /#<NB::Task late one .*task_test.rb:\d+ failed>/
+    assert_match(/\A#{name} ended with an exception.+lost \(IOError\)/m, report)
+    if Fiber.scheduler.is_a?(NB::Scheduler)
+      assert_match(/^#{name}, and nobody has waited for it: IOError \(lost\)$/, NB.dump.to_s)
+      waiting = NB.async { sleep }.tap { |task| task.name = "waiting" }
+      assert_match(/waits .+ for sleep.*\n  is #<NB::Task waiting .*_test.rb:\d+ r/, NB.dump.to_s)
+      waiting.cancel.wait
+    end
+    assert_raises(IOError) { failed.wait }
+    refute_includes NB::Task.unseen, failed
+    captured_stderr { 30.times { NB.async { raise "many" } } }
+    assert_equal 20, NB::Task.unseen.size
+  end
+
+  Struck = Class.new(StandardError)
+  WAYS = {value: -> { 1 }, error: -> { raise KeyError }, cancel: -> { sleep }}.freeze
+  # Is told of tasks as a group is.
+  Told = Struct.new(:ended) do
+    def task_started(_task) = nil
+    def task_ended(_task, _error) = self.ended = true
+  end
+  SOURCE = NB::Task.instance_method(:wait).source_location.first
+  private_constant :Struck, :WAYS, :Told, :SOURCE
+
+  # As Thread#raise and a timeout of computing code do: once, at each line after the block.
+  WAYS.each do |way, block|
+    scheduled "a_strike_at_the_end_leaves_nobody_waiting_#{way}", others: false do
+      lines = (1..30).take_while { |line| ends_though_struck?(line, way, block) }
+      assert_includes 6...30, lines.size
+    end
+  end
+
+  # @return [Boolean] whether there was such a line
+  def ends_though_struck?(line, way, block)
+    group, victim, left = Told.new, nil, 0
+    strike = TracePoint.new(:line) do |point|
+      next unless point.path == SOURCE && victim.equal?(Fiber.current) && (left -= 1).zero?
+
+      raise Struck
+    end
+    task = NB::Task.new(group) do
+      sleep(0)
+      block.call
+    ensure
+      victim, left = Fiber.current, line
+    end
+    waiter = NB::Task.new { task.wait }
+    captured_stderr do
+      strike.enable do
+        task.cancel if way == :cancel
+        settled { !task.alive? }
+        2.times { sleep(0) } # its last steps may wait
+      end
+    end
+    assert settled { !waiter.alive? && group.ended }, "#{way}, line #{line}: #{waiter} #{group}"
+    left <= 0
   end
 end

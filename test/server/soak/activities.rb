@@ -62,6 +62,8 @@ module ServerSoak
       raise Wrong, "#{path}: #{show(answer)}" if wanted(path) != [answer.status, answer.body]
 
       1
+    rescue EOFError => error
+      raise EOFError, "#{path}: #{error.message}"
     end
 
     def keep_alive(connection)

@@ -74,9 +74,9 @@ module ServerSoak
 
     def exactly(size)
       bytes = size.zero? ? "" : @io.read(size).to_s
-      raise EOFError, "the connection has ended in a body" if bytes.bytesize < size
+      return bytes unless bytes.bytesize < size
 
-      bytes
+      raise EOFError, "the connection has ended in a body, after #{bytes.bytesize} of #{size} bytes"
     rescue Errno::ECONNRESET
       raise EOFError, "the connection was reset in a body"
     end

@@ -63,7 +63,7 @@ module ServerSoak
       @io = IO.popen([RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, served, @folder], "r+")
       @start = now
       @samples = []
-      sleep 0.02 until File.size?("#{@folder}/port") || now - @start > 20
+      sleep 0.02 until File.size?("#{@folder}/port") || now - @start > 60
     end
 
     def port = Integer(File.read("#{@folder}/port"))
@@ -128,7 +128,7 @@ module ServerSoak
 
     # Waits until every connection has ended. @return [Watch::Sample]
     def settled
-      100.times { @watch.stats["connections"].zero? ? break : sleep(0.1) }
+      400.times { @watch.stats["connections"].zero? ? break : sleep(0.1) }
       @watch.sample
     end
 
@@ -152,7 +152,7 @@ module ServerSoak
       puts "#{@clients.right} right answers, rss #{samples.first.rss_kb} kB at first, " \
            "#{samples.map(&:rss_kb).max} kB at most, #{samples.last.rss_kb} kB at last; " \
            "fds #{samples.first.fds}, #{samples.map(&:fds).max}, #{samples.last.fds}"
-      puts "#{@clients.done.values.sum} passed, #{@failures.size} failed"
+      puts "#{@clients.done.values.sum} activities, #{@failures.size} failed"
       @failures.empty?
     end
   end

@@ -20,18 +20,24 @@ class Measure
     ticking = NB.async { ticker.run }
     before = ticker.look
     values = start(&block).map(&:value)
-    @all = ticker.look - before
+    after = ticker.look
     ticker.stop
     ticking.wait
+    @all = after - before
+    @all = after.since(before) if took > @delay + Ticker::INTERVAL
     @worst = ticker.worst
+    @stillest = ticker.stillest
     values
   ensure
     ticker.stop
   end
 
-  # Seconds that all took, without those in which this thread waited for a CPU: at least what the
-  # server took, since both may wait at the same time.
-  def took = [@all.wall - @all.queued, [@all.wall, @delay].min].max
+  # Between two ticks, in seconds: more is no computing but waiting in a circle.
+  COMPUTING = 0.05
+
+  # Seconds that all took, without those in which this thread computed or waited for a CPU: at least
+  # what the server took, since both may wait at the same time.
+  def took = [@all.others, [@all.wall, @delay].min].max
 
   # Milliseconds that one computes.
   def computed_ms = (@all.cpu * 1000 / @count).round(1)
@@ -39,11 +45,15 @@ class Measure
   # Milliseconds that the ticker was late at most, without what the machine took.
   def late_ms = ((@worst.gap - Ticker::INTERVAL) * 1000).clamp(0, nil).round(1)
 
-  # @return [String, nil] what shows that the loop stood still
+  # @return [String, nil] what shows that the loop stood still; under chaos (NB_CHAOS) it does
   def blocking(slack, late)
+    return if ENV["NB_CHAOS"]
+
     return "#{@count} took #{@all}, one #{@delay} s" if took > @delay + slack
 
-    "the loop stood still: #{@worst}" if late_ms > late * 1000
+    return "something blocked: #{@stillest}" if @stillest.still - Ticker::INTERVAL > late
+
+    "the loop stood still: #{@worst}" if late_ms > (late + COMPUTING) * 1000
   end
 
   private

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require_relative "test_files"
+
+# What the output of a suite says: how many tests passed, which failed and how to repeat them, which
+# were repeated.
+class Outcome
+  MINITEST = /^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips/
+  OURS = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
+  # Of a soak, which is one test; one that failed has failed by its exit status.
+  ACTIVITIES = /^(\d+) activities, \d+ failed$/
+  REPEATED = /repeated after a timing failure: (.*)$/
+  HEAD = /^(?: +\d+\) )?(?:Failure|Error):\n/.freeze # Rails leaves the number out
+  FAILED = /#{HEAD}([\w:]+)#(test_.+?)(?: \[[^\n]*\])?:\n/
+  BROKEN = /^#{Regexp.escape(TestFiles::BROKEN)}(\S+): (.*)$/.freeze
+  # What minitest prints for one failed test.
+  REPORT = /#{HEAD}.*?(?=#{HEAD}|^\d+ runs, |\z)/m.freeze
+  # Lines of a report that are shown.
+  LINES = 25
+  # One or more tests of a file that failed in one run.
+  Failure = Struct.new(:ruby, :file, :names, :seed, :why) do
+    # @return [Array<String>] what `bin/test` takes to run them again
+    def arguments
+      pattern = "/\\A(#{names.map { |name| Regexp.escape(name) }.join("|")})\\z/"
+      [file, *(["-n", pattern] if names.any?), *(["--seed", seed] if seed), "--ruby", ruby]
+    end
+
+    def to_s
+      words = arguments.map { |word| word.match?(%r{[^\w./-]}) ? "'#{word}'" : word }
+      "bin/test #{words.join(" ")}#{"  # #{why}" if why}"
+    end
+  end
+
+  attr_reader :passed, :failed, :skipped, :activities, :repeated, :failures
+
+  # @param output [String]
+  # @param status [Process::Status, nil] nil: it hung
+  # @param api [String] of the Ruby, such as "3.4"
+  def initialize(output, status, api)
+    @output = output
+    @api = api
+    @passed, @failed, @skipped = Outcome.count(output)
+    @activities = output.scan(ACTIVITIES).flatten.sum(&:to_i)
+    @repeated = output.scan(REPEATED).flatten
+    @failures = find_failures
+    @passed = 1 if [@passed, @failed, @skipped].sum.zero? && status&.success?
+    @failed = 1 if @failed.zero? && !status&.success?
+  end
+
+  # Adds up what minitest ("9 runs, 34 assertions, 0 failures, 1 errors, 0 skips") and the C tests
+  # ("12 passed, 0 failed") say. A suite that says nothing is one test: it passed, or it did not.
+  #
+  # @return [Array<Integer>] passed, failed, skipped
+  def self.count(output)
+    found = output.scan(MINITEST).map do |numbers|
+      runs, failures, errors, skips = numbers.map(&:to_i)
+      [runs - failures - errors - skips, failures + errors, skips]
+    end
+    found += output.scan(OURS).map { |numbers| numbers.map(&:to_i) }
+    sums = found.transpose.map(&:sum)
+    [sums[0] || 0, (sums[1] || 0) + output.scan(BROKEN).size, sums[2] || 0]
+  end
+
+  # @return [Array<String>] the first lines of each failure, as minitest prints them
+  def reports
+    @output.scan(REPORT).map { |report| report.lines.first(LINES).join.strip }
+  end
+
+  private
+
+  # A suite's output has a section per process, which begins with "== file".
+  def find_failures
+    @output.split(/^(?=== \S+_test\.rb )/).flat_map do |section|
+      seed = section[/--seed (\d+)/, 1]
+      broken = section.scan(BROKEN).map { |file, why| Failure.new(@api, file, [], nil, why) }
+      found = section.scan(FAILED).group_by { |name,| section[/\A== (\S+)/, 1] || file_of(name) }
+      broken + found.map { |file, tests| Failure.new(@api, file, tests.map(&:last), seed) }
+    end
+  end
+
+  def file_of(class_name)
+    pattern = /^ *class #{class_name[/\w+\z/]}\b/
+    Dir["test/**/*_test.rb"].find { |file| File.read(file).match?(pattern) } || class_name
+  end
+end

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "io/console"
+require_relative "outcome"
+
+# The last line of a terminal while a suite runs: what has passed so far, the time, the file that
+# ended last. Prints nothing where nobody looks, such as into a pipe.
+#
+#   progress = Progress.new("unit", log)
+#   progress.show until ended.join(Progress::SECONDS)
+#   progress.clear
+class Progress
+  # Between two looks into the log.
+  SECONDS = 0.5
+  FILE = /^== (\S+)/.freeze
+  CLEAR = "\r\e[K"
+  private_constant :FILE, :CLEAR
+
+  # @param name [String] of what runs
+  # @param log [String] the path of its output
+  # @param out [IO]
+  def initialize(name, log, out: $stdout)
+    @name = name
+    @log = log
+    @out = out
+    @shown = out.tty?
+    @start = now
+  end
+
+  # Writes the line anew.
+  def show
+    return unless @shown
+
+    output = File.exist?(@log) ? File.read(@log).scrub : ""
+    passed, failed = Outcome.count(output)
+    line = format("%-16<name>s %<passed>d passed, %<failed>d failed (%<seconds>d s)  %<file>s",
+                  name: @name, passed: passed, failed: failed, seconds: now - @start,
+                  file: output.scan(FILE).last&.first)
+    @out.write(CLEAR, line[0, columns - 1])
+    @out.flush
+  end
+
+  # Takes the line away.
+  def clear = @shown && @out.write(CLEAR)
+
+  private
+
+  # A terminal that does not know says 0.
+  def columns = @out.winsize.last.nonzero? || 80
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end

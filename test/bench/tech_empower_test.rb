@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require_relative "../support/databases"
+require_relative "../../bench/frame/workload"
+require_relative "../../bench/workloads/tech_empower"
+
+# TechEmpower's pages are served right, and a wrong one is seen.
+class BenchTechEmpowerTest < Minitest::Test
+  include BenchHelper
+
+  Workload = Bench::Workloads::TechEmpower
+  PAGES = { "t1" => "plaintext", "t2" => "json", "t3" => "db", "t4" => "queries",
+            "t5" => "fortunes", "t6" => "updates" }.freeze
+  # What a server might answer whose page is not right.
+  WRONG = {
+    "plaintext" => ["hello, World!", /body of "hello/],
+    "json" => ['{"message": "Hello, World!"}', /body of/],
+    "db" => ['{"id":1,"randomNumber":10001}', /row 1 holds 7920, not 10001/],
+    "queries" => ['[{"id":1,"randomNumber":7920}]', /not 3 rows/],
+    "fortunes" => ["<td>3</td><td><script>", /body of "<td>3/],
+    "updates" => ['[{"id":0,"randomNumber":1}]', /row 0 holds nil/]
+  }.freeze
+
+  PAGES.each do |id, page|
+    define_method("test_#{page}_is_served_right") do
+      params = { runtime: "nb_server", connections: 4, queries: 3, workers: 1 }
+      port = Databases.postgresql.port if Bench.tables[id].servers.any?
+      sample = cell(id, params, port: port)
+
+      assert_nil sample["failure"]
+      assert_equal 0, sample["errors"], sample["first_error"]
+      assert_operator sample["operations"], :>, 0
+      assert_operator sample["metrics"]["cpu_us_per_op"], :>, 0
+    end
+
+    define_method("test_#{page}_that_is_wrong_is_seen") do
+      body, complaint = WRONG.fetch(page)
+      errors, first = look_at(page, body)
+
+      assert_operator errors, :>, 0
+      assert_match(complaint, first)
+    end
+  end
+
+  def test_a_head_without_its_headers_is_seen
+    errors, first = look_at("plaintext", "Hello, World!", headers: { "content-type" => "text/css" })
+
+    assert_equal 2, errors
+    assert_match(/type of text.css/, first)
+  end
+
+  def test_a_right_answer_is_no_error
+    assert_equal [0, nil], look_at("plaintext", "Hello, World!")
+    assert_equal [0, nil], look_at("db", '{"id":1,"randomNumber":7920}')
+  end
+
+  Answer = Struct.new(:code, :body, :headers) do
+    def [](name) = headers[name]
+  end
+
+  def url = "postgresql://postgres@127.0.0.1:#{Databases.postgresql.port}/nb"
+
+  # @return [Array] how many errors, and the first
+  def look_at(page, body, headers: nil)
+    workload = Workload.new(nil, { kind: page }, 1)
+    headers ||= { "content-type" => Workload::KINDS.dig(page, :type), "date" => "x",
+                  "server" => "x" }
+    store = Workload::Store.new(url)
+    workload.instance_variable_set(:@store, store)
+    workload.send(:look_at, Answer.new("200", body, headers), page == "updates" ? 1 : 3)
+    %i[@errors @first_error].map { |name| workload.instance_variable_get(name) }
+  ensure
+    store&.close
+  end
+end

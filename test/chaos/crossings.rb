@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+# usage: NB_CHAOS=1 ruby -Ilib -Itest test/chaos/crossings.rb FIRST LAST
+# Runs {Crossing} for each seed of a range on every backend, in one process; prints what crossed.
+require_relative "crossing"
+
+# The chaos counts by the names of nb_chaos_site_t.
+FAULTS = %i[order yield poll spurious short dry eintr threads gc compact].freeze
+
+first, last = ARGV.map { |argument| Integer(argument) }
+happened = FAULTS.to_h { |fault| [fault, 0] }
+red = 0
+first.upto(last) do |seed|
+  NB::Native.backends.each do |backend|
+    NB::Native.chaos(seed)
+    crossing = Crossing.new(seed, backend)
+    crossing.run
+    FAULTS.zip(NB::Native.chaos_counts) { |fault, count| happened[fault] += count }
+    next if crossing.wrong.empty?
+
+    red += 1
+    puts "seed #{seed}, #{backend}: #{crossing.wrong.join("\n  ")}"
+    puts "to replay: NB_CHAOS=#{seed} ruby -Ilib -Itest test/chaos/crossings.rb #{seed} #{seed}"
+  end
+end
+passed = NB::Native.backends.size * (last - first + 1) - red
+puts "#{passed} crossings passed, #{red} failed; what chaos did: #{happened}"
+exit red.zero?

@@ -1,0 +1,179 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "socket"
+require "tmpdir"
+require_relative "../support/program"
+
+# Whatever is wrong in a command line, or in what it names, is one sentence and a status: no
+# backtrace of ours.
+class BadInputTest < Minitest::Test
+  TCP = "tcp://127.0.0.1:0"
+  # Words => what is said. The status is 2: the command line is wrong.
+  WRONG = {
+    "serve -p 99999" => /a port is a number from 0 to 65535/, "serve -p -1" => /bind: expected/,
+    "serve -p x" => /invalid argument: -p x/, "serve -b foo" => /bind: expected/,
+    "serve -b ssl://127.0.0.1:0?cert=no&key=no" => /no file for cert and key/,
+    "serve -b ssl://127.0.0.1:0?cert=config.ru&key=config.ru" => /certificate/i,
+    "serve -b ssl://[bad" => /bad URI/, "serve -w x" => /invalid argument: -w x/,
+    "serve -w 99999999" => /workers: must be/, "serve --fibers 0" => /fibers: must be/,
+    "serve --bogus" => /invalid option/, "serve none.ru" => /no such file: none.ru/,
+    "serve ." => /no such file: \./, "serve a b" => /one rackup file/,
+    "serve -C none.rb" => /no such file: none.rb/, "serve -C ." => /no such file: \./,
+    "serve -C syntax.rb" => /syntax.rb:1/, "serve -C raises.rb" => /raises.rb:2: oops/,
+    "serve -C value.rb" => /fibers: must be/, "serve --control x" => /control: must be unix:/,
+    "stats" => /needs the address/, "stats unix://x y" => /takes an address/,
+    "stats unix://x stats y" => /takes an address/,
+    "run" => /needs a script/, "run none.rb" => /no such file/, "run ." => /no such file/,
+    "run --bogus" => /invalid option/, "run --on-interrupt x -e 1" => /must be drain, got: x/,
+    "run --drain-timeout -1 -e 1" => /--drain-timeout: must be seconds, 0 or more, got: -1/,
+    "serve --drain-timeout -1" => /--drain-timeout: must be seconds, 0 or more, got: -1/,
+    "serve --drain-timeout 1e400" => /got: 1e400/, "run --drain-timeout 0x10 -e 1" => /got: 0x10/,
+    "serve --drain-timeout -0" => /got: -0/,
+    "doctor none" => /no such folder/,
+    "doctor -x bogus --no-boot" => /unknown check bogus/, "doctor -w x" => /invalid argument/,
+    "doctor -w 0" => /--workers: must be at least 1/, "doctor a b" => /one folder/,
+    "demo rails --pages 0" => /--pages: must be 1 or more, got: 0/,
+    "demo bogus" => /takes rails or nothing/, "demo --bogus" => /invalid option/,
+    "bench --bogus" => /invalid option/, "bench --out" => /missing argument/,
+    "delayd -p 99999" => /port: must be/, "delayd -p x" => /invalid argument/,
+    "delayd -d -1" => /--delay: must be/, "delayd -b -1" => /body_bytes: must be/,
+    "delayd -w 0" => /--workers: must be/, "delayd x" => /takes no argument/,
+    "iotest" => /either -s/, "iotest x" => /takes no argument/, "iotest -l x" => /not a length/,
+    "iotest --bogus" => /invalid option/, "rubyhttp x" => /takes no argument/,
+    "rubyhttp --bogus" => /invalid option/, "help bogus" => /unknown command/,
+    "help a b" => /takes one command/, "bogus" => /unknown command/
+  }.freeze
+  # The status is 1: the machine has something against it.
+  IMPOSSIBLE = {
+    "serve -b tcp://no.invalid:80" => /cannot listen: no.invalid: .*: give an address/,
+    "serve -b tcp://8.8.8.8:9999" => /cannot listen: .*: no interface has this address/,
+    "serve -b unix:///none/x.sock" => /cannot listen: .*: make the folder first/,
+    "serve -b fd://77" => /cannot listen: .*: nobody has handed over a listener/,
+    "serve -b #{TCP} --control unix:///none/x" => /cannot make the control socket: .*: make/,
+    "serve -b #{TCP} -w 1 --control unix:///none/x" => /cannot make the control socket/,
+    "serve -b #{TCP} --access-log /none/x" => /cannot write the access log: .*make the folder/,
+    "serve -b #{TCP} --access-log ." => /cannot write the access log: .*that is a folder/,
+    "serve -b #{TCP} --pidfile ." => /cannot write the pidfile: .*that is a folder/,
+    "serve -b #{TCP} --pidfile /none/x" => /cannot write the pidfile: .*make the folder/,
+    "stats unix:///none" => /nobody answers at unix:\/\/\/none/,
+    "stats config.ru" => /nobody answers at config.ru/, "bench bogus" => /no table "bogus"/,
+    "bench a3 -q --out /proc/none" => /No such file or directory .*\/proc\/none/
+  }.freeze
+  AT_ONCE = 4
+
+  def setup
+    @folder = Dir.mktmpdir
+    write("config.ru", "run ->(_) { [200, {}, []] }\n")
+    write("syntax.rb", "fibers(\n")
+    write("raises.rb", "\nraise 'oops'\n")
+    write("value.rb", "fibers 'x'\n")
+  end
+
+  def teardown = FileUtils.rm_rf(@folder)
+
+  def write(name, text) = File.write(File.join(@folder, name), text)
+
+  def answers(cases)
+    left = Thread::Queue.new
+    cases.each_key { |words| left << words }
+    left.close
+    found = {}
+    threads = Array.new(AT_ONCE) do
+      Thread.new do
+        while (words = left.pop)
+          found[words] = Program.nb(*words.split, chdir: @folder)
+        end
+      end
+    end
+    threads.each(&:join)
+    found
+  end
+
+  def check(cases, status)
+    answers(cases).each do |words, (_, errors, ended)|
+      assert_match(cases[words], errors, words)
+      assert_equal status, ended.exitstatus, words
+      refute_match(/\bin ['`]/, errors, "#{words}: a backtrace")
+      assert_equal errors.lines.grep(/\Anb/).size + errors.lines.grep(/\ASee: /).size,
+        errors.lines.size, "#{words}: #{errors}"
+    end
+  end
+
+  def test_wrong_command_lines = check(WRONG, 2)
+  def test_what_cannot_be_had = check(IMPOSSIBLE, 1)
+
+  def test_a_port_in_use
+    server = TCPServer.new("127.0.0.1", 0)
+    port = server.local_address.ip_port
+    { "serve -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
+      "serve -w 1 -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
+      "delayd -p #{port}" => [2, /cannot listen: Address already in use/] }
+      .each { |words, (status, text)| check({ words => text }, status) }
+  ensure
+    server&.close
+  end
+
+  # What the application raises is Ruby's to report, and ends where the application does.
+  def test_an_application_that_does_not_load
+    files = {"raises.ru" => "\nraise 'oops'\n", "syntax.ru" => "run ->(\n",
+             "lacks.ru" => "require 'none_such'\n", "empty.ru" => ""}
+    files.each { |name, text| write(name, text) }
+    said = {"raises" => /raises.ru:2:.*oops/, "syntax" => /syntax.ru/, "lacks" => /none_such/,
+            "empty" => /missing run/}
+    answers(files.keys.product(["", " -w 1"]).to_h { |words| ["serve -b #{TCP} #{words.join}", 1] })
+      .each do |words, (_, errors, ended)|
+        assert_match(said[words[/(\w+)\.ru/, 1]], errors)
+        refute_match(/neverblock\/(cli|server)|exe\/nb/, errors, words)
+        assert_equal 1, ended.exitstatus
+      end
+  end
+
+  # Commands and their statuses after Ctrl-C in a terminal, which all of their processes get, once
+  # they have said something. What a script does is Ruby's affair: it ends by the signal.
+  INTERRUPTED = {
+    %w[delayd -p 0] => 0, %w[delayd -p 0 -w 2] => 0, %w[iotest -s -p 0] => 130, %w[rubyhttp] => 130,
+    %w[demo] => 130, ["serve", "-b", TCP] => 0, ["serve", "-b", TCP, "-w", "2"] => 0,
+    ["run", "-e", "$stdout.sync = true; puts 1; sleep"] => nil
+  }.freeze
+
+  INTERRUPTED.each do |words, status|
+    define_method("test_ctrl_c_#{words.join("_").gsub(/\W+/, "_")}") do
+      words += ["--out", @folder] if words == %w[demo]
+      Open3.popen2e(*Program::NB, *words, chdir: @folder, pgroup: true) do |_, output, process|
+        first = output.gets
+        Process.kill("INT", -process.pid)
+        assert process.join(60), "#{first}: hangs"
+        rest = output.read
+        if status then assert_equal status, process.value.exitstatus, rest
+        else assert_equal Signal.list["INT"], process.value.termsig, rest
+        end
+        refute_match(/neverblock\/\w+.*:in |bench\/\w+.*:in |report_on_exception/, rest)
+      ensure
+        Process.kill("KILL", -process.pid) if process.alive?
+      end
+    end
+  end
+
+  # The reader of the output has gone.
+  def test_nobody_reads
+    %w[help doctor stats].each do |name|
+      reader, writer = IO.pipe
+      reader.close
+      pid = spawn(*Program::NB, "help", name, chdir: @folder, out: writer, err: "#{@folder}/errors")
+      writer.close
+      assert_predicate Process.wait2(pid)[1], :exited?
+      assert_empty File.read("#{@folder}/errors")
+    end
+  end
+
+  def test_the_environment_of_rails_counts
+    write("config.ru", "$stderr.puts ENV['RACK_ENV']; exit\n")
+    {["production", nil] => "production", ["x", "test"] => "test",
+     [nil, nil] => "development"}.each do |(rails, rack), name|
+      environment = {"RAILS_ENV" => rails, "RACK_ENV" => rack}
+      _, errors, = Open3.capture3(environment, *Program::NB, "serve", "-b", TCP, chdir: @folder)
+      assert_equal "#{name}\n", errors
+    end
+  end
+end

@@ -1,0 +1,3 @@
+# frozen_string_literal: true
+
+ActiveSupport::IsolatedExecutionState.isolation_level = :thread

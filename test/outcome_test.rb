@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require_relative "../rakelib/outcome"
+
+# What `bin/test` reads in the output of a suite.
+class OutcomeTest < Minitest::Test
+  GREEN = "12 runs, 34 assertions, 0 failures, 0 errors, 1 skips\n"
+  RED = "12 runs, 34 assertions, 2 failures, 1 errors, 0 skips\n"
+
+  def status(success) = Struct.new(:success?).new(success)
+
+  # @return [Array<Integer>] passed, failed, skipped, activities
+  def counts(output, success)
+    outcome = Outcome.new(output, success.nil? ? nil : status(success), "3.4")
+    [outcome.passed, outcome.failed, outcome.skipped, outcome.activities]
+  end
+
+  def test_what_minitest_and_our_own_programs_say_is_added_up
+    assert_equal [11, 0, 1, 0], counts(GREEN, true)
+    assert_equal [20, 3, 1, 0], counts(GREEN + RED, false)
+    assert_equal [16, 1, 1, 0], counts("#{GREEN}5 passed, 1 failed\n", false)
+  end
+
+  # Thousands of them are one test, and a soak that failed is one failure.
+  def test_the_activities_of_a_soak_are_no_tests
+    assert_equal [1, 0, 0, 16_448], counts("16448 activities, 0 failed\n", true)
+    assert_equal [0, 1, 0, 16_448], counts("16448 activities, 3 failed\n", false)
+    assert_equal [11, 0, 1, 2284], counts("2284 activities, 0 failed\n#{GREEN}", true)
+    red = "2284 activities, 1 failed\n12 runs, 34 assertions, 1 failures, 0 errors, 0 skips\n"
+    assert_equal [11, 1, 0, 2284], counts(red, false)
+  end
+
+  def test_a_suite_that_hangs_or_says_nothing
+    assert_equal [11, 1, 1, 0], counts(GREEN, nil)
+    assert_equal [1, 0, 0, 0], counts("", true)
+    assert_equal [0, 1, 0, 0], counts("", false)
+  end
+end

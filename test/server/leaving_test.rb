@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require "neverblock"
+require "tmpdir"
+
+# Who is served when a server is asked to stop, and what keeps it from ending.
+class ServerLeavingTest < Minitest::Test
+  include ServerTest
+
+  ASK = "GET / HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n".freeze
+  WAITING = 40
+
+  # The kernel lets clients in while the loop is busy. Then the server is stopped.
+  # @return [Array<String>] the first line of each answer, or the error
+  def stopped_with_a_full_queue(**options)
+    busy = Thread::Queue.new
+    gate = Thread::Queue.new
+    serve(**options) do |env|
+      NB.blocking { busy << true && gate.pop } if env["PATH_INFO"] == "/busy"
+      [200, TEXT, ["ok"]]
+    end
+    first = client.tap { |socket| socket.write(ASK.sub("/", "/busy")) }
+    busy.pop
+    waiting = Array.new(WAITING) { client.tap { |socket| socket.write(ASK) } }
+    @server.stop
+    gate << true
+    [first, *waiting].map { |socket| answer(socket) }
+  end
+
+  # Beside the requests, in a loop of the server's own, which ends with it.
+  def test_tasks_are_told_of_the_stop
+    told = Thread::Queue.new
+    stopping = Thread.new do
+      stopped { told << [NB.until_stop { sleep }, NB.stopping?] }
+      NB.stopping?
+    end.value
+    assert_equal [false, [nil, true]], [stopping, told.pop]
+  end
+
+  # In a loop that goes on without it, the stop is over when the server has ended.
+  def test_tasks_of_a_loop_that_goes_on_are_told_too
+    told = Thread::Queue.new
+    after = Thread.new do
+      NB.run do
+        stopped { told << NB.until_stop { sleep } }
+        [NB.stopping?, told.pop, NB.until_stop { :on }]
+      end
+    end.value
+    assert_equal [false, nil, :on], after
+  end
+
+  # Runs a server that is stopped at once, beside a task.
+  def stopped(&task)
+    server = NB::Server.new(HELLO, bind: "tcp://127.0.0.1:0", log: nil)
+    server.run { NB.async(&task) && server.stop }
+  end
+
+  def client
+    return connect unless @path
+
+    UNIXSocket.new(@path).tap { |socket| (@sockets ||= []) << socket }
+  end
+
+  def answer(socket)
+    Timeout.timeout(60) { socket.read.lines.first.to_s.chomp }
+  rescue SystemCallError => error
+    error.class.name
+  end
+
+  def test_who_is_in_the_accept_queue_is_answered
+    assert_equal({"HTTP/1.1 200 OK" => WAITING + 1}, stopped_with_a_full_queue.tally)
+  end
+
+  def test_at_a_unix_socket_too
+    Dir.mktmpdir do |folder|
+      @path = "#{folder}/socket"
+      answers = stopped_with_a_full_queue(bind: "unix://#{@path}")
+      assert_equal({"HTTP/1.1 200 OK" => WAITING + 1}, answers.tally)
+    end
+  end
+
+  def test_beyond_the_limit_of_connections_too
+    assert_equal({"HTTP/1.1 200 OK" => WAITING + 1},
+      stopped_with_a_full_queue(connections: 2).tally)
+  end
+
+  # A handshake that begins when nobody is let in any more is lost, as a SYN can be; the client's
+  # kernel tries again, and finds nobody.
+  def test_nobody_is_let_in_once_it_refuses
+    binding = NB::Server::Binding.parse("tcp://127.0.0.1:0").open
+    early = TCPSocket.new("127.0.0.1", binding.port)
+    binding.refuse
+    late = Thread.new do
+      TCPSocket.new("127.0.0.1", binding.port)
+    rescue SystemCallError => error
+      error
+    end
+    assert_kind_of Socket, binding.io.accept.first
+    assert_equal :wait_readable, binding.io.accept_nonblock(exception: false)
+    Thread.pass until late.stop?
+    binding.close
+    assert_kind_of Errno::ECONNREFUSED, late.value
+  ensure
+    early&.close
+    binding&.close
+  end
+
+  # Seconds that the server lives on after the block has stopped it.
+  def lives_on(server)
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield server
+    @servers.pop[1].join(20) || flunk("the server does not end")
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+  end
+
+  # @return [Array] NB::Server of an application that leaves a fiber behind, its end in a queue
+  def with_a_fiber_in_the_background(**options)
+    ended = Thread::Queue.new
+    serve(**options) do |_env|
+      NB.async do
+        sleep 3600
+      ensure
+        ended << $!.class
+      end
+      [200, TEXT, ["started"]]
+    end
+    assert_includes get, "started"
+    [@server, ended]
+  end
+
+  def test_what_runs_in_the_background_gets_drain_timeout
+    server, ended = with_a_fiber_in_the_background(drain_timeout: 0.5)
+    assert_operator lives_on(server, &:stop), :>=, 0.5
+    assert_equal NB::Cancelled, ended.pop
+  end
+
+  def test_a_second_stop_ends_what_runs_in_the_background
+    server, ended = with_a_fiber_in_the_background(drain_timeout: 3600)
+    lives_on(server) { server.stop.stop }
+    assert_equal NB::Cancelled, ended.pop
+  end
+end

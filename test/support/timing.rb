@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "minitest"
+
+# A limit on time was passed: the loop stood still, or something came late. Only such a failure may
+# be the machine's. A wrong value, a leak, a hang or a crash is never one of these.
+class TimingFailure < Minitest::Assertion; end
+
+# A test that fails by nothing but {TimingFailure}s runs again, once, in the same process and with
+# the same seed. That is told on standard error, where `bin/test` counts it. What fails twice has
+# failed. (Only the rows of {Transparency} have more tries, see there.)
+module Timing
+  # How a repetition is told.
+  MARK = "repeated after a timing failure: "
+
+  # The part of a test that repeats it.
+  module Repeating
+    def run
+      result = super
+      @try ||= 1
+      return result if @try == timing_tries || !Timing.alone?(result.failures)
+
+      why = result.failures.first.message.lines.first&.chomp
+      warn "#{Timing::MARK}#{self.class}##{name}: #{why}"
+      srand(Minitest.seed)
+      again = self.class.new(name).tap { |test| test.instance_variable_set(:@try, @try + 1) }
+      again.run.tap { |last| last.failures.map! { |failure| Timing.plain(failure, timing_tries) } }
+    end
+
+    # How often it runs at most.
+    def timing_tries = 2
+  end
+
+  # For tests.
+  module Assertions
+    # @param limit [Float] seconds
+    # @raise [TimingFailure]
+    def assert_in_time(took, limit, message = "took too long")
+      self.assertions += 1
+      return if took < limit
+
+      raise TimingFailure, format("%s: %.3f s, at most %.3f", message, took, limit)
+    end
+
+    # What waits side by side takes no less than its longest chain of waits, and on a busy machine
+    # more, but never as much as one after the other.
+    #
+    # @param took [Float] seconds
+    # @param least [Float] seconds; clocks differ by some milliseconds
+    # @param most [Float] seconds
+    # @raise [TimingFailure] if it took longer
+    def assert_between(least, most, took)
+      assert_operator took, :>=, least - 0.005
+      assert_in_time took, most
+    end
+  end
+
+  # @return [Boolean] whether there are failures, and all are of time
+  def self.alone?(failures)
+    failures.any? && failures.all? { |failure| failure.is_a?(TimingFailure) }
+  end
+
+  # Minitest counts failures by their class.
+  def self.plain(failure, tries)
+    return failure unless failure.is_a?(TimingFailure)
+
+    count = tries == 2 ? "twice" : "#{tries} times"
+    Minitest::Assertion.new("#{count}: #{failure.message}").tap do |plain|
+      plain.set_backtrace(failure.backtrace)
+    end
+  end
+
+  Minitest::Test.prepend(Repeating)
+  Minitest::Test.include(Assertions)
+end
