@@ -68,12 +68,12 @@ class Outcome
 
   private
 
-  # A suite's output has a section per process, which begins with "== file".
   def find_failures
-    @output.split(/^(?=== \S+_test\.rb )/).flat_map do |section|
+    @output.split(/^(?=#{TestFiles::HEADER})/).flat_map do |section|
       seed = section[/--seed (\d+)/, 1]
       broken = section.scan(BROKEN).map { |file, why| Failure.new(@api, file, [], nil, why) }
-      found = section.scan(FAILED).group_by { |name,| section[/\A== (\S+)/, 1] || file_of(name) }
+      own = section[/\A== (\S+\.rb)/, 1]
+      found = section.scan(FAILED).group_by { |name,| own || file_of(name) }
       broken + found.map { |file, tests| Failure.new(@api, file, tests.map(&:last), seed) }
     end
   end

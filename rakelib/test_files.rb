@@ -10,6 +10,9 @@ require_relative "../test/support/machine"
 module TestFiles
   # Seconds after which a file counts as hanging.
   LIMIT = 900
+  # How the output of each process starts: with its file, or with this for many in one.
+  TOGETHER = "together"
+  HEADER = /== (?:\S+_test\.rb|#{TOGETHER}) /.freeze
   # How one is told that ended without a word of minitest's.
   BROKEN = "!! "
 

@@ -22,6 +22,7 @@ namespace :test do
   desc "Run the unit tests"
   task unit: :compile do
     passed = TestFiles.run([by_itself])
+    puts "== #{TestFiles::TOGETHER} (in one process)"
     Rake::Task["test:run_unit"].invoke
     passed or abort "a test file failed"
   end

@@ -31,6 +31,23 @@ class OutcomeTest < Minitest::Test
     assert_equal [11, 1, 0, 2284], counts(red, false)
   end
 
+  # Each has the file and the seed of its own process.
+  def test_how_to_repeat_a_failure
+    output = <<~TEXT
+      == test/progress_test.rb (0.1 s)
+      Run options: --seed 11
+        1) Failure:
+      ProgressTest#test_one [test/progress_test.rb:9]:
+      == #{TestFiles::TOGETHER} (in one process)
+      Run options: --seed 22
+        1) Failure:
+      OutcomeTest#test_two [test/support/x.rb:9]:
+    TEXT
+    found = Outcome.new(output, status(false), "3.4").failures
+    assert_equal [["test/progress_test.rb", "11"], ["test/outcome_test.rb", "22"]],
+                 found.map { |failure| [failure.file, failure.seed] }
+  end
+
   def test_a_suite_that_hangs_or_says_nothing
     assert_equal [11, 1, 1, 0], counts(GREEN, nil)
     assert_equal [1, 0, 0, 0], counts("", true)
