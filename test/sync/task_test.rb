@@ -354,7 +354,7 @@ class TaskTest < Minitest::Test
     def task_started(_task) = nil
     def task_ended(_task, _error) = self.ended = true
   end
-  SOURCE = NB::Task.instance_method(:wait).source_location.first
+  SOURCE = NB::Task.instance_method(:run).source_location.first # which nobody wraps
   private_constant :Struck, :WAYS, :Told, :SOURCE
 
   # As Thread#raise and a timeout of computing code do: once, at each line after the block.

@@ -256,7 +256,7 @@ module NB
     ensure
       # Fiber#kill gives neither a value nor an exception; and an exception of another thread may
       # have struck between the steps of #finish, each of which can be taken twice.
-      finish(@state || :cancelled, @state && @result) unless @finished
+      finish(@state || :cancelled, @state && @result) if @block
     end
 
     # Where the user wrote it, such as "app.rb:12".
@@ -275,15 +275,16 @@ module NB
     end
 
     # The order matters to other threads: the result is there when the state says so, and whoever
-    # made a gate before the state changed finds it closed.
+    # made a gate before the state changed finds it closed. The block goes last: as long as it is
+    # there, the task has not finished.
     def finish(state, result)
       @result = result
       @state = state
       TaskNames.leave(self) if @name
       @gate&.close
-      @fiber = @block = @origin = nil
+      @fiber = @origin = nil
       @group&.task_ended(self, state == :failed ? result : nil)
-      @finished = true
+      @block = nil
     end
 
     def ended_within?(timeout)
