@@ -151,6 +151,28 @@ class FairnessContract < Contract
     end
   end
 
+  contract "who computes between the fibers that it starts does not hold up a timer",
+           only: :fibers, gap: nil do
+    assert_operator most_turns_of(100) { Fiber.schedule { sleep 0.001 } }, :<=, 8
+  end
+
+  # What it holds at that moment is the new fiber's, such as an accepted socket.
+  contract "who starts fibers is cancelled at a wait, not between two of them",
+           only: :fibers, gap: nil do
+    held = taken = 0
+    starter = NB.async do
+      compute(SLICE / 2) while @busy && (held += 1) && Fiber.schedule { taken += 1 }
+      sleep
+    end
+    sleep 0.01
+    starter.cancel
+    @busy = false
+    starter.wait
+    assert_predicate starter, :cancelled?
+    assert_operator held, :>, 2
+    assert_equal held, taken
+  end
+
   TLS = {
     "read_nonblock" => ->(tls) { tls.read_nonblock(10) },
     "readpartial" => ->(tls) { tls.readpartial(10) },

@@ -5,7 +5,6 @@
  * would never let the others run.
  */
 #include "hooks/hooks.h"
-#include "loop/guest.h"
 #include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
 
@@ -32,20 +31,13 @@ static nb_loop_t *loop_here(void)
     return loop->closed || loop->thread != rb_thread_current() ? NULL : loop;
 }
 
-/* A trap handler or finalizer may run on a fiber that waits: that one lets nobody run. */
-static bool may_yield(nb_loop_t *loop)
-{
-    VALUE fiber = rb_fiber_current();
-    return !nb_ptrmap_get(&loop->parked, fiber) && !nb_guest_is_host(loop, fiber);
-}
-
 static void count_call(void)
 {
     nb_loop_t *loop = loop_here();
     if (!loop)
         return;
     bool late = nb_slice_is_over(loop);
-    if ((++loop->eager < NB_EAGER_LIMIT && !late) || !may_yield(loop))
+    if ((++loop->eager < NB_EAGER_LIMIT && !late) || !nb_may_yield(loop))
         return;
     if (late)
         loop->since_poll = NB_POLL_EVERY;

@@ -112,11 +112,15 @@ static VALUE enter(nb_entry_t *entry)
 /* @overload fiber(&block)
  *   Runs the block in a new non-blocking fiber, at once, until it first waits (Fiber.schedule).
  *   @return [Fiber] alive or already ended
- *   @scheduling never waits: the caller goes on as soon as the new fiber waits or ends */
+ *   @scheduling does not wait: the caller goes on as soon as the new fiber waits or ends. Before
+ *     the block begins, a caller that starts many lets the others have their turn, about once
+ *     per millisecond. Nothing is raised in it there */
 static VALUE rb_nb_scheduler_fiber(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
     rb_need_block();
+    if (rb_fiber_scheduler_current() == self)
+        nb_before_start(loop);
     nb_entry_t entry = {loop, nb_fiber_new(fiber_main, rb_block_proc())};
     enter(&entry);
     return entry.fiber;

@@ -4,8 +4,9 @@
 #include "hooks/hooks.h"
 #include "offload/pool.h"
 
-static const char *const kinds[] = {"io",      "select", "sleep",   "block", "process", "resolve",
-                                    "offload", "yield",  "handoff", "run",   "start",   "idle"};
+static const char *const kinds[] = {"io",      "select",  "sleep", "block",   "process",
+                                    "resolve", "offload", "yield", "handoff", "run",
+                                    "start",   "idle",    "spawn"};
 
 void nb_set_count(VALUE hash, const char *key, uint64_t value)
 {

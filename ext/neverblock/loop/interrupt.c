@@ -44,7 +44,7 @@ static bool was_unblocked(const nb_park_t *park)
 
 bool nb_park_may_raise(const nb_park_t *park)
 {
-    return !nb_park_raises(park) && !was_unblocked(park);
+    return !nb_park_raises(park) && !was_unblocked(park) && park->kind != NB_PARK_SPAWN;
 }
 
 void nb_put_off(nb_park_t *park)

@@ -74,6 +74,8 @@ typedef struct nb_loop {
     nb_ptrmap_t shields;       /* fiber -> the innermost shield that it is in */
     nb_ptrmap_t mutex_sleeps;  /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     uint64_t now_ns;           /* the clock at the last turn */
+    uint64_t turn_ns;          /* then, when the fiber that runs had waited for its turn; those that
+                                  it starts belong to its turn until they wait */
     uint64_t virtual_ns;       /* of a loop whose time is not real, loop/virtual.h; else 0 */
     size_t fibers;             /* scheduled, not ended, not idle: what keeps `run` going */
     size_t idle_fibers;        /* inside Scheduler#idle */

@@ -98,6 +98,8 @@ static nb_park_t *next_ready(nb_loop_t *loop)
     if (next) {
         next->state = NB_RUNNING;
         next->ready_place = NB_READY_IDLE;
+        if (next->kind != NB_PARK_HANDOFF)
+            loop->turn_ns = loop->now_ns;
     }
     return next;
 }
@@ -236,8 +238,11 @@ static VALUE park_leave(VALUE argument)
     return Qnil;
 }
 
+/* What is raised at the fiber's next wait, if there is something. */
 static void raise_deferred(nb_park_t *park)
 {
+    if (!RHASH_SIZE(park->loop->deferred))
+        return;
     VALUE exception = nb_take_deferred(park->loop, park->fiber);
     if (exception == Qnil)
         exception = nb_take_deferred(park->loop, park->owner);
@@ -249,6 +254,9 @@ static void raise_deferred(nb_park_t *park)
 
 static void take_overdue(nb_park_t *park)
 {
+    nb_loop_t *loop = park->loop;
+    if (!loop->overdue || loop->overdue != park->owner)
+        return;
     int tag = 0;
     rb_protect(nb_take_interrupts, Qnil, &tag);
     if (tag) {
@@ -260,10 +268,10 @@ static void take_overdue(nb_park_t *park)
 nb_reason_t nb_park(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
-    if (loop->overdue && loop->overdue == park->owner)
+    if (!park->first) {
         take_overdue(park);
-    if (RHASH_SIZE(loop->deferred))
         raise_deferred(park);
+    }
     if ((park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {
         park_leave((VALUE)park);
@@ -277,17 +285,47 @@ nb_reason_t nb_park(nb_park_t *park)
     return park->reason;
 }
 
+static void park_ready(nb_loop_t *loop, nb_park_kind_t kind)
+{
+    nb_park_t park;
+    nb_park_init(loop, &park, kind);
+    nb_wake(&park, NB_WOKEN);
+    nb_park(&park);
+}
+
 void nb_yield(nb_loop_t *loop)
 {
     loop->eager = 0;
     if (!loop->ready.count || loop->since_poll >= NB_POLL_EVERY)
         nb_loop_turn(loop, false);
-    if (!loop->ready.count && !RHASH_SIZE(loop->deferred))
+    if (loop->ready.count || RHASH_SIZE(loop->deferred))
+        park_ready(loop, NB_PARK_YIELD);
+}
+
+bool nb_may_yield(nb_loop_t *loop)
+{
+    VALUE fiber = rb_fiber_current();
+    return !nb_ptrmap_get(&loop->parked, fiber) && !nb_guest_is_host(loop, fiber);
+}
+
+/* Whether a park of the current fiber would raise at once. */
+static bool is_awaited(nb_loop_t *loop)
+{
+    return (loop->overdue && loop->overdue == loop->current) ||
+           (RHASH_SIZE(loop->deferred) &&
+            (RTEST(rb_hash_aref(loop->deferred, rb_fiber_current())) ||
+             RTEST(rb_hash_aref(loop->deferred, loop->current))));
+}
+
+void nb_before_start(nb_loop_t *loop)
+{
+    nb_chaos_pause(loop);
+    bool long_turn = nb_slice_has_passed(loop, loop->turn_ns) || nb_chaos(NB_CHAOS_YIELD);
+    if (!long_turn || !nb_may_yield(loop))
         return;
-    nb_park_t park;
-    nb_park_init(loop, &park, NB_PARK_YIELD);
-    nb_wake(&park, NB_WOKEN);
-    nb_park(&park);
+    nb_loop_turn(loop, false);
+    if (loop->ready.count && !is_awaited(loop))
+        park_ready(loop, NB_PARK_SPAWN);
 }
 
 void nb_start(nb_loop_t *loop, VALUE fiber, nb_start_failed_t failed, VALUE argument)
@@ -317,6 +355,8 @@ void nb_enter(nb_loop_t *loop, VALUE fiber)
     park.first = fiber;
     nb_wake_first(&park, NB_WOKEN);
     nb_park(&park);
+    take_overdue(&park); /* not before it has begun: it would be lost with what it was given */
+    raise_deferred(&park);
 }
 
 void nb_give_way(nb_park_t *park)
@@ -338,8 +378,7 @@ VALUE nb_hand_over(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 {
     nb_park_t park;
     nb_park_init(loop, &park, NB_PARK_HANDOFF);
-    if (loop->overdue && loop->overdue == park.owner)
-        take_overdue(&park);
+    take_overdue(&park);
     if (link_park(&park) < 0)
         rb_memerror();
     nb_wake_first(&park, NB_WOKEN);
