@@ -140,6 +140,37 @@ class InterruptTest < Contract
     thread.join
   end
 
+  # As Ruby 4.1 has for a fiber that waits in an I/O operation. Its raise is Ruby's own.
+  Operation = Struct.new(:fiber, :active) do
+    def alive? = active && fiber.alive?
+
+    def raise(exception)
+      repaired = Fiber.private_instance_methods.grep(/\Araise_without_neverblock/).first
+      fiber.__send__(repaired || :raise, exception)
+    end
+  end
+
+  contract "fiber_interrupt of an operation that goes on, and of one that has ended",
+           only: :fibers do
+    mine = scheduler
+    waiting = Array.new(6) { parked { sleep } }
+    targets = waiting.map { |one| Operation.new(one.target, true) }
+    targets[2].active = targets[5].active = false
+    targets.first(3).each { |target| mine.fiber_interrupt(target, Stop.new("near")) }
+    GC.start
+    far = targets.last(3)
+    thread = Thread.new { far.each { |one| mine.fiber_interrupt(one, Stop.new("far")) } }
+    ended = waiting.values_at(0, 1, 3, 4)
+    assert_equal %w[near near far far], ended.map { |one| one.failure.message }
+    thread.join
+    sleep 0.002
+    waiting.values_at(2, 5).each do |left|
+      assert_predicate left, :parked?
+      left.interrupt(Stop.new("left"))
+      assert_equal "left", left.failure.message
+    end
+  end
+
   contract "an interrupt of a fiber that has ended does no harm", only: :fibers do
     ended = strand { :done }
     outcome { ended.interrupt(Stop.new) }

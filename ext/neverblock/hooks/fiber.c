@@ -1,4 +1,4 @@
-/* fiber.c - fiber, fiber_interrupt, yield, run, idle: the life of the loop's fibers. Uses ruby.h.
+/* fiber.c - fiber, yield, run, idle: the life of the loop's fibers. Uses ruby.h.
  * Read after: wait.h. */
 #include "hooks/hooks.h"
 #include <ruby/fiber/scheduler.h>
@@ -207,27 +207,6 @@ void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALU
     loop->fibers++;
 }
 
-/* @overload fiber_interrupt(fiber, exception)
- *   Raises exception in fiber when it next runs: wherever it waits now, or at its next wait.
- *   The caller goes on, also when it interrupts itself; nothing is run at once.
- *   @param fiber [Fiber] of this scheduler
- *   @param exception [Exception]
- *   @scheduling never waits
- *   @thread any */
-static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception)
-{
-    nb_loop_t *loop = nb_loop_any(self);
-    if (!RTEST(rb_obj_is_fiber(fiber)))
-        rb_raise(rb_eTypeError, "fiber_interrupt: expected a Fiber, got: %" PRIsVALUE,
-                 rb_inspect(fiber));
-    if (!RTEST(rb_obj_is_kind_of(exception, rb_eException)))
-        rb_raise(rb_eTypeError, "fiber_interrupt: expected an Exception, got: %" PRIsVALUE,
-                 rb_inspect(exception));
-    if (!loop->closed)
-        nb_interrupt(loop, fiber, exception);
-    return Qnil;
-}
-
 /* @!visibility private - what was to be raised in the current fiber at its next wait is not: its
  * work has ended, and the next is another's. For pools. */
 static VALUE rb_nb_scheduler_forget_interrupts(VALUE self)
@@ -360,7 +339,6 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_define_singleton_method(mNative, "on_spawn", rb_nb_native_on_spawn, 0);
     rb_define_singleton_method(mNative, "spawned", rb_nb_native_spawned, 0);
     rb_define_method(cScheduler, "fiber", rb_nb_scheduler_fiber, 0);
-    rb_define_method(cScheduler, "fiber_interrupt", rb_nb_scheduler_fiber_interrupt, 2);
     rb_define_method(cScheduler, "forget_interrupts", rb_nb_scheduler_forget_interrupts, 0);
     rb_define_private_method(cScheduler, "interrupt_all", rb_nb_scheduler_interrupt_all, 2);
     rb_define_method(cScheduler, "yield", rb_nb_scheduler_yield, 0);

@@ -1,0 +1,108 @@
+/* fiber_interrupt.c - the hook by which others raise in a fiber. Uses ruby.h. Read after: wait.h.
+ *
+ * From Ruby 4.1 on IO#close names one I/O operation instead of the fiber that waits in it: alive?
+ * says whether the operation goes on, raise raises in its fiber. Nothing tells which fiber that is,
+ * so a fiber of ours calls them, at the loop's next turn. Source: ruby/ruby pull request 18793.
+ */
+#include "hooks/hooks.h"
+
+static ID id_alive, id_raise;
+
+typedef struct {
+    nb_timer_t timer;
+    nb_loop_t *loop;
+    VALUE proxy, exception;
+} nb_io_operation_t;
+
+static VALUE raise_in_fiber(VALUE argument)
+{
+    const nb_io_operation_t *operation = (nb_io_operation_t *)argument;
+    if (RTEST(rb_funcall(operation->proxy, id_alive, 0)))
+        rb_funcall(operation->proxy, id_raise, 1, operation->exception);
+    return Qnil;
+}
+
+static VALUE hand_over(VALUE argument)
+{
+    return nb_hand_over(((nb_io_operation_t *)argument)->loop, raise_in_fiber, argument);
+}
+
+static void release(VALUE argument)
+{
+    nb_io_operation_t *operation = (nb_io_operation_t *)argument;
+    rb_gc_unregister_address(&operation->proxy);
+    rb_gc_unregister_address(&operation->exception);
+    xfree(operation);
+}
+
+static VALUE release_value(VALUE argument)
+{
+    release(argument);
+    return Qnil;
+}
+
+static VALUE deliver(VALUE argument)
+{
+    return rb_ensure(hand_over, argument, release_value, argument);
+}
+
+static void on_turn(nb_timer_t *timer)
+{
+    nb_io_operation_t *operation = nb_container_of(timer, nb_io_operation_t, timer);
+    nb_spawn(operation->loop, deliver, release, (VALUE)operation);
+}
+
+static bool is_io_operation(VALUE object)
+{
+    return rb_respond_to(object, id_alive) && rb_respond_to(object, id_raise);
+}
+
+/* Any thread. */
+static void interrupt_io_operation(nb_loop_t *loop, VALUE object, VALUE exception)
+{
+    nb_io_operation_t *operation = ALLOC(nb_io_operation_t);
+    *operation = (nb_io_operation_t){.timer = {.index = NB_TIMER_IDLE, .on_due = on_turn},
+                                     .loop = loop,
+                                     .proxy = object,
+                                     .exception = exception};
+    if (nb_timers_add(&loop->timers, &operation->timer) < 0) { /* due at once */
+        xfree(operation);
+        rb_memerror();
+    }
+    rb_gc_register_address(&operation->proxy);
+    rb_gc_register_address(&operation->exception);
+    nb_loop_wakeup(loop);
+}
+
+/* @overload fiber_interrupt(fiber, exception)
+ *   Raises exception in fiber when it next runs: wherever it waits now, or at its next wait.
+ *   The caller goes on, also when it interrupts itself; nothing is run at once.
+ *   @param fiber [Fiber] of this scheduler, or an operation of one
+ *   @param exception [Exception]
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exception)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    bool is_fiber = RTEST(rb_obj_is_fiber(fiber));
+    if (!is_fiber && !is_io_operation(fiber))
+        rb_raise(rb_eTypeError, "fiber_interrupt: expected a Fiber, got: %" PRIsVALUE,
+                 rb_inspect(fiber));
+    if (!RTEST(rb_obj_is_kind_of(exception, rb_eException)))
+        rb_raise(rb_eTypeError, "fiber_interrupt: expected an Exception, got: %" PRIsVALUE,
+                 rb_inspect(exception));
+    if (loop->closed)
+        return Qnil;
+    if (is_fiber)
+        nb_interrupt(loop, fiber, exception);
+    else
+        interrupt_io_operation(loop, fiber, exception);
+    return Qnil;
+}
+
+void Init_nb_hooks_fiber_interrupt(VALUE cScheduler)
+{
+    id_alive = rb_intern("alive?");
+    id_raise = rb_intern("raise");
+    rb_define_method(cScheduler, "fiber_interrupt", rb_nb_scheduler_fiber_interrupt, 2);
+}
