@@ -308,4 +308,31 @@ class TimeoutContractTest < Contract
     @holder.join
     @gate = @taken_mutex = nil
   end
+
+  contract "forgets the timeouts of a fiber that was collected", only: :fibers, gap: nil do
+    inner = 100.times.map do
+      Fiber.new { Timeout.timeout(0.05) { Fiber.yield } }.tap(&:resume).object_id
+    end
+    before = scheduler.stats[:timers]
+    assert_operator before, :>=, 100
+    GC.start
+    # Their stacks are used anew, by fibers and by what these call.
+    others = 200.times.map { Fiber.new { [1, 2].each { Fiber.yield("x" * 100) } }.tap(&:resume) }
+    sleep 0.01 until scheduler.stats[:timers] <= before - 100
+    GC.start
+    alive = ObjectSpace.each_object(Fiber).map(&:object_id)
+    assert_operator (inner & alive).size, :<, 20, "the loop keeps them"
+    assert(others.all?(&:alive?))
+  end
+
+  contract "raises at its next wait in a fiber that was suspended", only: :fibers do
+    inner = Fiber.new do
+      Timeout.timeout(0.02, IndexError) { Timeout.timeout(0.01, KeyError) { Fiber.yield && sleep } }
+    rescue IndexError => error
+      error
+    end
+    inner.resume
+    sleep 0.001 until scheduler.stats[:timers].zero? # the ticker's sleeps
+    assert_instance_of KeyError, inner.resume(true)
+  end
 end

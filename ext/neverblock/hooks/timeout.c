@@ -34,6 +34,11 @@ static void release(nb_held_t *held, bool strike)
     put_off(timeout);
 }
 
+static bool runs(const nb_timeout_t *timeout)
+{
+    return timeout->loop->current == timeout->fiber || rb_fiber_current() == timeout->fiber;
+}
+
 static void on_timeout(nb_timer_t *timer)
 {
     nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
@@ -45,8 +50,19 @@ static void on_timeout(nb_timer_t *timer)
         park->put_off = put_off;
         park->raise_data = timeout;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else { /* it runs right now, or something else is on its way: it is told at its next wait */
+    } else if (park || runs(timeout) || !nb_lapse_begin(&timeout->lapse, timeout->fiber)) {
+        /* It runs right now, or something else is on its way: it is told at its next wait. */
         nb_loop_add_timer(timeout->loop, timer, nb_loop_clock(timeout->loop) + 1000000);
+    }
+}
+
+/* Until then its stack must not go: the timer lies on it. */
+static void mark_timeouts(nb_loop_t *loop)
+{
+    for (size_t i = 0; i < loop->timers.count; i++) {
+        nb_timer_t *timer = nb_timers_at(&loop->timers, i);
+        if (timer->on_due == on_timeout)
+            rb_gc_mark(nb_container_of(timer, nb_timeout_t, timer)->fiber);
     }
 }
 
@@ -100,6 +116,7 @@ static VALUE timeout_leave(VALUE argument)
 {
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
+    nb_lapse_end(&timeout->lapse, timeout->fiber);
     if (timeout->traced)
         nb_overtime_trace_no_more(timeout->loop);
     nb_list_remove(&timeout->held.link);
@@ -134,6 +151,8 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
     };
     timeout.depth = nb_shield_depth(loop, timeout.fiber);
     nb_list_init(&timeout.held.link);
+    timeout.lapse = (nb_lapse_t){.loop = loop, .timer = &timeout.timer};
+    loop->mark_timeouts = mark_timeouts;
     timeout.deadline_ns = nb_deadline(loop, argv[0]);
     nb_loop_add_timer(loop, &timeout.timer, timeout.deadline_ns);
     return rb_ensure(timeout_protected, (VALUE)&timeout, timeout_leave, (VALUE)&timeout);

@@ -4,6 +4,7 @@
 #ifndef NB_HOOKS_TIMEOUT_H
 #define NB_HOOKS_TIMEOUT_H
 
+#include "loop/lapse.h"
 #include "loop/shield.h"
 
 /* On the stack of the fiber that runs the block. */
@@ -13,6 +14,7 @@ typedef struct {
     uint64_t deadline_ns;
     VALUE fiber, duration, klass, message, raised;
     nb_held_t held;   /* while a shield holds it back */
+    nb_lapse_t lapse; /* when it is due while the fiber is suspended */
     unsigned depth;   /* of the shields that it began in */
     bool interrupted; /* by the thread that watches blocks that compute */
     bool traced;      /* that cannot interrupt it: the fiber looks by itself */

@@ -95,6 +95,8 @@ static void loop_mark(void *data)
         if (loop->parked.slots[i].value)
             mark_parks(loop->parked.slots[i].value);
     nb_shields_mark(loop);
+    if (loop->mark_timeouts)
+        loop->mark_timeouts(loop);
     mark_value(loop);
 }
 

@@ -7,6 +7,7 @@
  * The files of this room, each of which uses those before it:
  *
  *   timers · fdtable · chaos · wake · shield   lists and tables; who is ready
+ *   lapse                               deadlines of fibers that are suspended
  *   peer · virtual                      a clock for tests
  *   interrupt · loop · wait · run       exceptions for a fiber; a turn; parking; waiting for all
  *   life · guest · fork                 a loop's beginning and end, and its life in odd places
@@ -70,17 +71,19 @@ typedef struct nb_loop {
     nb_fdtable_t fds;
     nb_timers_t timers;
     nb_ready_t ready;
-    nb_ptrmap_t parked;        /* fiber -> nb_park_t */
-    nb_ptrmap_t shields;       /* fiber -> the innermost shield that it is in */
-    nb_ptrmap_t mutex_sleeps;  /* fiber in Mutex#sleep that does not wait yet -> the mutex */
-    uint64_t now_ns;           /* the clock at the last turn */
-    uint64_t turn_ns;          /* then, when the fiber that runs had waited for its turn; those that
-                                  it starts belong to its turn until they wait */
-    uint64_t virtual_ns;       /* of a loop whose time is not real, loop/virtual.h; else 0 */
-    size_t fibers;             /* scheduled, not ended, not idle: what keeps `run` going */
-    size_t idle_fibers;        /* inside Scheduler#idle */
-    size_t traced;             /* timeouts that hooks/overtime.c looks for at each step */
-    size_t traced_calls;       /* calls in C since the last line */
+    nb_ptrmap_t parked;       /* fiber -> nb_park_t */
+    nb_ptrmap_t shields;      /* fiber -> the innermost shield that it is in */
+    nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
+    uint64_t now_ns;          /* the clock at the last turn */
+    uint64_t turn_ns;         /* then, when the fiber that runs had waited for its turn; those that
+                                 it starts belong to its turn until they wait */
+    uint64_t virtual_ns;      /* of a loop whose time is not real, loop/virtual.h; else 0 */
+    size_t fibers;            /* scheduled, not ended, not idle: what keeps `run` going */
+    size_t idle_fibers;       /* inside Scheduler#idle */
+    size_t traced;            /* timeouts that hooks/overtime.c looks for at each step */
+    size_t traced_calls;      /* calls in C since the last line */
+    size_t lapsed;            /* deadlines that passed while their fiber was suspended */
+    void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
     size_t external;           /* something outside is certain to wake a fiber: offloaded work */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
     unsigned since_poll;       /* switches since the backend was asked */

@@ -2,6 +2,7 @@
 #include "loop/wait.h"
 #include "base/clock.h"
 #include "loop/guest.h"
+#include "loop/lapse.h"
 
 static void on_due(nb_timer_t *timer)
 {
@@ -265,6 +266,14 @@ static void take_overdue(nb_park_t *park)
     }
 }
 
+static int take_lapsed(nb_park_t *park)
+{
+    int result = nb_lapses_take(park->loop, park->fiber);
+    if (!result && park->owner != park->fiber)
+        result = nb_lapses_take(park->loop, park->owner);
+    return result;
+}
+
 nb_reason_t nb_park(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
@@ -272,7 +281,8 @@ nb_reason_t nb_park(nb_park_t *park)
         take_overdue(park);
         raise_deferred(park);
     }
-    if ((park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
+    if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
+        (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {
         park_leave((VALUE)park);
         rb_memerror();

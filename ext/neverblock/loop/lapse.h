@@ -1,0 +1,29 @@
+/* lapse.h - deadlines of a fiber that is suspended (Fiber.yield, an Enumerator) when they pass.
+ * Uses ruby.h. Read after: loop.h.
+ *
+ * Nobody can raise in such a fiber, and nobody may ever resume it. So from then on the loop has no
+ * pointer to its stack, and the collector may take both: what is due hangs on the fiber itself,
+ * which looks at its next wait.
+ */
+#ifndef NB_LAPSE_H
+#define NB_LAPSE_H
+
+#include "loop/loop.h"
+
+typedef struct nb_lapse {
+    nb_loop_t *loop;
+    nb_timer_t *timer;
+    struct nb_lapse *next; /* of the same fiber */
+    bool linked;
+} nb_lapse_t;
+
+/* The fiber looks after the timer, which is not in the heap. Returns whether it can. */
+bool nb_lapse_begin(nb_lapse_t *lapse, VALUE fiber);
+
+/* The fiber leaves what the timer was for. */
+void nb_lapse_end(nb_lapse_t *lapse, VALUE fiber);
+
+/* What has lapsed of a fiber that is about to wait is due now. Returns 0 or -ENOMEM. */
+int nb_lapses_take(nb_loop_t *loop, VALUE fiber);
+
+#endif
