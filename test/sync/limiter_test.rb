@@ -197,6 +197,18 @@ class LimiterTest < Minitest::Test
     end
   end
 
+  everywhere "a_forked_child_does_not_wait_for_the_span_of_the_parent" do
+    limiter = NB::Limiter.new(1, per: 60)
+    [limiter, limiter["key"]].each do |one|
+      one.with { nil }
+      seen = NB::ForkedWorker.run do
+        [one.stats[:running], one.with(timeout: 0) { :begun }, one.stats[:running]]
+      end
+      assert_equal [0, :begun, 1], seen
+      assert_equal 1, one.stats[:running]
+    end
+  end
+
   def test_a_child_leaves_the_block_in_which_it_was_forked
     limiter = NB::Limiter.new(1)
     pid = limiter.with { fork }

@@ -34,7 +34,6 @@ module NB
       @limit = Check.count("limit", limit)
       @per = per && Check.finite_seconds("per:", per, positive: true)
       start
-      @begun = [] # when the last of them began, `limit` at most; changed only in the slot
       @late = 0
       @lock = Thread::Mutex.new # for making @keys, and to start anew
     end
@@ -72,6 +71,7 @@ module NB
     # @scheduling never waits
     # @thread any
     def stats
+      restart_after_fork
       slots = @slots.stats
       running, first = @per ? [lately, slots[:in_use]] : [slots[:in_use], 0]
       { limit: @limit, running: running, waiting: slots[:waiting] + first, waits: slots[:waits],
@@ -97,6 +97,7 @@ module NB
 
     def start
       @slots = Slots.new(@per ? 1 : @limit) # with per: whose turn it is to wait for the time
+      @begun = [] # when the last of them began, `limit` at most; changed only in the slot
       @pid = Process.pid
     end
 
