@@ -64,6 +64,42 @@ class DrainTest < ScriptCase
     end
   RUBY
 
+  CHILD = <<~'RUBY'
+    def child
+      reader, writer = IO.pipe
+      pid = fork do
+        writer.puts("there")
+        sleep 10
+      rescue Interrupt
+        writer.puts("ended")
+      end
+      writer.close
+      reader.gets
+      Process.kill(:INT, pid)
+      puts reader.read
+      Process.wait(pid)
+    end
+  RUBY
+
+  script "a forked child ends by its first signal", CHILD + <<~'RUBY', out: "ended\nfalse\n", only: :fibers
+    NB.run(on_interrupt: :drain) { child }
+    p NB.stopping?
+  RUBY
+
+  script "a forked child calls the handler that there was before", CHILD + <<~'RUBY', out: "handled\n\n", only: :fibers
+    trap(:INT) { $stderr.flush; $stdout.puts("handled"); exit! }
+    NB.run(on_interrupt: :drain) { child }
+  RUBY
+
+  script "a child that is forked while its parent stops is told nothing", <<~'RUBY', out: "[false, 1]\ntrue\n", only: :fibers
+    NB.run(on_interrupt: :drain) do
+      Process.kill(:INT, Process.pid)
+      sleep 0.001 until NB.stopping?
+      Process.wait(fork { p [NB.stopping?, NB.until_stop { 1 }] })
+      p NB.stopping?
+    end
+  RUBY
+
   script "a shield is left first", WORK + <<~'RUBY', out: "no more, true\nsent\nmarked\ninterrupted\n", only: :fibers
     task = lambda do
       NB.shield do

@@ -35,7 +35,12 @@ module NB
 
       # @return [void]
       # @api private
-      def resume = @stopping -= 1
+      def resume = @stopping = [@stopping - 1, 0].max
+
+      # A forked child is a program of its own, which nobody has told to stop.
+      # @return [void]
+      # @api private
+      def forked = @stopping = 0
 
       # @return [Drain, nil]
       # @raise [ArgumentError] if it is neither nil nor :drain
@@ -66,10 +71,14 @@ module NB
       end
     end
 
+    Fork.in_child { forked }
+
     # @param limit [Numeric, nil] seconds between the first signal and the interrupt
     def initialize(limit)
       @limit = limit
       @signals = Thread::Queue.new # the one thing that a handler of trap may always fill
+      @pid = Process.pid
+      @before = {} # name => handler
     end
 
     # Has signals looked after while the block runs, which must be the whole of {NB.run}.
@@ -77,13 +86,13 @@ module NB
     # @return the block's value
     # @raise [SignalException] when the fibers had to be cancelled and the block did not raise it
     def around
-      before = SIGNALS.to_h { |name| [name, trap(name) { receive(name) }] }
+      SIGNALS.each { |name| @before[name] = trap(name) { receive(name) } }
       value = yield
       raise @error if @error
 
       value
     ensure
-      before&.each { |name, handler| trap(name, handler || "DEFAULT") }
+      @before.each_key { |name| take_back(name) }
       Drain.resume if @stopping
     end
 
@@ -109,10 +118,20 @@ module NB
 
     # In a handler of trap. When the loop does not even turn, nobody takes the signals.
     def receive(name)
+      return pass_on(name) if @pid != Process.pid
+
       raise error_of(name) if @signals.size > 1
 
       @signals << name
     end
+
+    # In a child that the program has forked: the fiber that looks after signals is the parent's.
+    def pass_on(name)
+      take_back(name)
+      Process.kill(name, Process.pid)
+    end
+
+    def take_back(name) = trap(name, @before[name] || "DEFAULT")
 
     def begin_to_stop(scheduler)
       @stopping = true
