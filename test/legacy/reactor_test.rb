@@ -114,6 +114,57 @@ class LegacyReactorTest < Minitest::Test
     assert_between 0.05, 0.15, times.first
   end
 
+  def test_a_timer_that_cancels_itself_runs_to_the_end_of_its_block
+    seen = []
+    @reactor.run do
+      timer = @reactor.add_periodical_timer(0.001) do
+        timer.cancel
+        seen << :after
+        @reactor.add_timer(0.02) { @reactor.stop }
+      end
+    end
+    assert_equal [:after], seen
+  end
+
+  def test_a_stop_that_comes_too_late_is_not_for_the_next_run
+    @reactor.run { 2.times { @reactor.stop } }
+    @reactor.stop
+    ran = false
+    @reactor.run { @reactor.add_timer(0.001) { (ran = true) && @reactor.stop } }
+    assert ran
+  end
+
+  def test_an_io_of_the_loop_around_is_watched_once
+    reader, writer = IO.pipe
+    seen = []
+    NB.run do
+      @reactor.attach(:read, reader) { |io| seen << io.read_nonblock(1, exception: false) }
+      2.times do
+        writer.write("x")
+        @reactor.run { @reactor.add_timer(0.02) { @reactor.stop } }
+      end
+      @reactor.detach(:read, reader)
+    end
+    assert_equal %w[x x], seen
+  end
+
+  def test_an_io_with_data_is_attached_again_and_again
+    reader, writer = IO.pipe
+    seen = []
+    @reactor.run do
+      3.times do |turn|
+        writer.write(turn.to_s)
+        @reactor.attach(:read, reader) do |io|
+          seen << io.readpartial(9)
+          @reactor.detach(:read, io)
+        end
+        NB.timeout(20) { sleep 0.001 until seen.size > turn }
+      end
+      @reactor.stop
+    end
+    assert_equal %w[0 1 2], seen
+  end
+
   def test_an_error_of_a_callback_comes_out_of_run
     ended = false
     error = assert_raises(IOError) do

@@ -19,7 +19,7 @@ module NB
         # @api private
         def initialize(reactor, seconds, periodical, &block)
           @task = reactor.start do
-            loop do
+            until @cancelled
               Kernel.sleep(seconds)
               block.call
               break unless periodical
@@ -27,12 +27,19 @@ module NB
           end
         end
 
-        # Calls its block no more.
+        # Calls its block no more. A block that cancels its own timer goes on to its end.
         #
         # @return [void]
         # @scheduling never waits
-        def cancel = @task.current? ? raise(Cancelled, "a timer cancelled itself") : @task.cancel
+        def cancel
+          @cancelled = true
+          @task.cancel unless @task.current?
+        end
       end
+
+      # What calls the blocks of one IO: its task, once that has begun to wait.
+      Watcher = Struct.new(:task)
+      private_constant :Watcher
 
       # @api private
       def initialize
@@ -56,13 +63,14 @@ module NB
         nil
       end
 
-      # Ends {#run} at the next turn; IOs stay attached for the next run.
+      # Ends {#run} at the next turn; IOs stay attached for the next run. Does nothing where none runs.
       #
       # @return [void]
       # @scheduling never waits
       # @thread any
       def stop
-        @ticks.push(:stop)
+        group = @group
+        @ticks.push(group) if group # one that comes too late is not for the next run
         nil
       end
 
@@ -102,7 +110,7 @@ module NB
         return if blocks.any? && !force
 
         of(mode).delete(io)
-        task = @watchers[mode].delete(io)
+        task = @watchers[mode].delete(io)&.task
         task.cancel if task && !task.current?
       end
 
@@ -154,26 +162,36 @@ module NB
 
       def serve(group)
         @group = group
-        @callbacks.each { |mode, ios| ios.each_key { |io| watch(mode, io) } }
+        watch_all
         yield self if block_given?
-        while (tick = @ticks.pop) != :stop
-          tick.call
+        until (tick = @ticks.pop).equal?(group)
+          tick.call unless tick.is_a?(Group)
         end
         group.cancel
       ensure
         @group = nil
-        @watchers.each_value(&:clear)
       end
 
+      # But for those that fibers of the loop around {#run} watch already, and go on to.
+      def watch_all
+        @callbacks.each do |mode, ios|
+          ios.each_key.to_a.each { |io| watch(mode, io) unless @watchers[mode][io] }
+        end
+      end
+
+      # Its task may call blocks, which attach and detach, before it is known here.
       def watch(mode, io)
-        @watchers[mode][io] = task = start do
-          while of(mode)[io]
+        watcher = Watcher.new
+        watchers = @watchers[mode]
+        watcher.task = start do
+          watchers[io] = watcher
+          while watchers[io].equal?(watcher)
             NB.wait(mode, io)
-            callback = of(mode)[io]&.first
+            callback = of(mode)[io]&.first if watchers[io].equal?(watcher)
             callback&.call(io, self)
           end
         ensure
-          @watchers[mode].delete(io) if @watchers[mode][io].equal?(task)
+          watchers.delete(io) if watchers[io].equal?(watcher)
         end
       end
     end
