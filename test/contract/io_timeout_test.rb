@@ -29,6 +29,18 @@ class IOTimeoutTest < Contract
     assert_takes(0.03) { assert_raises(IO::TimeoutError) { writer.write("x" * 5_000_000) } }
   end
 
+  contract "syswrite keeps the timeout", ruby: ">= 3.2" do
+    _, writer = keep(*IO.pipe)
+    writer.timeout = 0.03
+    assert_raises(IO::TimeoutError) { 100.times { writer.syswrite("x" * 65_536) } }
+  end
+
+  contract "sysread keeps the timeout", ruby: ">= 3.2", only: :fibers do
+    reader, = keep(*IO.pipe)
+    reader.timeout = 0.03
+    assert_takes(0.03) { assert_raises(IO::TimeoutError) { reader.sysread(1) } }
+  end
+
   contract "data in time makes no timeout", ruby: ">= 3.2" do
     reader, writer = keep(*IO.pipe)
     reader.timeout = 8

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # IO#sysread and IO#syswrite. Ruby asks io_read or io_write once and raises Errno::EAGAIN where
-# blocking Ruby waits; the hook cannot tell them from read_nonblock.
+# blocking Ruby waits; the hook cannot tell them from read_nonblock. Only IO#timeout ends the wait.
 module NB
   module Repairs
     %i[sysread syswrite].each do |name|
@@ -13,7 +13,8 @@ module NB
           rescue Errno::EAGAIN
             raise unless Repairs.loop_here
 
-            public_send(wait)
+            raise IO::TimeoutError, "Blocking operation timed out!" unless public_send(wait)
+
             retry
           end
         end
