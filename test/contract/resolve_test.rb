@@ -102,6 +102,14 @@ class ResolveTest < Contract
      outcome { TCPServer.new("192.0.2.1", "http") }, outcome { TCPServer.new("192.0.2.1", 70_000) }]
   end
 
+  same_as_threads "the text of an error of TCPSocket.new", gap: nil do
+    unknown = "unknown.invalid"
+    [[unknown, 80], [unknown, 80, "127.0.0.1", 0], ["127.0.0.1", 80, unknown, 0],
+     [unknown, "no-service"], ["localhost", "no-service"], ["300.0.0.1", 80], [nil, "no-service"],
+     *["127.0.0.1", "::1", "", "<any>"].map { |host| [host, "no-service"] }]
+      .map { |arguments| outcome { TCPSocket.new(*arguments) }.last }
+  end
+
   same_as_threads "services by name" do
     [outcome { Addrinfo.getaddrinfo("127.0.0.1", "http", nil, :STREAM).map(&:inspect_sockaddr) },
      outcome { Addrinfo.getaddrinfo("localhost", "https", nil, :STREAM).map(&:inspect_sockaddr) },

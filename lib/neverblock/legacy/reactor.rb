@@ -63,7 +63,7 @@ module NB
         nil
       end
 
-      # Ends {#run} at the next turn; IOs stay attached for the next run. Does nothing where none runs.
+      # Ends {#run} at the next turn, if it runs; IOs stay attached for the next run.
       #
       # @return [void]
       # @scheduling never waits

@@ -7,6 +7,20 @@ require "socket"
 # thread stops (Bug #21270). Without fast fallback the hooks are called as before.
 module NB
   module Repairs
+    # Hosts that Ruby does not look up, but for those of IPv6.
+    ADDRESS = /\A(?:(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!\z)|\z)){4}|<any>|<broadcast>|)\z/
+    private_constant :ADDRESS
+
+    # @return [Boolean] whether Ruby would look for the fastest of several addresses, whose errors
+    #   name getaddrinfo(3)
+    # @api private
+    def self.fast_fallback?(arguments, options)
+      return false unless options.fetch(:fast_fallback, true) && arguments.drop(2).none?
+
+      host = arguments.first
+      !host.is_a?(String) || !(host.match?(ADDRESS) || host.match?(/\A[^%]*:[^%]*\z/))
+    end
+
     repair(TCPSocket, :initialize) do |original|
       proc do |*arguments, **options, &block|
         next __send__(original, *arguments, **options, &block) unless Repairs.loop_here
@@ -14,9 +28,9 @@ module NB
         begin
           __send__(original, *arguments, fast_fallback: false, **options, &block)
         rescue Socket::ResolutionError => error
-          fast = options.fetch(:fast_fallback, true)
-          error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") if fast && !error.message.frozen?
-          raise
+          raise if error.message.frozen? || !Repairs.fast_fallback?(arguments, options)
+
+          raise error.tap { error.message.sub!("getaddrinfo: ", "getaddrinfo(3): ") }
         end
       end
     end
