@@ -1,6 +1,6 @@
-/* lapse.h - deadlines of a fiber that is suspended (Fiber.yield, an Enumerator) when they pass.
- * Uses ruby.h. Read after: loop.h.
+/* lapse.h - deadlines that pass while their fiber is suspended. Uses ruby.h. Read after: loop.h.
  *
+ * By Fiber.yield, or in an Enumerator that is read by `next`.
  * Nobody can raise in such a fiber, and nobody may ever resume it. So from then on the loop has no
  * pointer to its stack, and the collector may take both: what is due hangs on the fiber itself,
  * which looks at its next wait.

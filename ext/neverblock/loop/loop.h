@@ -6,8 +6,7 @@
  *
  * The files of this room, each of which uses those before it:
  *
- *   timers · fdtable · chaos · wake · shield   lists and tables; who is ready
- *   lapse                               deadlines of fibers that are suspended
+ *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
  *   peer · virtual                      a clock for tests
  *   interrupt · loop · wait · run       exceptions for a fiber; a turn; parking; waiting for all
  *   life · guest · fork                 a loop's beginning and end, and its life in odd places
