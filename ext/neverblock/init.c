@@ -1,6 +1,7 @@
 /* init.c - what the shared object defines. Uses ruby.h. Only calls the Init of each room. */
 #include "delayd/delayd_ruby.h"
 #include "drivers/mysql_call.h"
+#include "drivers/net_http.h"
 #include "hooks/hooks.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
@@ -32,4 +33,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_delayd(mNB);
     Init_nb_server(mNB);
     Init_nb_mysql_call(mNB);
+    Init_nb_net_http(mNB);
 }

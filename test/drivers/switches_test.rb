@@ -8,7 +8,7 @@ require "rbconfig"
 # extension point for forks, without which a child would run its parent's loop.
 class SwitchesTest < Minitest::Test
   LIBRARIES = %w[mysql2 sequel connection_pool dalli sqlite3 typhoeus patron grpc sentry-ruby
-                 rack/timeout/base hiredis-client opentelemetry active_record].freeze
+                 rack/timeout/base hiredis-client opentelemetry active_record net/http].freeze
   ALWAYS = ["#<Class:Process> has NB::Fork", "#<Class:Process>#_fork",
             "#<Class:Process>#daemon"].freeze
   PROGRAM = <<~RUBY.freeze

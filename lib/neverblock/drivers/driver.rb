@@ -110,12 +110,12 @@ module NB
         notice("left as it is, so it blocks the loop: #{reason}")
       end
 
-      # Only when it is needed: Ruby may run without RubyGems.
+      # Ruby may run without RubyGems: no version is known then.
       def requirement = Gem::Requirement.new(@versions)
 
       def version
         found = @version && Driver.find(@version)
-        Gem::Version.new(found.to_s) if found
+        Gem::Version.new(found.to_s) if found && defined?(::Gem)
       end
     end
   end

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+
+# Net::HTTP waits by itself, but of a small request's time most is its own Ruby code: it reads the
+# head line by line, with a regular expression each. In a loop C reads a plain head as a whole
+# (ext/neverblock/drivers/net_http.c). Whatever is not plain, and whatever someone has methods of
+# his own for (WebMock, a patched BufferedIO, debug output), the library reads as before.
+module NB
+  module Drivers
+    # What of Net::HTTP is done in C.
+    module NetHTTP
+      # Versions whose code was compared with ours, in test/drivers/net_http_head_test.rb.
+      KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.10.0],
+                "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
+      # Which methods of which files C stands in for.
+      READING = { "Net::HTTPResponse.read_status_line" => "net/http/response.rb",
+                  "Net::HTTPResponse.each_response_header" => "net/http/response.rb",
+                  "Net::HTTPResponse.read_line" => "net/http/response.rb",
+                  "Net::BufferedIO#readline" => "net/protocol.rb",
+                  "Net::BufferedIO#readuntil" => "net/protocol.rb",
+                  "Net::BufferedIO#rbuf_size" => "net/protocol.rb" }.freeze
+      TAKING = { "Net::BufferedIO#rbuf_consume" => "net/protocol.rb",
+                 "Net::BufferedIO#rbuf_flush" => "net/protocol.rb" }.freeze
+      FILLING = { "add_field" => "net/http/header.rb", "set_field" => "net/http/header.rb",
+                  "append_field_value" => "net/http/header.rb",
+                  "validate_field_name" => "net/http/header.rb" }.freeze
+      private_constant :KNOWN, :READING, :TAKING, :FILLING
+
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          reason = unknown_version and return driver.off(reason)
+          NetHTTPCalls.attach(stock(READING), stock(TAKING), filling,
+            ::Net::BufferedIO.private_method_defined?(:rbuf_flush))
+          read_in_c(driver)
+        rescue Patched => error
+          driver.off(error.message)
+        end
+
+        private
+
+        # Someone was there before us.
+        class Patched < StandardError; end
+        private_constant :Patched
+
+        def unknown_version
+          KNOWN.each do |constant, versions|
+            version = Driver.find(constant).to_s
+            return "#{constant} is #{version}, not one of #{versions.join(", ")}" unless
+              versions.include?(version)
+          end
+          nil
+        end
+
+        def read_in_c(driver)
+          singleton = ::Net::HTTPResponse.singleton_class
+          own(singleton, :read_new, "net/http/response.rb")
+          Repairs.replace(singleton, :read_new) do |original|
+            proc do |socket|
+              (NetHTTPCalls.read(self, socket) if driver.on?) || original.bind_call(self, socket)
+            end
+          end
+        end
+
+        # Those methods of the list that there are in this version.
+        def stock(list)
+          list.flat_map do |path, file|
+            owner, separator, name = path.rpartition(/[.#]/)
+            owner = Object.const_get(owner)
+            found(separator == "." ? owner.singleton_class : owner, name.to_sym, file)
+          end.freeze
+        end
+
+        def filling
+          responses.to_h do |response|
+            [response, FILLING.flat_map { |name, file| found(response, name.to_sym, file) }.freeze]
+          end.freeze
+        end
+
+        def responses
+          all = ::Net::HTTPResponse
+          [*all::CODE_TO_OBJ.values, *all::CODE_CLASS_TO_OBJ.values, ::Net::HTTPUnknownResponse]
+            .uniq
+        end
+
+        def found(owner, name, file)
+          return [] unless owner.method_defined?(name) || owner.private_method_defined?(name)
+
+          [owner, name, own(owner, name, file)]
+        end
+
+        def own(owner, name, file)
+          method = owner.instance_method(name)
+          return method if method.source_location&.first&.end_with?("/#{file}")
+
+          raise Patched, "#{owner}##{name} is not Net::HTTP's own"
+        end
+      end
+    end
+
+    register("net-http", constant: "Net::HTTPResponse::CODE_TO_OBJ", features: %w[net/http],
+                         version: "Net::HTTP::VERSION") { |driver| NetHTTP.install(driver) }
+  end
+end

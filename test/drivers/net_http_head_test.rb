@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "net/http"
+require "rbconfig"
+require_relative "../support/subprocess"
+
+# The heads of responses that C reads in a loop (drivers/net_http.rb): all that a program can see
+# is as Net::HTTP's own code makes it, and who has put in code of his own finds it called.
+class NetHTTPHeadTest < Minitest::Test
+  FOLDER = File.expand_path("net_http", __dir__)
+  STATE = 'puts NB::Drivers.status.find { |row| row.name == "net-http" }'
+  ORIGINAL = 'p Net::HTTPResponse.method(:read_new).source_location[0].end_with?("response.rb")'
+
+  def program(file, *arguments)
+    result = Subprocess.run({}, [RbConfig.ruby, "-W1", "-I", Subprocess::LIB,
+                                 File.join(FOLDER, file), *arguments], 120)
+
+    assert_empty result.err
+    assert_predicate result.status, :success?
+    result.out
+  end
+
+  def ruby(script, **options)
+    result = Subprocess.ruby(script, **options)
+
+    assert_empty result.err
+    result.out
+  end
+
+  def test_heads_cut_at_every_byte_are_read_as_by_the_library
+    assert_match(/\Anet-http .*: \d{5} cases, [1-9]\d\d fast\n\z/, program("heads.rb"))
+  end
+
+  def test_and_with_the_versions_that_ruby_brings
+    assert_match(/\Anet-http .*: \d{5} cases, [1-9]\d\d fast\n\z/, program("heads.rb", "bundled"))
+  end
+
+  def test_methods_of_others_are_called_as_often_as_without_a_loop
+    assert_match(/\A\d\d cases\n\z/, program("overrides.rb"))
+  end
+
+  def test_outside_of_a_loop_and_switched_off_the_library_reads
+    read = "socket = Net::BufferedIO.new(StringIO.new); " \
+           "p NB::Drivers::NetHTTPCalls.read(Net::HTTPResponse, socket)"
+
+    assert_equal "nil\n", ruby("require 'net/http'; #{read}")
+    assert_match(/\Anet-http \S+ off \(NB_DRIVERS\)\ntrue\n\z/,
+      ruby("require 'net/http'; #{STATE}; #{ORIGINAL}", env: { "NB_DRIVERS" => "-net-http" }))
+  end
+
+  def test_a_version_that_it_does_not_know_is_left_alone_in_silence
+    change = 'require "net/http"; Net::HTTP.send(:remove_const, :VERSION); ' \
+             'Net::HTTP::VERSION = "99.0"; require "neverblock"'
+
+    assert_match(/\Anet-http 99\.0 off \(Net::HTTP::VERSION is 99\.0, .*\)\ntrue\n\z/,
+      ruby("#{change}; NB.run { }; #{STATE}; #{ORIGINAL}", loaded: false))
+  end
+
+  def test_a_library_that_someone_has_patched_before_is_left_alone
+    change = 'require "net/http"; class Net::BufferedIO; def readuntil(*) = "mine"; end; ' \
+             'require "neverblock"'
+
+    assert_match(/\Anet-http .* off \(Net::BufferedIO#readuntil is not .*\)\ntrue\n\z/,
+      ruby("#{change}; NB.run { }; #{STATE}; #{ORIGINAL}", loaded: false))
+  end
+end
