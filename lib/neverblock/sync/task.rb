@@ -119,6 +119,7 @@ module NB
       @name = name
       @forks = Task.forks
       @group = group
+      @state = @result = @cancel = @gate = nil
       group&.task_started(self)
       TaskNames.enter(self) if name
       launch
