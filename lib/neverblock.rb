@@ -97,8 +97,8 @@ module NB
     # @return [Task] to `wait` for, take the `value` of, or `cancel`; the block has run until its
     #   first wait
     # @raise [NoSchedulerError] outside of a loop
-    # @scheduling does not wait, but whoever starts many lets the others have their turn, about
-    #   once per millisecond: before the new block begins, and without raising anything there
+    # @scheduling does not wait. But whoever starts 16 or more lets the others have their turn,
+    #   about once per millisecond: before the new block begins, and without raising anything there
     def async(name: nil, background: false, &block)
       return Task.new(&block) if # makes no Proc of the block here, and no Hash of keywords
         block_given? && !name && !background && Inheritance.none? && Deadline.none?

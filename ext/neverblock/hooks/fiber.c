@@ -112,9 +112,9 @@ static VALUE enter(nb_entry_t *entry)
 /* @overload fiber(&block)
  *   Runs the block in a new non-blocking fiber, at once, until it first waits (Fiber.schedule).
  *   @return [Fiber] alive or already ended
- *   @scheduling does not wait: the caller goes on as soon as the new fiber waits or ends. Before
- *     the block begins, a caller that starts many lets the others have their turn, about once
- *     per millisecond. Nothing is raised in it there */
+ *   @scheduling does not wait: the caller goes on as soon as the new fiber waits or ends. A
+ *     caller that starts 16 or more lets the others have their turn, about once per millisecond,
+ *     before the new one begins. Nothing is raised in it there */
 static VALUE rb_nb_scheduler_fiber(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);

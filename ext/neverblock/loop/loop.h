@@ -86,6 +86,7 @@ typedef struct nb_loop {
     size_t external;           /* something outside is certain to wake a fiber: offloaded work */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
     unsigned since_poll;       /* switches since the backend was asked */
+    unsigned starts;           /* fibers started in this turn */
     unsigned steps;            /* these, and calls that needed no wait: some look at the clock */
     unsigned eager;            /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;     /* nb_hook_t */

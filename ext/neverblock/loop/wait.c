@@ -99,8 +99,10 @@ static nb_park_t *next_ready(nb_loop_t *loop)
     if (next) {
         next->state = NB_RUNNING;
         next->ready_place = NB_READY_IDLE;
-        if (next->kind != NB_PARK_HANDOFF)
+        if (next->kind != NB_PARK_HANDOFF) {
             loop->turn_ns = loop->now_ns;
+            loop->starts = 0;
+        }
     }
     return next;
 }
@@ -330,8 +332,10 @@ static bool is_awaited(nb_loop_t *loop)
 void nb_before_start(nb_loop_t *loop)
 {
     nb_chaos_pause(loop);
-    bool long_turn = nb_slice_has_passed(loop, loop->turn_ns) || nb_chaos(NB_CHAOS_YIELD);
-    if (!long_turn || !nb_may_yield(loop))
+    if (++loop->starts < NB_MANY_STARTS)
+        return;
+    bool long_turn = nb_loop_clock(loop) - loop->turn_ns >= NB_SLICE_NS;
+    if (!(long_turn || nb_chaos(NB_CHAOS_YIELD)) || !nb_may_yield(loop))
         return;
     nb_loop_turn(loop, false);
     if (loop->ready.count && !is_awaited(loop))

@@ -153,29 +153,24 @@ void nb_yield(nb_loop_t *loop);
  * that one lets nobody run. */
 bool nb_may_yield(nb_loop_t *loop);
 
-/* Before a fiber starts another one: lets the others run if it has not for a slice. Nothing is
- * raised here, but at the next wait: the caller may hold what is meant for the new fiber, such as
- * an accepted socket. */
+/* Before a fiber starts another one: lets the others run if it has started many and not done so for
+ * a slice. Whoever starts a few can rely on running alone. Nothing is raised here, but at the next
+ * wait: the caller may hold what is meant for the new fiber, such as an accepted socket. */
 void nb_before_start(nb_loop_t *loop);
 
 #define NB_POLL_EVERY 64    /* switches between two looks at the backend while fibers are ready */
 #define NB_SLICE_NS 1000000 /* or this long: fibers that compute between their waits */
 #define NB_EAGER_LIMIT 64
+#define NB_MANY_STARTS 16 /* fibers started in one turn */
 
-/* Whether a slice has passed since since_ns, at one more step: a switch, or a call that needed no
- * wait. Not every one reads the clock, which is a system call on some machines: the 1st, 2nd, 4th
- * and every 6th do, whoever makes them. */
-static inline bool nb_slice_has_passed(nb_loop_t *loop, uint64_t since_ns)
+/* Whether the backend was not asked for so long, at one more step: a switch, or a call that needed
+ * no wait. Not every one reads the clock, which is a system call on some machines: the 1st, 2nd,
+ * 4th and every 6th do, whoever makes them. */
+static inline bool nb_slice_is_over(nb_loop_t *loop)
 {
     unsigned steps = ++loop->steps;
     bool look = steps % 6 == 0 || (steps < 6 && !(steps & (steps - 1)));
-    return look && nb_loop_clock(loop) - since_ns >= NB_SLICE_NS;
-}
-
-/* Whether the backend was not asked for so long. */
-static inline bool nb_slice_is_over(nb_loop_t *loop)
-{
-    return nb_slice_has_passed(loop, loop->now_ns);
+    return look && nb_loop_clock(loop) - loop->now_ns >= NB_SLICE_NS;
 }
 
 /* Called by hooks that did not wait: now and then lets others run, so that a fiber whose I/O is
