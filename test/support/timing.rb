@@ -8,7 +8,7 @@ class TimingFailure < Minitest::Assertion; end
 
 # A test that fails by nothing but {TimingFailure}s runs again, once, in the same process and with
 # the same seed. That is told on standard error, where `bin/test` counts it. What fails twice has
-# failed. (Only the rows of {Transparency} have more tries, see there.)
+# failed.
 module Timing
   # How a repetition is told.
   MARK = "repeated after a timing failure: "
@@ -17,18 +17,14 @@ module Timing
   module Repeating
     def run
       result = super
-      @try ||= 1
-      return result if @try == timing_tries || !Timing.alone?(result.failures)
+      return result if @again || !Timing.alone?(result.failures)
 
       why = result.failures.first.message.lines.first&.chomp
       warn "#{Timing::MARK}#{self.class}##{name}: #{why}"
       srand(Minitest.seed)
-      again = self.class.new(name).tap { |test| test.instance_variable_set(:@try, @try + 1) }
-      again.run.tap { |last| last.failures.map! { |failure| Timing.plain(failure, timing_tries) } }
+      again = self.class.new(name).tap { |test| test.instance_variable_set(:@again, true) }
+      again.run.tap { |last| last.failures.map! { |failure| Timing.plain(failure) } }
     end
-
-    # How often it runs at most.
-    def timing_tries = 2
   end
 
   # For tests.
@@ -61,11 +57,10 @@ module Timing
   end
 
   # Minitest counts failures by their class.
-  def self.plain(failure, tries)
+  def self.plain(failure)
     return failure unless failure.is_a?(TimingFailure)
 
-    count = tries == 2 ? "twice" : "#{tries} times"
-    Minitest::Assertion.new("#{count}: #{failure.message}").tap do |plain|
+    Minitest::Assertion.new("twice: #{failure.message}").tap do |plain|
       plain.set_backtrace(failure.backtrace)
     end
   end

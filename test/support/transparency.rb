@@ -138,10 +138,6 @@ class Transparency < Minitest::Test
   # Whether the library closes its connections before the garbage collector comes.
   def closes? = true
 
-  # A row asserts 10 ms in a process that also has native threads of libraries and of Ruby, beside
-  # the servers it asks, on two cores: now and then one waits that long for a lock or a page.
-  def timing_tries = 4
-
   # Seconds that the loop may stand still.
   def standstill = LATE
 
