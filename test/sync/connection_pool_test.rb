@@ -469,6 +469,22 @@ class ConnectionPoolTest < Minitest::Test
     assert_at_rest(pool, made)
   end
 
+  # Of a class of its own, known as a timeout's in our loop only.
+  scheduled "a_callers_timeout_comes_out_of_what_keeps_the_pool_in_order", others: false do
+    late = Class.new(StandardError)
+    wait = ->(_) { sleep }
+    { alive: wait, tidy: wait, close: wait }.each do |name, slow|
+      options = name == :close ? { alive: ->(_) { false } } : {}
+      pool, made = pool_and_made(size: 1, name => slow, **options)
+      pool.with { nil }
+      assert_raises(late, name.to_s) do
+        Timeout.timeout(0.02, late) { pool.with { raise "to be tidied" if name == :tidy } }
+      end
+      assert_equal [0, 0], pool.stats.values_at(:in_use, :idle)
+      assert_equal 1, made.size
+    end
+  end
+
   private
 
   # Raises as the nth call from the pool's files returns. Integer#== is no call, unless traced.

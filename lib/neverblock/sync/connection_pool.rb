@@ -230,8 +230,12 @@ module NB
 
     def tidy?(connection)
       Timeout.timeout(TIDY_SECONDS) { @tidy.call(connection) }
-    rescue StandardError
+    rescue ::Timeout::Error
       false # it is replaced
+    rescue StandardError => error
+      raise if Interruption.struck?(error) # by the caller's deadline
+
+      false
     end
 
     # The connection is closed before its slot is free, so that there are never more than `size`.
@@ -250,18 +254,18 @@ module NB
 
     def alive?(place)
       @alive.call(place.thing)
-    rescue ::Timeout::Error
+    rescue StandardError => error
+      return false unless Interruption.struck?(error) # it could not even say so
+
       place.spoiled = true
       raise # it may be the caller's own deadline
-    rescue StandardError
-      false # it could not even say so
     end
 
     def close_connection(connection)
       @close.call(connection)
-    rescue ::Timeout::Error
-      raise # as above
-    rescue StandardError
+    rescue StandardError => error
+      raise if Interruption.struck?(error) # as above
+
       nil # it was no good any more, which is often why it is closed
     end
 
