@@ -101,6 +101,15 @@ class RetryingTest < Minitest::Test
     assert_equal 3, runs
   end
 
+  # Elsewhere `rescue Exception` does not see it, or it is known by the class that Ruby gives it.
+  scheduled "an_outer_timeout_is_final_for_exception_too" do
+    runs = 0
+    assert_raises(Timeout::Error) do
+      Timeout.timeout(0.01) { NB.retry(times: 2, on: Exception, wait: 0) { (runs += 1) && sleep } }
+    end
+    assert_equal 1, runs
+  end
+
   def test_success_at_once_makes_nothing
     NB.retry { 1 }
     before = GC.stat(:total_allocated_objects)

@@ -47,6 +47,18 @@ module NB
       scheduler.respond_to?(:struck?) && scheduler.struck?(error)
     end
 
+    # Whether a timeout that is still to come out of its block, as a Timeout::Error, has raised it.
+    #
+    # @param error [Exception]
+    # @return [Boolean]
+    # @scheduling never waits
+    # @thread any
+    def self.expired?(error)
+      [(Scheduler::Expired if defined?(Scheduler::Expired)),
+       (::Timeout::ExitException if defined?(::Timeout::ExitException))]
+        .compact.any? { |type| error.is_a?(type) }
+    end
+
     # @param scheduler [Object] the scheduler that runs the fiber
     # @param fiber [Fiber] not the current one; nothing happens if it has ended
     # @param exception [Exception] an instance, so that the receiver can know it again

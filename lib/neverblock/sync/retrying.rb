@@ -3,6 +3,7 @@
 require_relative "../errors"
 require_relative "check"
 require_relative "deadline"
+require_relative "interruption"
 
 module NB
   # Runs a block until it succeeds: {NB.retry}.
@@ -60,7 +61,7 @@ module NB
     # @param error [Exception] of it
     # @return [Float, nil] seconds; nil: this error is final
     def pause(attempt, error)
-      return if attempt >= @times || ended_by_cancel?(error)
+      return if attempt >= @times || Interruption.expired?(error) || ended_by_cancel?(error)
 
       seconds = seconds_after(attempt, error)
       left = Deadline.left
