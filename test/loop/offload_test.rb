@@ -34,6 +34,17 @@ class OffloadTest < Minitest::Test
     assert_equal [0, 1, 2, 3, 4], jobs.map(&:value)
   end
 
+  def test_work_that_offloads_work_waits_for_no_thread
+    offload = NB::Offload.new(size: 2)
+    nested = lambda do |depth|
+      depth.zero? ? offload.stats[:threads] : offload.call { NB.run { nested.call(depth - 1) } }
+    end
+    assert_equal 4, Timeout.timeout(30) { nested.call(4) }
+    assert_equal 2, offload.stats[:size]
+    jobs = Array.new(10) { offload.start { offload.call { :inner } } }
+    assert_equal [:inner] * 10, Timeout.timeout(30) { jobs.map(&:value) }
+  end
+
   def test_a_cancelled_fiber_leaves_the_work_to_its_end
     done = Thread::Queue.new
     gate = Thread::Queue.new

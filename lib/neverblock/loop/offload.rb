@@ -7,6 +7,8 @@ module NB
   # library that knows no scheduler, a slow disk. It helps only where the code releases the GVL;
   # computing belongs into {NB.in_process}.
   #
+  # Work that offloads work gets a thread beyond the bound, if all are taken.
+  #
   # Threads start when work waits and end after {IDLE_SECONDS} without any. A block has a copy of
   # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on), and for the rest finds its thread as
   # a new one would be: of the block before it there are no locals, no variables, no name, no
@@ -108,7 +110,7 @@ module NB
 
       job = Job.new(block)
       @lock.synchronize do
-        add_thread if @jobs.size >= @idle && @threads < @size
+        add_thread if @jobs.size >= @idle && (@threads < @size || nested?)
         @jobs << job
         @came.signal
       end
@@ -133,6 +135,10 @@ module NB
     end
 
     private
+
+    # Whether the caller is offloaded work itself: its thread does no other work while it waits for
+    # this, and with all of them waiting none would be left, for ever.
+    def nested? = Thread.current.name == NAME
 
     # Where the system has no room for a further thread, those that there are do the work.
     def add_thread
