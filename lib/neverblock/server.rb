@@ -295,13 +295,16 @@ module NB
 
     def report(error, env)
       leave(error) if error.is_a?(SystemExit)
-      log_error(error, env && "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]} ")
+      words = env&.values_at("REQUEST_METHOD", "PATH_INFO")&.map { |text| Text.ascii(text) }
+      log_error(error, words && "#{words.join(" ")} ")
     end
 
     def log_error(error, what)
       return unless @log
 
-      trace = Native.user_frames(error.backtrace).first(30).map { |line| "\n    #{line}" }.join
+      # Each in UTF-8: bytes of one and umlauts of another do not go together.
+      frames = Native.user_frames(error.backtrace).first(30)
+      trace = frames.map { |line| "\n    #{Text.utf8(line)}" }.join
       @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{what}#{words(error)}#{trace}\n")
     end
 
@@ -314,7 +317,7 @@ module NB
     end
 
     def words(error)
-      "#{error.class}: #{error.message}"
+      "#{error.class}: #{Text.utf8(error.message)}"
     rescue StandardError => raised # Ruby 3.1's error_highlight does, for calls out of C
       "#{error.class} (its message raises #{raised.class})"
     end

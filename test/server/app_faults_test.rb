@@ -84,6 +84,74 @@ class ServerAppFaultsTest < Minitest::Test
     end
   end
 
+  # Wrappers answer to to_path whatever they wrap.
+  def test_no_path
+    body = Struct.new(:to_path) { def each = yield "its own" }.new(nil)
+    answer, second = after([200, {}, body])
+    assert_match(/\AHTTP\/1.1 200 .*7\r\nits own\r\n0\r\n\r\n/m, answer)
+    assert second
+  end
+
+  def test_an_array_that_can_be_closed
+    closed = []
+    body = Class.new(Array) { define_method(:close) { closed << :class } }.new(["ok"])
+    own = ["ok"].tap { |array| array.define_singleton_method(:close) { closed << :own } }
+    [body, own].each { |array| assert_match(/ok/, after([200, {}, array]).first) }
+    assert_equal %i[class own], closed
+  end
+
+  def test_a_status_that_takes_the_response_apart
+    answer, second = after(lambda do |_env|
+      response = []
+      status = Object.new
+      status.define_singleton_method(:to_i) { response.replace([nil]) && GC.start && 200 || 200 }
+      response.push(status, {"a" => "b"}, ["whole"], *Array.new(100, "more"))
+    end)
+    assert_match(/\AHTTP\/1.1 200 .*^a: b\r\n.*whole/m, answer)
+    assert second
+  end
+
+  def test_an_env_whose_default_raises
+    answer, second = after(lambda do |env|
+      %w[rack.after_reply rack.response_finished].each { |key| env.delete(key) }
+      env.default_proc = ->(_hash, key) { raise KeyError, key }
+      [200, {}, ["ok"]]
+    end)
+    assert_match(/\AHTTP\/1.1 200 .*ok/m, answer)
+    assert second
+  end
+
+  # To some clients it is the field without that byte.
+  ["content-length\t", "transfer-encoding\v", "a\x7f", "\u00e9", "a(b)"].each do |name|
+    define_method("test_500_the_name_#{name.dump}") do
+      answer, second = after([200, {name => "5"}, ["abc"]])
+      assert_match(/\AHTTP\/1.1 500 /, answer)
+      assert second
+    end
+  end
+
+  def test_values_that_end_with_a_line_feed
+    answer, = after([200, {"a" => "b\n", "c" => "d\ne\n", "f" => ""}, ["ok"]])
+    assert_equal ["a: b", "c: d", "c: e", "f: "], answer[/.*?\r\n\r\n/m].scan(/^[acf]: ?[^\r]*/)
+  end
+
+  def test_a_coding_where_none_may_be
+    coded = {"transfer-encoding" => "chunked"}
+    serve(early_hints: true) do |env|
+      env["rack.early_hints"].call({"link" => "a", **coded})
+      [204, coded, []]
+    end
+    refute_match(/transfer-encoding/i, get)
+  end
+
+  # Bytes that are no text, and a method's name that is: together they were no String.
+  def test_an_error_in_bytes
+    klass = Class.new { class_eval("def gr\u00f6\u00dfe = raise(\"\\xff\".b)", __FILE__, __LINE__) }
+    answer, = after(->(_env) { klass.new.public_send("gr\u00f6\u00dfe") })
+    assert_match(/\AHTTP\/1.1 500 /, answer)
+    assert_match(/RuntimeError: \\xff.*gr\u00f6\u00dfe/m, @log.string.dup.force_encoding("UTF-8"))
+  end
+
   def test_a_path_of_a_pipe_is_not_opened
     Dir.mktmpdir do |folder|
       File.mkfifo(path = "#{folder}/pipe")

@@ -83,6 +83,12 @@ class ServerHijackTest < Minitest::Test
     assert_equal %w[echo other], seen
   end
 
+  def test_protocols_without_blanks_between
+    serve { |env| [200, {}, [env["rack.protocol"].inspect]] }
+    answer = get("/", "Upgrade: echo,,other ,\tthird\r\nConnection: upgrade\r\n")
+    assert_match(/\r\n\r\n#{Regexp.escape(%w[echo other third].inspect)}\z/, answer)
+  end
+
   def test_an_ended_request_answers_no_more
     kept = nil
     serve { |env| (kept = env["rack.hijack"]) && [200, {}, []] }

@@ -1,6 +1,6 @@
 /* bytes.h - looking at the bytes of a request: spans, digits, blanks, words. Pure C.
  *
- * Used by: head.c, target.c, field.c.
+ * Used by: head.c, target.c, field.c, server/env.c, server/response_head.c.
  */
 #ifndef NB_HTTP_BYTES_H
 #define NB_HTTP_BYTES_H

@@ -1,6 +1,6 @@
 /* tables.h - character classes and the common field names. Pure C. Written by tables.rb.
  *
- * Used by: head.c, chunked.c, server/env.c.
+ * Used by: head.c, chunked.c, server/env.c, server/response_head.c.
  */
 #ifndef NB_HTTP_TABLES_H
 #define NB_HTTP_TABLES_H

@@ -7,12 +7,12 @@
  * Read after: env.h, http/tables.h.
  */
 #include "server/env.h"
+#include "http/bytes.h"
 #include "http/tables.h"
 #include "server/exchange.h"
 #include "server/input.h"
 #include "server/timing.h"
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <ruby/encoding.h>
 #include <string.h>
 
@@ -154,13 +154,19 @@ static VALUE peer_of(const nb_conn_t *conn)
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
+/* Not toupper: where the language is Turkish, it leaves an "i" as it is. */
+static char upper(char byte)
+{
+    return byte >= 'a' && byte <= 'z' ? (char)(byte - ('a' - 'A')) : byte;
+}
+
 /* HTTP_X_SOMETHING for a name that is not in the table. */
 static VALUE unknown_key(const char *name, size_t size)
 {
     char key[256];
     memcpy(key, "HTTP_", 5);
     for (size_t i = 0; i < size; i++)
-        key[i + 5] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+        key[i + 5] = name[i] == '-' ? '_' : upper(name[i]);
     return interned_key(key, size + 5);
 }
 
@@ -168,8 +174,7 @@ static VALUE unknown_key(const char *name, size_t size)
  * underscore are left out, as nginx does. "Proxy" would become HTTP_PROXY (httpoxy). */
 static bool unwanted(const char *name, size_t size)
 {
-    return size > 250 || memchr(name, '_', size) ||
-           (size == 5 && strncasecmp(name, "proxy", 5) == 0);
+    return size > 250 || memchr(name, '_', size) || (size == 5 && nb_same_word(name, "proxy", 5));
 }
 
 /* The same field again: one value, RFC 9110 5.3. */
@@ -282,8 +287,14 @@ static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
 
 static VALUE upgrade_protocols(VALUE env)
 {
-    VALUE field = rb_hash_aref(env, field_keys[NB_FIELD_UPGRADE]);
-    return rb_funcall(field, rb_intern("split"), 1, rb_str_new_cstr(", "));
+    VALUE field = rb_hash_aref(env, field_keys[NB_FIELD_UPGRADE]), name;
+    VALUE names = rb_str_split(field, ","), protocols = rb_ary_new();
+    for (long i = 0; i < RARRAY_LEN(names); i++) {
+        name = rb_funcall(RARRAY_AREF(names, i), rb_intern("strip"), 0);
+        if (RSTRING_LEN(name)) /* RFC 9110 5.6.1: an element may be empty */
+            rb_ary_push(protocols, name);
+    }
+    return protocols;
 }
 
 /* X-Queue-Start is the same by an older name. */

@@ -84,7 +84,7 @@ static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error
 /* An Array of callables that the application may have filled, or 0. */
 static VALUE callables_of(const nb_request_t *request, VALUE key)
 {
-    VALUE callables = request->env ? rb_hash_aref(request->env, key) : Qnil;
+    VALUE callables = request->env ? rb_hash_lookup(request->env, key) : Qnil; /* no default proc */
     return RB_TYPE_P(callables, T_ARRAY) && RARRAY_LEN(callables) ? callables : 0;
 }
 

@@ -103,9 +103,11 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
 static bool send_file(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
-    /* Rails' send_file hands on what it was given, which may be a Pathname. */
-    VALUE path = rb_get_path(rb_funcallv(body, id_to_path, 0, NULL));
     struct stat status;
+    VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
+    if (NIL_P(path)) /* a wrapper of a body that has no file */
+        return false;
+    path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
     /* Opening a FIFO waits for its other end, and opening a device may do anything. */
     if (stat(StringValueCStr(path), &status) < 0 || !S_ISREG(status.st_mode))
         return false;
@@ -226,9 +228,10 @@ static VALUE send_protected(VALUE argument)
     return Qnil;
 }
 
+/* An Array has none, unless somebody gave it one. */
 static void close_body(VALUE body)
 {
-    if (!RB_TYPE_P(body, T_ARRAY) && rb_respond_to(body, id_close))
+    if ((SPECIAL_CONST_P(body) || RBASIC_CLASS(body) != rb_cArray) && rb_respond_to(body, id_close))
         rb_funcallv(body, id_close, 0, NULL);
 }
 
@@ -256,13 +259,14 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     triple = rb_check_array_type(triple);
     if (NIL_P(triple) || RARRAY_LEN(triple) < 3)
         rb_raise(rb_eTypeError, "the application returned no [status, headers, body]");
+    /* All three at once: the status may be an object whose to_i changes the triple. */
     VALUE status = RARRAY_AREF(triple, 0);
+    request->headers = RARRAY_AREF(triple, 1);
+    request->body = RARRAY_AREF(triple, 2);
     request->status = RB_INTEGER_TYPE_P(status) ? NUM2INT(status)
                                                 : NUM2INT(rb_funcallv(status, id_to_i, 0, NULL));
     if ((request->status < 200 && request->status != 101) || request->status > 999)
         rb_raise(rb_eArgError, "not a final status: %d", request->status);
-    request->headers = RARRAY_AREF(triple, 1);
-    request->body = RARRAY_AREF(triple, 2);
     send_t send = {
         .head = {.request = request}, .headers = request->headers, .body = request->body};
     rb_ensure(send_protected, (VALUE)&send, clean_up, (VALUE)&send);
