@@ -60,6 +60,24 @@ class ServerInputTest < Minitest::Test
     assert_equal [true, false, 0, BODY.lines.first, 7].inspect, read_response(socket).body
   end
 
+  # As one of no bytes in a StringIO.
+  def test_no_body_can_what_the_others_can
+    calls = %i[readlines getc getbyte pos closed? binmode set_encoding readpartial each_line seek]
+    serve do |env|
+      input = env["rack.input"]
+      results = calls.map do |name|
+        arguments = {set_encoding: ["BINARY"], readpartial: [5], seek: [0]}.fetch(name, [])
+        result = name == :each_line ? input.each_line.to_a : input.public_send(name, *arguments)
+        result.equal?(input) || result
+      rescue EOFError => error
+        error.class
+      end
+      [200, {}, [[*results, input.respond_to?(:readpartial), input.respond_to?(:string)].inspect]]
+    end
+    assert_equal [[], nil, nil, 0, false, true, true, EOFError, [], 0, true, false].inspect,
+                 get[/\[\[\].*\z/]
+  end
+
   # Runs the server with a body of 6 MB for a client in the same loop; prints what it gets.
   UPLOAD = <<~'RUBY'
     require "neverblock"

@@ -26,6 +26,14 @@ class ServerOutlivesTest < Minitest::Test
     def close = @close&.call(@block)
   end
 
+  # What is the same in every env cannot be changed for the next one.
+  def test_what_requests_share_is_frozen
+    first = nil
+    serve { |env| (first ||= env.dup) && [200, {}, [first.select { |key, value| env[key].equal?(value) && !value.frozen? }.keys.inspect]] }
+    2.times { get }
+    assert_match(/\r\n\r\n\["rack.errors"\]\z/, get)
+  end
+
   # The fiber of the first request runs the second, at the same place of its stack.
   def test_the_block_of_an_each_writes_nothing_once_its_response_has_ended
     kept = Kept.new

@@ -9,7 +9,8 @@ module NB
     #
     # @api private
     module Environment
-      # Reads as an empty body, whoever reads it and however often.
+      # Reads as an empty body, whoever reads it and however often. One for all requests, so nothing
+      # can be kept in it.
       class EmptyInput
         # @return [String, nil] as IO#read at the end of a file
         def read(length = nil, buffer = nil)
@@ -28,7 +29,22 @@ module NB
         # @return [Integer] 0
         def size = 0
         def eof? = true
+
+        # All else that the input of a body can do: as an empty StringIO.
+        def method_missing(name, ...)
+          return super unless respond_to_missing?(name)
+
+          io = StringIO.new(String.new)
+          io.public_send(name, ...).then { |result| result.equal?(io) ? self : result }
+        end
+
+        # @return [Boolean]
+        def respond_to_missing?(name, _private = false)
+          File.public_method_defined?(name) && StringIO.public_method_defined?(name)
+        end
       end
+
+      SOFTWARE = "NeverBlock/#{VERSION}".freeze
 
       # What every request sets anew. In the template too, so that a copy has room for them: a Hash
       # of 13 keys has 16 places, and would grow in every request.
@@ -36,7 +52,7 @@ module NB
         REQUEST_METHOD REQUEST_URI PATH_INFO REMOTE_ADDR SERVER_PORT rack.hijack
         rack.response_finished rack.after_reply neverblock.exchange neverblock.queue_seconds
       ].to_h { |key| [key, nil] }.freeze
-      private_constant :OF_EACH
+      private_constant :OF_EACH, :SOFTWARE
 
       module_function
 
@@ -44,11 +60,12 @@ module NB
       # @return [Hash]
       def template(errors:)
         {
-          "rack.errors" => errors, "rack.url_scheme" => "http", "rack.input" => EmptyInput.new,
+          "rack.errors" => errors, "rack.url_scheme" => "http",
+          "rack.input" => EmptyInput.new.freeze,
           "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => false,
           "rack.run_once" => false,
           "SERVER_NAME" => "localhost", "SCRIPT_NAME" => "", "QUERY_STRING" => "",
-          "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_SOFTWARE" => "NeverBlock/#{VERSION}",
+          "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_SOFTWARE" => SOFTWARE,
           "GATEWAY_INTERFACE" => "CGI/1.2", **rack_version, **OF_EACH
         }
       end
