@@ -302,6 +302,20 @@ class ServerFaultsTest < Minitest::Test
     "GET /slow HTTP/1.1\r\nHost:" => '"GET /slow HTTP/1.1" 408'
   }.freeze
 
+  # A middleware may take the address from a field, where a client writes what it likes.
+  def test_what_the_application_puts_into_the_env_is_one_field_of_the_access_log
+    app = lambda do |env|
+      %w[REMOTE_ADDR REQUEST_METHOD SERVER_PROTOCOL].each { |key| env[key] = "a\" b\n\xff" }
+      [204, {}, []]
+    end
+    %i[common json].each do |format|
+      serve(app, access_log: out = StringIO.new, access_log_format: format)
+      get
+      assert_equal 1, out.string.lines.size, out.string
+      assert_includes out.string, {common: "\\x0a\\xff", json: "\\\\x0a\\\\xff"}[format]
+    end
+  end
+
   def test_refused_requests_are_in_the_access_log
     out = StringIO.new
     serve(HELLO, access_log: out, header_timeout: 1)

@@ -29,19 +29,22 @@ module NB
       private
 
       def common(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
-        format("%s - %s [%s] \"%s %s %s\" %d %d %.1fms queue %.1fms %s\n", env["REMOTE_ADDR"],
-               Text.ascii(env["REMOTE_USER"]), time("%d/%b/%Y:%H:%M:%S +0000"),
-               env["REQUEST_METHOD"], Text.ascii(env["REQUEST_URI"]), env["SERVER_PROTOCOL"],
-               status, bytes, app_ms, queue_ms, Text.ascii(env["HTTP_X_REQUEST_ID"]))
+        format("%s - %s [%s] \"%s %s %s\" %d %d %.1fms queue %.1fms %s\n",
+               *ascii(env, "REMOTE_ADDR", "REMOTE_USER"), time("%d/%b/%Y:%H:%M:%S +0000"),
+               *ascii(env, "REQUEST_METHOD", "REQUEST_URI", "SERVER_PROTOCOL"), status, bytes,
+               app_ms, queue_ms, *ascii(env, "HTTP_X_REQUEST_ID"))
       end
 
       def json(env, status, bytes, queue_ms, app_ms) # rubocop:disable Metrics/ParameterLists
-        line = {time: time("%FT%TZ"), remote: env["REMOTE_ADDR"], method: env["REQUEST_METHOD"],
-                uri: Text.utf8(env["REQUEST_URI"]), status: status, bytes: bytes,
-                ms: app_ms.round(2), queue_ms: queue_ms.round(2),
+        line = {time: time("%FT%TZ"), remote: Text.utf8(env["REMOTE_ADDR"]),
+                method: Text.utf8(env["REQUEST_METHOD"]), uri: Text.utf8(env["REQUEST_URI"]),
+                status: status, bytes: bytes, ms: app_ms.round(2), queue_ms: queue_ms.round(2),
                 request_id: Text.utf8(env["HTTP_X_REQUEST_ID"])}
         "#{JSON.generate(line)}\n"
       end
+
+      # Also what the server has put there: a middleware may have put something else.
+      def ascii(env, *keys) = env.values_at(*keys).map { |value| Text.ascii(value) }
 
       # One String per second.
       def time(pattern)
