@@ -60,6 +60,16 @@ class ServerTlsTest < Minitest::Test
     assert_equal "hello", read_response(again).body
   end
 
+  def test_a_client_without_a_protocol_of_ours
+    serve_tls(&HELLO)
+    _, told = capture_subprocess_io do
+      error = assert_raises(OpenSSL::SSL::SSLError) { secure(alpn_protocols: %w[h2]) }
+      assert_match(/no application protocol/, error.message)
+      assert_equal "hello", secure.tap { |client| client.write(GET) }.then { |client| read_response(client).body }
+    end
+    assert_equal "", told + @log.string
+  end
+
   # Whoever ends it, and however.
   def test_nothing_is_left_open
     serve_tls(idle_timeout: 0.3, &HELLO)

@@ -43,8 +43,7 @@ module NB
         chain = OpenSSL::X509::Certificate.load_file(certificate)
         @context.add_certificate(chain.first, OpenSSL::PKey.read(File.read(key)), chain.drop(1))
         @context.min_version = OpenSSL::SSL::TLS1_2_VERSION
-        @context.alpn_select_cb = ->(protocols) {
- protocols.include?("http/1.1") ? "http/1.1" : nil }
+        @context.alpn_select_cb = ->(protocols) { protocol(protocols) }
       end
 
       # Opens the listener.
@@ -126,6 +125,14 @@ module NB
       def to_s = @binding.to_s.sub("tcp:", "ssl:")
 
       private
+
+      # No answer but a String or an exception ends in one sentence. The client hears of it by an
+      # alert (RFC 7301 3.2).
+      def protocol(offered)
+        return "http/1.1" if offered.include?("http/1.1")
+
+        raise OpenSSL::SSL::SSLError, "the client speaks none of our protocols"
+      end
 
       # As the plain listeners: beyond the limit, or without fds, connections stay with the kernel.
       def accept_all(listener = @binding.io)
