@@ -102,6 +102,12 @@ module NB
       end
     end
 
+    # What reads for it, in C (ext/neverblock/drivers/net_http.c).
+    #
+    # @api private
+    module NetHTTPCalls
+    end
+
     register("net-http", constant: "Net::HTTPResponse::CODE_TO_OBJ", features: %w[net/http],
                          version: "Net::HTTP::VERSION") { |driver| NetHTTP.install(driver) }
   end
