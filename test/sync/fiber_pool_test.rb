@@ -141,6 +141,50 @@ class FiberPoolTest < Minitest::Test
     assert_equal ["second", "its own", "third"], errors
   end
 
+  # What the block gives in a forked child, by its exit status.
+  def status_of_child
+    pid = fork { exit!(yield ? 5 : 6) }
+    Process::Status.wait(pid).exitstatus
+  end
+
+  def test_a_forked_child_has_fibers_of_its_own
+    NB.run do
+      pool = NB::FiberPool.new(2)
+      gate = Thread::Queue.new
+      2.times { pool.spawn { sleep(0.001) } }
+      pool.wait # they rest, one of them then works
+      pool.spawn { gate.pop }
+      sleep 0.001 until gate.num_waiting == 1
+      ran = []
+      assert_equal 5, (status_of_child do
+        before = pool.stats.values_at(:fibers, :busy)
+        3.times { |i| pool.spawn { sleep(0.001) && ran << i } }
+        Timeout.timeout(Patience::LIMIT) { pool.wait }
+        [before, ran] == [[0, 0], [0, 1, 2]]
+      end)
+      gate << true
+      pool.wait
+    end
+  end
+
+  def test_a_block_that_forks_leaves_the_other_blocks_to_the_parent
+    reader, writer = IO.pipe
+    parent = Process.pid
+    pid = nil
+    NB.run do
+      pool = NB::FiberPool.new(1)
+      pool.spawn { pid = fork }
+      2.times { pool.spawn { writer.syswrite(Process.pid == parent ? "p" : "c") } }
+      pool.wait
+    end
+    exit!(0) unless pid
+    Process.wait(pid)
+    writer.close
+    assert_equal "pp", reader.read
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   # When the loop closes, its cancel may meet one that was woken and waits no more in its block.
   def test_a_fiber_whose_cancel_came_too_late_ends_with_the_loop
     pool = NB::FiberPool.new(1)

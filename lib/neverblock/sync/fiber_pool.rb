@@ -54,6 +54,9 @@ module NB
         scheduler.forget_interrupts if scheduler.respond_to?(:forget_interrupts)
       end
 
+      # @return [Boolean] whether these are fibers of the process that forked this one
+      def elsewhere? = @pid != Process.pid
+
       # @return [Boolean] whether fibers may wait for jobs without keeping the loop going
       def keeps? = scheduler.respond_to?(:idle)
     end
@@ -102,9 +105,9 @@ module NB
     # @raise [FiberError] in a block of this pool, which would wait for itself
     # @scheduling may wait
     def wait
-      raise FiberError, "a block would wait for itself" if @crew&.fibers&.key?(Fiber.current)
+      raise FiberError, "a block would wait for itself" if crew&.fibers&.key?(Fiber.current)
 
-      unless @crew.nil? || @crew.done?
+      unless crew.nil? || crew.done?
         gate = (@gate ||= Thread::Queue.new)
         gate.pop until gate.closed?
       end
@@ -124,11 +127,11 @@ module NB
     def closed? = @closed ? true : false
 
     # @return [Array<Fiber>] the fibers there are now, busy or free; at most {#size}
-    def fibers = @crew ? @crew.fibers.keys : []
+    def fibers = crew ? crew.fibers.keys : []
 
     # @return [Hash{Symbol=>Integer}] `size`, `fibers` (there are now), `busy` and `queued` (blocks)
     def stats
-      { size: @size, fibers: fibers.size, busy: @crew&.busy || 0, queued: @crew&.jobs&.length || 0 }
+      { size: @size, fibers: fibers.size, busy: crew&.busy || 0, queued: crew&.jobs&.length || 0 }
     end
 
     # @return [String] e.g. `#<NB::FiberPool size=50 fibers=3 busy=3 queued=0>`
@@ -138,14 +141,16 @@ module NB
 
     private
 
+    # A forked child finds the crew of its parent, and leaves it alone.
+    def crew = (@crew unless @crew&.elsewhere?)
+
     def crew_here
       scheduler = Fiber.scheduler
       raise NoSchedulerError, "a fiber pool needs a scheduler: NB.run { }" unless scheduler
-      return @crew if @crew && @crew.scheduler.equal?(scheduler)
-      # A forked child finds the crew of its parent, and leaves it alone.
-      raise WrongThreadError, "the fiber pool is at work in another thread" if
-        @crew && @crew.pid == Process.pid
+      return crew if crew && crew.scheduler.equal?(scheduler)
+      raise WrongThreadError, "the fiber pool is at work in another thread" if crew
 
+      @gate = nil
       @crew = Crew.new(scheduler, @size)
     end
 
@@ -176,6 +181,8 @@ module NB
       crew.fibers[Fiber.current] = true
       while job
         perform(crew, job)
+        break if crew.elsewhere? # the block has forked: the jobs are the parent's
+
         open_gate if crew.done?
         job = next_job(crew)
         crew.busy += 1 if job
@@ -185,7 +192,7 @@ module NB
     ensure
       crew.fibers.delete(Fiber.current)
       crew.count -= 1
-      release(crew) if crew.count.zero?
+      release(crew) if crew.count.zero? && !crew.elsewhere?
     end
 
     def perform(crew, job)
