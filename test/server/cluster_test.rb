@@ -154,6 +154,46 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # Those that are told to go have requests, and take their time.
+  def test_each_ttou_ends_another_worker
+    start("-w", "3")
+    eventually { pids.size == 3 }
+    answers = []
+    eventually do
+      answers << Thread.new { get("/wait") }
+      sleep 0.05
+      stats["workers"].all? { |worker| worker["running"].to_i.positive? }
+    end
+    2.times do |time|
+      Process.kill("TTOU", @pid)
+      eventually { stats["size"] == 2 - time }
+    end
+    go
+    answers.each(&:join)
+    eventually { stats["workers"].size == 1 }
+    finish
+  end
+
+  # A thread in the master may have children of its own.
+  def test_a_master_leaves_the_children_of_others_alone
+    start("-w", "1", config: <<~RUBY)
+      Thread.new do
+        100.times do
+          pid = spawn("true")
+          sleep 0.01 # it ends, and the master is told
+          Process.wait(pid)
+          File.write("waited", "x", mode: "a")
+        end
+        File.write("done", "")
+      rescue SystemCallError => error
+        File.write("done", error.message)
+      end
+    RUBY
+    eventually { File.exist?("#{@dir}/done") && File.size?("#{@dir}/waited") }
+    assert_equal "", File.read("#{@dir}/done")
+    finish
+  end
+
   def test_a_stuck_worker_is_killed
     start("-w", "1", config: "worker_timeout 1.5")
     first = workers.first["pid"]

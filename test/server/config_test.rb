@@ -3,6 +3,8 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "program"
+require "neverblock/server"
+require "pathname"
 require "neverblock/server/config"
 require "open3"
 
@@ -78,12 +80,37 @@ class ServerConfigTest < Minitest::Test
 
   def test_values_are_checked_where_they_are_said
     config = NB::Server::Config.new(environment: {})
-    {workers: "some", worker_timeout: 0, max_requests: -1, max_memory_mb: "1 GB", fibers: 0, drain_timeout: "long", persistent_timeout: -1}.each do |name, value|
+    {workers: "some", worker_timeout: 0, max_requests: -1, max_memory_mb: "1 GB", fibers: 0, drain_timeout: "long", persistent_timeout: -1, pidfile: 5, access_log: $stdout, rackup: "", environment: 1, control: 5}.each do |name, value|
       error = assert_raises(ArgumentError) { config.public_send(name, value) }
       assert_match(/\A\w+: must be .*, got: #{Regexp.escape(value.inspect)}\z/, error.message)
     end
     assert_equal [[2, Float::INFINITY], [:auto, 60.0]], [["2", nil], [:auto, 60]].map { |count, time| [config.workers(count), config.worker_timeout(time)] }
     assert_nil config.max_requests(nil)
+    assert_match(/\Abefore_fork: must be given a block\z/, assert_raises(ArgumentError) { config.before_fork }.message)
+    assert_equal ["production", "a/b", nil, "development"], [config.environment(:production), config.rackup(Pathname("a/b")), config.pidfile(nil), NB::Server::Config.new(environment: {}).environment(nil)]
+  end
+
+  # Puma has them: here they would be part of the path.
+  def test_a_unix_socket_has_no_options
+    ["unix://a?umask=0111", "unix://\0a", "unix://"].each do |address|
+      error = assert_raises(ArgumentError) { NB::Server.new(nil, bind: address) }
+      assert_match(/\Abind: expected tcp:.*, got: #{Regexp.escape(address.inspect)}\z/, error.message)
+    end
+  end
+
+  def test_a_bad_address_is_one_line
+    out, status = Open3.capture2e(*nb("serve", "-b", "nowhere"), chdir: @dir)
+    assert_match(/\Anb serve: bind: expected .*, got: "nowhere"\n\z/, out)
+    assert_equal 1, status.exitstatus
+  end
+
+  # It is no word of ours.
+  def test_an_application_that_raises_an_argument_error_tells_where
+    File.write("#{@dir}/config.ru", "\nrun Integer('x')\n")
+    out, status = Open3.capture2e(*nb("serve", "-b", "tcp://127.0.0.1:0"), chdir: @dir)
+    assert_match(/config\.ru:2:in /, out)
+    assert_match(/ArgumentError/, out)
+    assert_equal 1, status.exitstatus
   end
 
   def usable(groups, files)

@@ -100,6 +100,14 @@ class ServerHandlersTest < Minitest::Test
     server&.close
   end
 
+  def test_what_cannot_be_had_is_said_in_one_line
+    {%w[-p abc] => "bind: expected", %w[-p 99999] => "bind: a port is", %w[-O Workers=x] => "workers: must be", %w[-O Fibers] => "fibers: must be", %w[-O Fibers=0] => "fibers: must be"}.each do |flags, words|
+      out, status = Open3.capture2e(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", *flags), chdir: @dir)
+      assert_match(/\Aneverblock: #{words}.*\n\z/, out)
+      assert_equal 1, status.exitstatus
+    end
+  end
+
   def test_rails_server
     File.write("#{@dir}/config/application.rb", RAILS)
     File.write("#{@dir}/config/environment.rb", %(require_relative "application"\nRails.application.initialize!\n))

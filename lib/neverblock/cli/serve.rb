@@ -54,16 +54,20 @@ module NB
           rest = parser(flags).parse(argv)
           raise UsageError, "takes one rackup file, got: #{rest.join(" ")}" if rest.size > 1
 
-          config = configure(flags, rest.first)
-          Server::Launcher.new(config).run
-          0
-        rescue OptionParser::ParseError, ArgumentError => error
+          serve(configure(flags, rest.first))
+        rescue OptionParser::ParseError => error
           raise UsageError, error.message
-        rescue Server::SetupError => error
-          raise Failure, error.message
         end
 
         private
+
+        # What the application raises while it loads keeps its backtrace, also an ArgumentError.
+        def serve(config)
+          Server::Launcher.new(config).run
+          0
+        rescue Server::SetupError => error
+          raise Failure, error.message
+        end
 
         def parser(flags)
           OptionParser.new do |parser|
@@ -95,6 +99,8 @@ module NB
           raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
 
           config
+        rescue ArgumentError => error
+          raise UsageError, error.message
         end
 
         # Its own errors are those of the command line: one line, with the place in the file.

@@ -23,15 +23,16 @@ module NB
       def self.parse(address)
         case address
         when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: port($~[:port], address))
-        when %r{\Aunix://(?<path>.+)\z} then new(:unix, path: $~[:path])
+        when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: $~[:path])
         when %r{\Afd://(?<fd>\d+)(?<ours>#(?<path>.*))?\z}
           new(:fd, fd: Integer($~[:fd], 10), path: $~[:path], ours: !$~[:ours].nil?)
         when %r{\Assl://}
           require_relative "tls"
           Tls.parse(address)
         else
-          raise ArgumentError, "bind: expected tcp://host:port, tcp://[v6]:port, unix://path, " \
-                               "ssl://host:port?cert=…&key=… or fd://3, got: #{address.inspect}"
+          raise ArgumentError, "bind: expected tcp://host:port, tcp://[v6]:port, unix://path " \
+                               "(without options), ssl://host:port?cert=…&key=… or fd://3, got: " \
+                               "#{address.inspect}"
         end
       end
 

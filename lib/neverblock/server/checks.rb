@@ -41,6 +41,18 @@ module NB
         end
       end
 
+      # @return [String]
+      # @raise [ArgumentError]
+      def text(name, value)
+        text = value.is_a?(Symbol) ? value.to_s : String.try_convert(value) || path(value)
+        return text unless text.nil? || text.empty? || text.include?("\0")
+
+        refuse(name, "a name or a path", value)
+      end
+
+      # @return [String, nil] of a Pathname, say; what an IO calls itself may be no path
+      def path(value) = value.respond_to?(:to_path) && !value.is_a?(IO) ? value.to_path : nil
+
       def refuse(name, allowed, value)
         raise ArgumentError, "#{name}: must be #{allowed}, got: #{value.inspect}"
       end

@@ -200,7 +200,7 @@ module NB
         return if @size <= 1
 
         @size -= 1
-        dismiss(@workers.values.last) if @workers.size > @size
+        one_more = @workers.each_value.reject(&:leaving).drop(@size).last and dismiss(one_more)
       end
 
       # @param told [Boolean] whether the hooks were called
@@ -213,13 +213,17 @@ module NB
         @out.write("re-execution failed: #{error.message}\n")
       end
 
+      # Ours only: a thread of the application in here may wait for a child of its own. The first
+      # process of a container is also the parent of those whose own is gone.
       def reap
-        while (pid, status = Process.wait2(-1, Process::WNOHANG))
-          @replacing.delete(pid)
-          worker = all_workers[pid] and ended(worker, status)
+        (Process.pid == 1 ? [-1] : all_workers.keys).each do |child|
+          while (pid, status = Process.wait2(child, Process::WNOHANG))
+            @replacing.delete(pid)
+            worker = all_workers[pid] and ended(worker, status)
+          end
+        rescue Errno::ECHILD
+          # none left
         end
-      rescue Errno::ECHILD
-        nil # none left
       end
 
       def ended(worker, status)

@@ -147,7 +147,11 @@ module NB
       # @return [Boolean]
       def preload? = @values[:preload]
 
-      HOOKS.each { |name| define_method(name) { |&block| @hooks[name] << block } }
+      HOOKS.each do |name|
+        define_method(name) do |&block|
+          @hooks[name] << (block || raise(ArgumentError, "#{name}: must be given a block"))
+        end
+      end
       # As Puma calls them from version 7 on.
       alias before_worker_boot on_worker_boot
       alias before_worker_shutdown on_worker_shutdown
@@ -173,6 +177,8 @@ module NB
         when :workers
           [nil, :auto].include?(value) ? value : Checks.integer(name, value, 0..WORKERS_MOST)
         when :max_requests, :max_memory_mb then value && Checks.integer(name, value, 1..(2**62))
+        when :environment, :rackup then Checks.text(name, value || @values[name])
+        when :pidfile, :access_log then value && Checks.text(name, value)
         when :worker_timeout then Checks.seconds(name, value) || Float::INFINITY
         when :control then Array(value).each { |address| ControlAddress.new(address) } if value
         else value

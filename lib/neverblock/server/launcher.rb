@@ -72,6 +72,8 @@ module NB
         @server = Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
+      rescue ArgumentError => error
+        raise SetupError, error.message
       end
 
       # What a process that serves does from now on, and with what came before.

@@ -14,13 +14,7 @@ module Rackup
       # @return [void]
       # @scheduling always waits
       def self.run(app, **options)
-        config = NB::Server::Config.new
-        config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
-        host = options[:Host] || "localhost"
-        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
-        config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
-        config.fibers(Integer(options[:Fibers])) if options[:Fibers]
-        config.workers(Integer(options[:Workers])) if options[:Workers]
+        config = configure(options)
         config.on_restart { forget_pidfile(options[:pid]) }
         launcher = NB::Server::Launcher.new(config, app: app)
         yield launcher if block_given?
@@ -28,6 +22,21 @@ module Rackup
       rescue NB::Server::SetupError => error
         abort "neverblock: #{error.message}"
       end
+
+      # What cannot be had is said in one line, as by `nb serve`.
+      def self.configure(options)
+        config = NB::Server::Config.new
+        config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
+        host = (options[:Host] || "localhost").to_s
+        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
+        config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
+        config.fibers(options[:Fibers]) if options[:Fibers]
+        config.workers(options[:Workers]) if options[:Workers]
+        config
+      rescue ArgumentError => error
+        abort "neverblock: #{error.message}"
+      end
+      private_class_method :configure
 
       # Rails and rackup write one, and end when they find that of a process which runs: the one
       # that USR2 has just replaced.
