@@ -205,6 +205,33 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # Ruby keeps them in the mutex's list, on stacks that the child has no use for.
+  script "those who wait for a mutex in the parent", <<~'RUBY', out: "again\ngot\nparent\n"
+    inside do
+      mutex = Mutex.new
+      mutex.lock
+      others = Array.new(50) { go { mutex.synchronize { 1 } } }
+      sleep 0.05
+      pid = fork do
+        others = nil
+        GC.start
+        fibers = Array.new(200) { Fiber.new { [1].each { Fiber.yield } }.tap(&:resume) }
+        mutex.unlock
+        mutex.synchronize { puts "again" }
+        mutex.lock
+        waiting = go { mutex.synchronize { puts "got" } }
+        sleep 0.05
+        mutex.unlock
+        Timeout.timeout(10) { finish waiting }
+        exit!(0)
+      end
+      Process.wait(pid)
+      mutex.unlock
+      others.each { |other| finish other }
+      puts "parent"
+    end
+  RUBY
+
   script "an exception in the forked block", <<~'RUBY', out: "1\n", err: /in the child/
     inside { Process.wait(fork { sleep 0.001; raise "in the child" }); p $?.exitstatus }
   RUBY

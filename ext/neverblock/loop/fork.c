@@ -6,6 +6,7 @@
  *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
+#include "loop/orphan.h"
 #include "loop/shield.h"
 #include <ruby/ractor.h>
 #include <unistd.h>
@@ -91,6 +92,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     VALUE fiber = rb_fiber_current();
     nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
+    nb_orphans_note(loop, fiber);
     nb_loop_close_kernel_side(loop);
     forget_others(loop, fiber);
     int result = nb_loop_open_kernel_side(loop, ops);

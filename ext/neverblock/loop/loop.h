@@ -9,7 +9,8 @@
  *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
  *   peer · virtual                      a clock for tests
  *   interrupt · loop · wait · run       exceptions for a fiber; a turn; parking; waiting for all
- *   life · guest · fork                 a loop's beginning and end, and its life in odd places
+ *   life · guest · orphan · fork                 a loop's beginning and end, and its life in odd
+ * places
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
  */
@@ -47,6 +48,13 @@ typedef struct {
     void (*rest)(struct nb_loop *);  /* the host's fiber goes on */
     void (*leave)(struct nb_loop *); /* the loop closes */
 } nb_guest_t;
+
+/* Called once: before the loop next asks the kernel, to flush what a batch of callbacks collected;
+ * or in a forked child, to let go of what the parent has in the loop. */
+typedef struct nb_hook {
+    nb_list_t link;
+    void (*call)(struct nb_hook *);
+} nb_hook_t;
 
 typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
@@ -90,7 +98,10 @@ typedef struct nb_loop {
     unsigned steps;            /* these, and calls that needed no wait: some look at the clock */
     unsigned eager;            /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;     /* nb_hook_t */
-    nb_list_t on_fork;         /* nb_hook_t, called in a forked child */
+    VALUE orphans;             /* of orphan.h, in a forked child: Hash fiber -> true; or 0 */
+    VALUE passed_on;           /* Array of mutexes whose next one has to be woken */
+    nb_hook_t pass_on;
+    nb_list_t on_fork; /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
     struct nb_mailbox *mail;                /* finished work of other threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
@@ -102,13 +113,6 @@ typedef struct nb_loop {
     int event_count;
     int64_t poll_timeout_ns;
 } nb_loop_t;
-
-/* Called once: before the loop next asks the kernel, to flush what a batch of callbacks collected;
- * or in a forked child, to let go of what the parent has in the loop. */
-typedef struct nb_hook {
-    nb_list_t link;
-    void (*call)(struct nb_hook *);
-} nb_hook_t;
 
 extern const rb_data_type_t nb_loop_type;
 extern VALUE rb_cNBScheduler;
