@@ -98,9 +98,11 @@ class ScaleTest < ScriptCase
   script "a hundred thousand timers at once", <<~'RUBY', out: "true\n1000\n", only: :fibers, limit: 120
     def nested(depth, &block) = depth.zero? ? yield : Timeout.timeout(60 + depth) { nested(depth - 1, &block) }
     ended = 0
+    gate = Queue.new
     NB.run do
-      1_000.times { Fiber.schedule { nested(100) { sleep(1) && ended += 1 } } }
+      1_000.times { Fiber.schedule { nested(100) { gate.pop && ended += 1 } } }
       p Fiber.scheduler.stats[:timers] >= 100_000
+      1_000.times { gate << true }
     end
     p ended
   RUBY
