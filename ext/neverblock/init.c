@@ -2,6 +2,7 @@
 #include "delayd/delayd_ruby.h"
 #include "drivers/mysql_call.h"
 #include "drivers/net_http.h"
+#include "drivers/net_http_write.h"
 #include "hooks/hooks.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
@@ -34,4 +35,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_server(mNB);
     Init_nb_mysql_call(mNB);
     Init_nb_net_http(mNB);
+    Init_nb_net_http_write(mNB);
 }

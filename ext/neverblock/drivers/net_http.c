@@ -22,7 +22,7 @@ static bool has_offset; /* of net-protocol 0.2: @rbuf_offset, @rbuf_empty */
 static ID id_rbuf, id_offset, id_empty, id_debug_output, id_header, id_fill, id_add_field,
     id_instance_method, id_response_class, id_new, id_max_head, id_max_name, id_max_value;
 
-static bool are_stock(VALUE methods)
+bool nb_net_http_are_stock(VALUE methods)
 {
     for (long i = 0; i < RARRAY_LEN(methods); i += 3) {
         VALUE name = RARRAY_AREF(methods, i + 1);
@@ -132,7 +132,7 @@ static void add_to(VALUE header, const char *bytes, const nb_field_t *field)
 static bool may_fill(VALUE response, VALUE header)
 {
     VALUE methods = rb_hash_lookup(filling, CLASS_OF(response));
-    return !NIL_P(methods) && are_stock(methods) && RB_TYPE_P(header, T_HASH) &&
+    return !NIL_P(methods) && nb_net_http_are_stock(methods) && RB_TYPE_P(header, T_HASH) &&
            rb_obj_class(header) == rb_cHash && RHASH_EMPTY_P(header);
 }
 
@@ -169,7 +169,7 @@ static VALUE read_response(const input_t *input)
     nb_field_t fields[FIELDS];
     const char *bytes = RSTRING_PTR(input->string) + input->offset;
     if (!nb_answer_read(&answer, bytes, (size_t)bytes_left(input), fields, FIELDS) ||
-        !is_short(&answer, fields) || !are_stock(taking))
+        !is_short(&answer, fields) || !nb_net_http_are_stock(taking))
         return Qnil;
     /* Making the response is Ruby code, which may do anything. */
     VALUE head = rb_str_new(RSTRING_PTR(input->string) + input->offset, answer.size);
@@ -190,7 +190,7 @@ static VALUE rb_nb_net_http_read(VALUE self, VALUE klass, VALUE socket)
 {
     input_t input;
     if (!nb_loop_current() || klass != cResponse || CLASS_OF(socket) != cBufferedIO ||
-        !take_buffer(&input, socket) || !are_stock(reading))
+        !take_buffer(&input, socket) || !nb_net_http_are_stock(reading))
         return Qnil;
     if (!bytes_left(&input)) {
         rb_funcallv(socket, id_fill, 0, NULL);

@@ -4,14 +4,15 @@ require_relative "registry"
 require_relative "../loop/repairs"
 
 # Net::HTTP waits by itself, but of a small request's time most is its own Ruby code: it reads the
-# head line by line, with a regular expression each. In a loop C reads a plain head as a whole
-# (ext/neverblock/drivers/net_http.c). Whatever is not plain, and whatever someone has methods of
-# his own for (WebMock, a patched BufferedIO, debug output), the library reads as before.
+# head line by line, with a regular expression each, and writes that of the request field by field.
+# In a loop C reads and writes plain heads as a whole (ext/neverblock/drivers/net_http.c). Whatever
+# is not plain, and whatever someone has methods of his own for (WebMock, a patched BufferedIO,
+# debug output), is left to the library.
 module NB
   module Drivers
     # What of Net::HTTP is done in C.
     module NetHTTP
-      # Versions whose code was compared with ours, in test/drivers/net_http_head_test.rb.
+      # Versions whose code was compared with ours, as test/drivers/net_http_heads_test.rb does it.
       KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.10.0],
                 "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
       # Which methods of which files C stands in for.
@@ -26,7 +27,9 @@ module NB
       FILLING = { "add_field" => "net/http/header.rb", "set_field" => "net/http/header.rb",
                   "append_field_value" => "net/http/header.rb",
                   "validate_field_name" => "net/http/header.rb" }.freeze
-      private_constant :KNOWN, :READING, :TAKING, :FILLING
+      NAMING = { "each_capitalized" => "net/http/header.rb",
+                 "capitalize" => "net/http/header.rb" }.freeze
+      private_constant :KNOWN, :READING, :TAKING, :FILLING, :NAMING
 
       class << self
         # Applies the cure.
@@ -34,9 +37,9 @@ module NB
         # @api private
         def install(driver)
           reason = unknown_version and return driver.off(reason)
-          NetHTTPCalls.attach(stock(READING), stock(TAKING), filling,
-            ::Net::BufferedIO.private_method_defined?(:rbuf_flush))
+          attach
           read_in_c(driver)
+          write_in_c(driver)
         rescue Patched => error
           driver.off(error.message)
         end
@@ -56,12 +59,27 @@ module NB
           nil
         end
 
+        def attach
+          NetHTTPCalls.attach(stock(READING), stock(TAKING), by_class(responses, FILLING),
+            ::Net::BufferedIO.private_method_defined?(:rbuf_flush))
+          NetHTTPCalls.attach_writing(by_class(requests, NAMING))
+          own(::Net::HTTPResponse.singleton_class, :read_new, "net/http/response.rb")
+          own(::Net::HTTPGenericRequest, :write_header, "net/http/generic_request.rb")
+        end
+
         def read_in_c(driver)
-          singleton = ::Net::HTTPResponse.singleton_class
-          own(singleton, :read_new, "net/http/response.rb")
-          Repairs.replace(singleton, :read_new) do |original|
+          Repairs.replace(::Net::HTTPResponse.singleton_class, :read_new) do |original|
             proc do |socket|
               (NetHTTPCalls.read(self, socket) if driver.on?) || original.bind_call(self, socket)
+            end
+          end
+        end
+
+        def write_in_c(driver)
+          Repairs.replace(::Net::HTTPGenericRequest, :write_header) do |original|
+            proc do |socket, version, path|
+              head = NetHTTPCalls.request_head(self, version, path) if driver.on?
+              head ? socket.write(head) : original.bind_call(self, socket, version, path)
             end
           end
         end
@@ -75,9 +93,9 @@ module NB
           end.freeze
         end
 
-        def filling
-          responses.to_h do |response|
-            [response, FILLING.flat_map { |name, file| found(response, name.to_sym, file) }.freeze]
+        def by_class(classes, list)
+          classes.to_h do |one|
+            [one, list.flat_map { |name, file| found(one, name.to_sym, file) }.freeze]
           end.freeze
         end
 
@@ -86,6 +104,8 @@ module NB
           [*all::CODE_TO_OBJ.values, *all::CODE_CLASS_TO_OBJ.values, ::Net::HTTPUnknownResponse]
             .uniq
         end
+
+        def requests = ::Net::HTTPRequest.subclasses.select(&:name)
 
         def found(owner, name, file)
           return [] unless owner.method_defined?(name) || owner.private_method_defined?(name)

@@ -2,7 +2,7 @@
 
 require "net/http"
 require "neverblock"
-require_relative "heads"
+require_relative "responses"
 
 # Puts a method of its own in the place of each that C stands in for, one at a time, and prints
 # those that a loop does not call any more.
@@ -18,7 +18,11 @@ module Overrides
     Net::BufferedIO => %i[readline readuntil rbuf_fill rbuf_consume rbuf_flush rbuf_size],
     RESPONSE => %i[initialize initialize_http_header add_field set_field append_field_value],
     Net::HTTPOK => %i[add_field set_field],
-    Net::HTTPHeader => %i[add_field set_field append_field_value]
+    Net::HTTPHeader => %i[add_field set_field append_field_value each_capitalized capitalize],
+    Net::HTTP::Get => %i[write_header each_capitalized capitalize],
+    Net::HTTPGenericRequest => %i[write_header each_capitalized capitalize],
+    Net::HTTPRequest => %i[each_capitalized],
+    String => %i[capitalize]
   }.freeze
 
   class << self
@@ -35,7 +39,7 @@ module Overrides
 
     def cases
       @cases ||= METHODS.flat_map { |owner, names| names.flat_map { |name| ways(owner, name) } }
-        .to_h.merge(sockets)
+        .to_h.merge(objects)
     end
 
     def ways(owner, name)
@@ -64,9 +68,14 @@ module Overrides
       owner.send(:private, name) if original.owner.private_method_defined?(name)
     end
 
-    def sockets
-      { "a socket's own method" => proc { |socket| socket.extend(spy(socket.class, :readuntil)) },
-        "debug output" => proc { |socket| socket.debug_output = Told.new } }
+    def objects
+      {
+        "a socket's own method" => proc { |socket| socket.extend(spy(socket.class, :readuntil)) },
+        "a request's own method" => proc do |_, request|
+          request.extend(spy(request.class, :capitalize))
+        end,
+        "debug output" => proc { |socket| socket.debug_output = Told.new }
+      }
     end
 
     # What set_debug_output is given.
@@ -84,11 +93,19 @@ module Overrides
     end
 
     def count(loop)
+      socket = Net::BufferedIO.new(Responses::Pieces.new([HEAD.b]))
+      request = Net::HTTP::Get.new("/", "x-y" => "z")
+      yield socket, request
       @seen = 0
-      socket = Net::BufferedIO.new(Heads::Pieces.new([HEAD.b]))
-      yield socket
-      response = loop ? NB.run { RESPONSE.read_new(socket) } : RESPONSE.read_new(socket)
-      [@seen, response.class.name, response.to_hash, socket.read(4)]
+      facts = loop ? NB.run { exchange(socket, request) } : exchange(socket, request)
+      [@seen, *facts]
+    end
+
+    def exchange(socket, request)
+      sent = +""
+      request.exec(Struct.new(:text) { def write(text) = self.text << text }.new(sent), "1.1", "/")
+      response = RESPONSE.read_new(socket)
+      [sent, response.class.name, response.to_hash, socket.read(4)]
     end
   end
 end

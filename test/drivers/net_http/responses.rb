@@ -1,18 +1,13 @@
 # frozen_string_literal: true
 
-if ARGV.delete("bundled") # the versions that Ruby brings, whatever else is installed
-  %w[net-protocol net-http].each do |name|
-    gem name, Gem::Specification.find_all_by_name(name).find(&:default_gem?).version.to_s
-  end
-end
-require "net/http"
+require_relative "bundled"
 require "neverblock"
 
 # Reads many heads of responses, cut at every byte, by Net::HTTP's own code and in a loop, and
 # prints where anything differs: values, encodings, exceptions, what is left in the buffer.
 #
-#   ruby -Ilib test/drivers/net_http/heads.rb [seed] [bundled]
-module Heads
+#   ruby -Ilib test/drivers/net_http/responses.rb [seed] [bundled]
+module Responses
   STATUS = [
     "HTTP/1.1 200 OK", "HTTP/1.1 200 ", "HTTP/1.1 200", "HTTP/1.0 404 Not  Found ",
     "HTTP/1.1  200 OK", "HTTP/1.1 200  two", "HTTP/1.1\t200 OK", "http/1.1 200 OK",
@@ -137,4 +132,4 @@ module Heads
   end
 end
 
-Heads.compare(ARGV.fetch(0, 2008).to_i) if $PROGRAM_NAME == __FILE__
+Responses.compare(ARGV.fetch(0, 2008).to_i) if $PROGRAM_NAME == __FILE__
