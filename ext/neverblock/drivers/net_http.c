@@ -9,6 +9,7 @@
 #include "http/answer.h"
 #include "loop/loop.h"
 #include <ruby/encoding.h>
+#include <ruby/fiber/scheduler.h>
 
 #define FIELDS 64
 #define HEAD_BYTES 65536
@@ -189,8 +190,9 @@ static VALUE read_response(const input_t *input)
 static VALUE rb_nb_net_http_read(VALUE self, VALUE klass, VALUE socket)
 {
     input_t input;
-    if (!nb_loop_current() || klass != cResponse || CLASS_OF(socket) != cBufferedIO ||
-        !take_buffer(&input, socket) || !nb_net_http_are_stock(reading))
+    if (!nb_is_loop(rb_fiber_scheduler_current()) || klass != cResponse ||
+        CLASS_OF(socket) != cBufferedIO || !take_buffer(&input, socket) ||
+        !nb_net_http_are_stock(reading))
         return Qnil;
     if (!bytes_left(&input)) {
         rb_funcallv(socket, id_fill, 0, NULL);

@@ -8,6 +8,7 @@
 #include "drivers/net_http.h"
 #include "loop/loop.h"
 #include <ruby/encoding.h>
+#include <ruby/fiber/scheduler.h>
 #include <string.h>
 
 static VALUE naming; /* Hash of the methods that capitalize, by class of the request */
@@ -106,8 +107,8 @@ static bool names_as_the_library(VALUE request)
 static VALUE rb_nb_net_http_request_head(VALUE self, VALUE request, VALUE version, VALUE path)
 {
     VALUE header = rb_ivar_get(request, id_header);
-    if (!nb_loop_current() || !RB_TYPE_P(header, T_HASH) || CLASS_OF(header) != rb_cHash ||
-        !names_as_the_library(request))
+    if (!nb_is_loop(rb_fiber_scheduler_current()) || !RB_TYPE_P(header, T_HASH) ||
+        CLASS_OF(header) != rb_cHash || !names_as_the_library(request))
         return Qnil;
     output_t output = {.head = request_line(request, version, path), .plain = true};
     if (NIL_P(output.head))
