@@ -6,6 +6,26 @@ require_relative "../support/script_case"
 
 # NB.run: the value and exceptions of its block, nesting, and leaving it early.
 class RunTest < ScriptCase
+  script "NB.run in a fiber of a thread without a loop", <<~'RUBY', out: "[1, true, nil]\n[3, 4, \"q\", 5]\n[1, 2]\n", only: :fibers
+    before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    value = Fiber.new { NB.run { sleep 1 } }.resume
+    computed = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before
+    p [value, computed < 0.5, Fiber.scheduler]
+    p(Fiber.new do
+      Thread.current[:local] = 3
+      [NB.run { NB.async { sleep 0.001 } && Thread.current[:local] },
+       catch(:ball) { NB.run { throw :ball, 4 } },
+       begin
+         NB.run { raise IOError, "q" }
+       rescue IOError => error
+         error.message
+       end,
+       NB.run { break 5 }]
+    end.resume)
+    numbers = Enumerator.new { |y| y << NB.run { sleep(0.001) && 1 } << 2 }
+    p [numbers.next, numbers.next]
+  RUBY
+
   script "the value of the block", <<~'RUBY', out: "42\n"
     p inside { sleep 0.01; 42 }
   RUBY

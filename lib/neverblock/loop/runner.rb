@@ -22,6 +22,11 @@ module NB
         scheduler = Fiber.scheduler
         return new(scheduler).join(&block) if scheduler.is_a?(Scheduler)
         refuse(scheduler) if scheduler
+        unless Fiber.current.blocking?
+          return new(nil).from_blocking_fiber do
+            run(backend: backend, repairs: repairs, clock: clock, drain: drain, &block)
+          end
+        end
 
         options = { backend: backend, repairs: repairs, clock: clock }
         return in_loop(options, &block) unless drain
@@ -90,11 +95,24 @@ module NB
       leave
     end
 
+    # Ruby's scheduler takes a non-blocking fiber for one of its own, which must not wait for the
+    # others to end: so the loop of a block that runs in one, such as an Enumerator's, is another's.
+    #
+    # @api private
+    def from_blocking_fiber(&block)
+      locals = fiber_locals
+      ::Fiber.new(blocking: true) do
+        locals.each { |key, value| Thread.current[key] = value }
+        @outcome = outcome(&block)
+      end.resume
+      leave
+    end
+
     # Runs the block in a fiber, and the loop until it has ended.
     #
     # @api private
     def call(&block)
-      locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
+      locals = fiber_locals
       Fiber.schedule do
         @fiber = Fiber.current
         @outer = @scheduler.__send__(:lead, @fiber)
@@ -122,6 +140,8 @@ module NB
     end
 
     private
+
+    def fiber_locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
 
     # A handler of trap has forked while this fiber waited: in the child nobody runs the block.
     def forked? = @pid != Process.pid
