@@ -130,12 +130,16 @@ module NB
     #
     # @yield [self] once connections are accepted
     # @return [Boolean] whether every request that ran could finish
+    # @raise [RuntimeError] if it runs already; once it has ended it may run again
     # @scheduling always waits
     def run(&started)
+      raise "this server runs already: make another one for another loop" if @runs
+
       Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler or
         return run_alone(&started)
 
       begin
+        @runs = true
         listen
         start
         started&.call(self)
@@ -148,6 +152,7 @@ module NB
         end_at_once
         @ferry&.close
         close
+        @runs = false
         resume unless @alone
       end
     end
@@ -213,6 +218,7 @@ module NB
     def resume
       Drain.resume if @stopping
       @stopping = false
+      @commands.clear # a second stop may have come too late
     end
 
     def start

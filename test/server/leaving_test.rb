@@ -29,6 +29,36 @@ class ServerLeavingTest < Minitest::Test
   end
 
   # Beside the requests, in a loop of the server's own, which ends with it.
+  # As new: with connections that are kept, and not asked to stop.
+  def test_a_server_runs_again
+    server = NB::Server.new(HELLO, bind: "tcp://127.0.0.1:0", log: nil)
+    2.times do
+      thread = Thread.new { server.run }
+      eventually { server.ready? }
+      socket = connect(server)
+      2.times do
+        socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+        assert_nil read_response(socket).headers["connection"]
+      end
+      refute server.stats[:draining]
+      assert_match(/runs already/, assert_raises(RuntimeError) { server.run }.message)
+      socket.close
+      3.times { server.stop }
+      assert thread.join(60)
+    end
+  end
+
+  def test_a_core_that_does_not_run
+    core = NB::Server::Core.new
+    assert_raises(RuntimeError) { core.listen(0, false, false, 0) }
+    assert_raises(RuntimeError) { core.join(1) }
+    reader, writer = IO.pipe
+    reader.autoclose = false
+    refute core.adopt(reader.fileno, false, "127.0.0.1")
+    assert_raises(Errno::EPIPE) { writer.write("closed") }
+    assert core.leave
+  end
+
   def test_tasks_are_told_of_the_stop
     told = Thread::Queue.new
     stopping = Thread.new do

@@ -112,6 +112,15 @@ static nb_server_t *server_of(VALUE self)
     return rb_check_typeddata(self, &nb_server_type);
 }
 
+/* What needs the loop: before its start and after its end there is none. */
+static nb_server_t *started_server_of(VALUE self)
+{
+    nb_server_t *server = server_of(self);
+    if (!server->started)
+        rb_raise(rb_eRuntimeError, "the server does not run");
+    return server;
+}
+
 /* --- options ---------------------------------------------------------------------------------- */
 
 static uint64_t number(VALUE options, const char *name)
@@ -185,6 +194,7 @@ static VALUE rb_nb_core_start(VALUE self)
         rb_raise(rb_path2class("NB::NoSchedulerError"),
                  "NB::Server needs a loop: call it inside NB.run { }");
     server->started = server->accepting = true;
+    server->draining = server->waking = false; /* it may have run before */
     nb_server_watch_forks(server);
     return self;
 }
@@ -192,7 +202,7 @@ static VALUE rb_nb_core_start(VALUE self)
 /* @!visibility private */
 static VALUE rb_nb_core_listen(VALUE self, VALUE fd, VALUE local, VALUE https, VALUE port)
 {
-    int result = nb_listener_add(server_of(self), NUM2INT(fd), RTEST(local), RTEST(https),
+    int result = nb_listener_add(started_server_of(self), NUM2INT(fd), RTEST(local), RTEST(https),
                                  (uint16_t)NUM2UINT(port));
     if (result < 0)
         rb_syserr_fail(-result, "NB::Server: adding a listener");
@@ -205,6 +215,10 @@ static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
     nb_arrival_t arrival = {.local = true, .https = RTEST(https)};
+    if (!server->started) { /* its handshake took longer than the server lived */
+        close(NUM2INT(fd));
+        return Qfalse;
+    }
     int flags = fcntl(NUM2INT(fd), F_GETFL);
     fcntl(NUM2INT(fd), F_SETFL, flags | O_NONBLOCK);
     nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &arrival);
@@ -240,6 +254,8 @@ static VALUE rb_nb_core_leave(VALUE self)
 {
     nb_server_t *server = server_of(self);
     server->accepting = false;
+    if (!server->started)
+        return Qtrue;
     if (!nb_listener_accept_rest(server))
         return Qfalse;
     nb_listener_close_all(server);
@@ -282,6 +298,7 @@ static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
     int state = 0;
     if (server->draining && !server->connection_count)
         return Qtrue;
+    started_server_of(self);
     nb_park_init(server->loop, &park, NB_PARK_BLOCK);
     uint64_t after_ns = nanoseconds(timeout);
     nb_park_deadline(&park,
