@@ -94,6 +94,7 @@ module NB
           path = flags[:config] || (DEFAULT_CONFIG if File.exist?(DEFAULT_CONFIG))
           read(config, path) if path && path != "-"
           config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
+          config.bindings.each { |address| Server::Binding.parse(address) } # or raises
           flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
           raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
