@@ -233,6 +233,20 @@ class ServerBirthsTest < Minitest::Test
     finish
   end
 
+  def test_children_of_the_program_before_usr2_leave_no_zombie
+    start(config: <<~RUBY)
+      workers 1
+      before_fork { File.write("child", spawn("sleep", "60")) unless File.exist?("child") }
+    RUBY
+    old = get
+    Process.kill("USR2", @pid)
+    eventually { pids.any? && !pids.include?(old) && !alive?(old) }
+    child = Integer(File.read("#{@dir}/child"))
+    Process.kill("KILL", child)
+    eventually { !File.exist?("/proc/#{child}") }
+    finish
+  end
+
   def test_workers_end_without_their_master
     File.write("#{@dir}/config.ru", "require 'neverblock'\n#{RACKUP.sub("sleep 0.3", "NB.async { sleep }")}")
     start("-w", "2", config: "drain_timeout 1")

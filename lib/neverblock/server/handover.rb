@@ -32,6 +32,7 @@ module NB
         @tally = Tally.new(environment.delete(TALLY))
         @listeners = environment.delete(LISTENERS).to_s.split("\n")
         @workers = environment.delete(WORKERS).to_s.split(",").map { |worker| adopt(worker) }
+        reap_others if @listeners.any?
       end
 
       # @return [Tally] of the master that this process was, or a new one
@@ -68,6 +69,14 @@ module NB
       end
 
       private
+
+      # That master's application may have had children, for whom nobody here waits.
+      def reap_others
+        children = File.read("/proc/self/task/#{Process.pid}/children").split.map(&:to_i)
+        (children - @workers.map(&:pid)).each { |pid| Process.detach(pid) }
+      rescue SystemCallError
+        nil # this kernel does not list them
+      end
 
       def adopt(worker)
         pid, index, fd, ready = worker.split(":").map { |number| Integer(number) }
