@@ -98,10 +98,12 @@ class ServerConfigTest < Minitest::Test
     end
   end
 
-  def test_a_bad_address_is_one_line
-    out, status = Open3.capture2e(*nb("serve", "-b", "nowhere"), chdir: @dir)
-    assert_match(/\Anb serve: bind: expected .*, got: "nowhere"\n\z/, out)
-    assert_equal 1, status.exitstatus
+  # As one on the command line.
+  def test_a_bad_address_in_the_configuration
+    File.write("#{@dir}/nb.rb", "bind 'nowhere'\n")
+    out, status = Open3.capture2e(*nb("serve", "-C", "nb.rb"), chdir: @dir)
+    assert_match(/\Anb serve: bind: expected .*, got: "nowhere"\nSee: nb help serve\n\z/, out)
+    assert_equal 2, status.exitstatus
   end
 
   # It is no word of ours.
