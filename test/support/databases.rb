@@ -65,12 +65,15 @@ module Databases
     Place.new(server, "mysql2", "nb", "secret", "nb")
   end
 
+  # A blocking command's time is up when Redis looks: so often per second.
+  REDIS = %w[redis-server --hz 100].freeze
+  private_constant :REDIS
+
   # Saves its data when it ends, and not before (as long as nobody writes 10^9 times in a day).
   # @return [Place]
   def redis
     server = Servers.fetch("redis") do |port, folder|
-      %W[redis-server --port #{port} --bind 127.0.0.1 --dir #{folder}
-         --save #{"86400 1000000000"}]
+      REDIS + %W[--port #{port} --bind 127.0.0.1 --dir #{folder} --save #{"86400 1000000000"}]
     end
     Place.new(server, "redis", nil, nil, "0")
   end
@@ -80,8 +83,9 @@ module Databases
   def redis_tls
     server = Servers.fetch("redis-tls") do |port, folder|
       tls = certificate(folder, Etc.getpwuid.name)
-      %W[redis-server --port 0 --tls-port #{port} --bind 127.0.0.1 --dir #{folder} --save #{""}
-         --tls-auth-clients no --tls-cert-file #{tls[:certificate]} --tls-key-file #{tls[:key]}]
+      REDIS + %W[--port 0 --tls-port #{port} --bind 127.0.0.1 --dir #{folder} --save #{""}
+                 --tls-auth-clients no --tls-cert-file #{tls[:certificate]}
+                 --tls-key-file #{tls[:key]}]
     end
     Place.new(server, "rediss", nil, nil, "0")
   end
