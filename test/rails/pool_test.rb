@@ -43,6 +43,12 @@ class RailsPoolTest < Minitest::Test
   def test_connections_are_handed_over_in_order
     order = []
     NB.run do
+      gate = Thread::Queue.new
+      held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
+      NB.async do # when all stand in line
+        sleep(0.001) until Account.connection_pool.stat[:waiting] == 100
+        held.size.times { gate << true }
+      end
       NB.map(1..100, concurrency: 100) do |i|
         Account.with_connection do |connection|
           order << i
