@@ -8,7 +8,8 @@
  *
  *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
  *   peer · virtual                      a clock for tests
- *   interrupt · loop · wait · run       exceptions for a fiber; a turn; parking; waiting for all
+ *   interrupt · loop                    exceptions for a fiber; a turn
+ *   wait · yield · run                  parking; letting others run; waiting for all
  *   life · guest · orphan · fork        a loop's beginning and end, and its life in odd places
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.

@@ -53,15 +53,6 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
 }
 
 #ifdef NB_CHAOS
-void nb_chaos_step(nb_loop_t *loop)
-{
-    nb_chaos_pause(loop);
-    if (nb_chaos(NB_CHAOS_POLL))
-        nb_loop_turn(loop, false);
-    if (nb_chaos(NB_CHAOS_YIELD))
-        nb_yield(loop);
-}
-
 static bool has_its_place(const nb_park_t *park)
 {
     return !park || park->kind == NB_PARK_HANDOFF || park->kind == NB_PARK_ROOT;
@@ -295,51 +286,6 @@ nb_reason_t nb_park(nb_park_t *park)
     if (park->raise)
         park->raise(park->raise_data);
     return park->reason;
-}
-
-static void park_ready(nb_loop_t *loop, nb_park_kind_t kind)
-{
-    nb_park_t park;
-    nb_park_init(loop, &park, kind);
-    nb_wake(&park, NB_WOKEN);
-    nb_park(&park);
-}
-
-void nb_yield(nb_loop_t *loop)
-{
-    loop->eager = 0;
-    if (!loop->ready.count || loop->since_poll >= NB_POLL_EVERY)
-        nb_loop_turn(loop, false);
-    if (loop->ready.count || RHASH_SIZE(loop->deferred))
-        park_ready(loop, NB_PARK_YIELD);
-}
-
-bool nb_may_yield(nb_loop_t *loop)
-{
-    VALUE fiber = rb_fiber_current();
-    return !nb_ptrmap_get(&loop->parked, fiber) && !nb_guest_is_host(loop, fiber);
-}
-
-/* Whether a park of the current fiber would raise at once. */
-static bool is_awaited(nb_loop_t *loop)
-{
-    return (loop->overdue && loop->overdue == loop->current) ||
-           (RHASH_SIZE(loop->deferred) &&
-            (RTEST(rb_hash_aref(loop->deferred, rb_fiber_current())) ||
-             RTEST(rb_hash_aref(loop->deferred, loop->current))));
-}
-
-void nb_before_start(nb_loop_t *loop)
-{
-    nb_chaos_pause(loop);
-    if (++loop->starts < NB_MANY_STARTS)
-        return;
-    bool long_turn = nb_loop_clock(loop) - loop->turn_ns >= NB_SLICE_NS;
-    if (!(long_turn || nb_chaos(NB_CHAOS_YIELD)) || !nb_may_yield(loop))
-        return;
-    nb_loop_turn(loop, false);
-    if (loop->ready.count && !is_awaited(loop))
-        park_ready(loop, NB_PARK_SPAWN);
 }
 
 void nb_start(nb_loop_t *loop, VALUE fiber, nb_start_failed_t failed, VALUE argument)
