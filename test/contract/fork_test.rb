@@ -232,6 +232,65 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # A child has Ruby release what its other threads held.
+  script "mutexes that are held in the parent", <<~'RUBY', out: "[:mutex, :monitor, :pipe]\n[true, false]\n"
+    require "monitor"
+    inside do
+      mutex = Mutex.new
+      monitor = Monitor.new
+      reader, writer = IO.pipe
+      holders = [go { mutex.synchronize { sleep 0.3; 1 } }, go { monitor.synchronize { sleep 0.3; 2 } },
+                 go { mutex.synchronize { 3 } }, go { writer.write("x" * 200_000) }]
+      sleep 0.05
+      pid = fork do
+        got = [mutex.synchronize { sleep 0.001; :mutex }, monitor.synchronize { sleep 0.001; :monitor }]
+        go { loop { reader.readpartial(200_000) } }
+        writer.sync = true
+        writer.write("y")
+        waiting = go { mutex.synchronize { got << :pipe } }
+        Timeout.timeout(10) { finish waiting }
+        GC.start
+        p got
+        exit!(0)
+      end
+      Process.wait(pid)
+      p [mutex.locked?, mutex.owned?]
+      drain = go { reader.read }
+      holders.each { |holder| finish holder }
+      writer.close
+      finish drain
+    end
+  RUBY
+
+  script "a mutex that is held and waited for in the parent, forked twice", <<~'RUBY', out: "got\nended\n"
+    inside do
+      mutex = Mutex.new
+      holders = Array.new(3) { go { mutex.synchronize { sleep 0.2 } } }
+      sleep 0.05
+      Process.wait(fork do
+        Process.wait(fork { mutex.synchronize { sleep 0.001; puts "got" }; exit!(0) })
+        exit!(0)
+      end)
+      holders.each { |holder| finish holder }
+      puts "ended"
+    end
+  RUBY
+
+  script "a mutex that is held in the parent, forked in an Enumerator", <<~'RUBY', out: "got\nended\n"
+    inside do
+      mutex = Mutex.new
+      holder = go do
+        mutex.synchronize { sleep 0.3 }
+      ensure
+        puts "ended"
+      end
+      sleep 0.05
+      each = Enumerator.new { |yielder| yielder << fork { mutex.synchronize { puts "got" }; exit!(0) } }
+      Process.wait(each.next)
+      finish holder
+    end
+  RUBY
+
   script "an exception in the forked block", <<~'RUBY', out: "1\n", err: /in the child/
     inside { Process.wait(fork { sleep 0.001; raise "in the child" }); p $?.exitstatus }
   RUBY

@@ -90,7 +90,7 @@ static void resume_wait(nb_loop_t *loop, nb_park_t *park)
 
 static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
-    VALUE fiber = rb_fiber_current();
+    VALUE fiber = rb_fiber_current(), others = nb_orphans_of(loop, fiber);
     nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
     nb_orphans_note(loop, fiber);
     nb_loop_close_kernel_side(loop);
@@ -105,6 +105,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
         if (own->state != NB_RUNNING)
             resume_wait(loop, own);
     nb_fiber_left(loop);
+    nb_orphans_release(loop, fiber, others);
 }
 
 void nb_loops_after_fork(void)

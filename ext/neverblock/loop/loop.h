@@ -101,7 +101,9 @@ typedef struct nb_loop {
     VALUE orphans;             /* of orphan.h, in a forked child: Hash fiber -> true; or 0 */
     VALUE passed_on;           /* Array of mutexes whose next one has to be woken */
     nb_hook_t pass_on;
-    nb_list_t on_fork; /* nb_hook_t, called in a forked child */
+    struct nb_release *release; /* while fibers of the parent are entered to unlock; else NULL */
+    void (*unlock)(struct nb_loop *, VALUE error); /* then: what such a fiber does */
+    nb_list_t on_fork;                             /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
     struct nb_mailbox *mail;                /* finished work of other threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */

@@ -49,6 +49,8 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->eager = 0;
     loop->counters.switches++;
     rb_fiber_transfer(fiber, 0, NULL);
+    if (loop->unlock)
+        loop->unlock(loop, Qnil);
     loop->current = self->owner;
 }
 
@@ -220,6 +222,8 @@ static VALUE park_leave(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
     nb_loop_t *loop = self->loop;
+    if (loop->unlock)
+        loop->unlock(loop, rb_errinfo());
     unlink_park(self);
     nb_timers_remove(&loop->timers, &self->timer);
     if (self->ready_place != NB_READY_IDLE)
@@ -338,6 +342,7 @@ VALUE nb_hand_over(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 {
     nb_park_t park;
     nb_park_init(loop, &park, NB_PARK_HANDOFF);
+    park.handed_over = true;
     take_overdue(&park);
     if (link_park(&park) < 0)
         rb_memerror();

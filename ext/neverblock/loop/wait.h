@@ -68,8 +68,9 @@ typedef struct nb_park {
     int watch_count;
     int mask; /* events that came for its watches */
     uint8_t kind, state, reason;
-    bool linked;     /* nb_park_of finds it */
-    bool for_signal; /* a bare `sleep`: a signal ends it, and nothing else has to */
+    bool linked;      /* nb_park_of finds it */
+    bool handed_over; /* its fiber is in nb_hand_over */
+    bool for_signal;  /* a bare `sleep`: a signal ends it, and nothing else has to */
 } nb_park_t;
 
 /* Fills the park for the current fiber. Does not link it anywhere. */
