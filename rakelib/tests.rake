@@ -8,8 +8,8 @@ require_relative "test_files"
 by_itself = "test/loop/virtual_time_test.rb"
 together = FileList["test/**/*_test.rb"]
   .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
-           "test/legacy/**/*", "test/eventmachine_test.rb", "test/{examples,cookbook}_test.rb",
-           by_itself)
+           "test/legacy/**/*", "test/jobs/**/*", "test/eventmachine_test.rb",
+           "test/{examples,cookbook}_test.rb", by_itself)
 
 namespace :test do
   Rake::TestTask.new(run_unit: :compile) do |test|
@@ -59,6 +59,10 @@ namespace :test do
 
   desc "Run the tests of Rails, against real servers"
   task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
+
+  desc "Run the tests of job queues, against real servers"
+  # Two at once: they wait for processes to boot and to end.
+  task(jobs: :compile) { each_alone.call(FileList["test/jobs/**/*_test.rb"], at_once: 2) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+# The small application of the tests of Solid Queue, in one file. What a test wants otherwise comes
+# by the environment.
+$LOAD_PATH.unshift(File.expand_path("../../../lib", __dir__))
+require "rails"
+require "active_record/railtie"
+require "active_job/railtie"
+require "net/http"
+require "neverblock" unless ENV["APP_WITHOUT"]
+require "solid_queue"
+
+module JobsApp
+  class Application < Rails::Application
+    config.load_defaults Rails::VERSION::STRING.to_f
+    config.root = __dir__
+    config.paths["log"] = ENV.fetch("APP_LOG", File::NULL)
+    config.paths["config/database"] = File.join(__dir__, "database.yml")
+    config.secret_key_base = "a" * 64
+    config.eager_load = false
+    config.logger = ActiveSupport::TaggedLogging.new(
+      ActiveSupport::Logger.new(ENV.fetch("APP_LOG", File::NULL))
+    )
+    config.i18n.available_locales = %i[en de fr]
+    config.active_job.queue_adapter = :solid_queue
+    config.active_support.isolation_level = ENV["APP_LEVEL"].to_sym if ENV["APP_LEVEL"]
+    config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
+    config.solid_queue.process_heartbeat_interval = 0.5.seconds
+    config.solid_queue.process_alive_threshold = ENV.fetch("APP_ALIVE", "60").to_f.seconds
+  end
+end
+
+Rails.application.initialize!
+
+class Current < ActiveSupport::CurrentAttributes
+  attribute :person
+end
+
+# What jobs have done.
+class Note < ActiveRecord::Base; end
+
+# What was reported to Rails.error, such as by Solid Queue's on_thread_error.
+class Reports
+  def report(error, handled:, **)
+    Note.create!(kind: "reported", number: 0, pid: Process.pid,
+                 text: "#{error.class}: #{error.message} (handled: #{handled})")
+  end
+end
+Rails.error.subscribe(Reports.new)
+
+require_relative "jobs"
