@@ -276,6 +276,21 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  script "exit in a child, of one who waits for a mutex in the parent", <<~'RUBY', out: "3 4\nended\n"
+    inside do
+      mutex, mine = Mutex.new, Mutex.new
+      all = Array.new(3) { go { mutex.synchronize { sleep 0.1 } } }
+      mine.lock
+      all += Array.new(3) { go { mine.synchronize { 1 } } }
+      sleep 0.03
+      statuses = [-> { mutex.lock; exit(3) }, -> { exit(4) }].map { |ending| Process.wait2(fork(&ending)).last }
+      puts statuses.map(&:exitstatus).join(" ")
+      mine.unlock
+      all.each { |strand| finish strand }
+      puts "ended"
+    end
+  RUBY
+
   script "a mutex that is held in the parent, forked in an Enumerator", <<~'RUBY', out: "got\nended\n"
     inside do
       mutex = Mutex.new

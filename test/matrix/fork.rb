@@ -30,9 +30,6 @@ class ForkMatrix
     timeout: -> { (Timeout.timeout(0.02) { sleep } rescue Timeout::Error) },
     raise: -> { raise SystemExit }
   }.freeze
-  # Ruby 3.1 to 3.4 end with "[BUG] unexpected THREAD_KILLED" where a process exits while a fiber of
-  # its last thread waits for a mutex, and for a child the parent's fibers do so for ever.
-  WITHOUT_MUTEX = %i[exit raise].freeze
   # What a loop has in the kernel, and Ruby of its own, is not an object of Ruby's.
   OWN = { "anon_inode:[eventpoll]" => 1, "anon_inode:[eventfd]" => 1 }.freeze
 
@@ -55,10 +52,7 @@ class ForkMatrix
   # @return [Hash{Symbol => String}] what was wrong, by ending
   def run(endings)
     sleep 0.02 # all wait
-    first, rest = endings.partition { |name| WITHOUT_MUTEX.include?(name) }
-    wrong = first.to_h { |name| [name, attempt(ENDINGS.fetch(name))] }
-    wait(:mutex, :locked) { @mutex.synchronize { :locked } }
-    rest.each { |name| wrong[name] = attempt(ENDINGS.fetch(name)) }
+    wrong = endings.to_h { |name| [name, attempt(ENDINGS.fetch(name))] }
     wrong[:afterwards] = afterwards
     wrong.compact
   end
@@ -102,6 +96,7 @@ class ForkMatrix
     @mutex, changed, file = Thread::Mutex.new, Thread::ConditionVariable.new, Tempfile.new
     unlock = Thread::Queue.new
     wait(:holds, :unlock) { @mutex.synchronize { unlock.pop } }
+    wait(:mutex, :locked) { @mutex.synchronize { :locked } }
     other = Thread::Mutex.new
     wait(:condition, :woken) { other.synchronize { changed.wait(other) && :woken } }
     file.flock(File::LOCK_EX)

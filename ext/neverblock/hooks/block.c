@@ -2,7 +2,6 @@
  * Read after: wait.h, early.h. */
 #include "hooks/early.h"
 #include "hooks/hooks.h"
-#include "loop/orphan.h"
 
 /* @overload block(blocker, timeout = nil)
  *   Stops the fiber until {#unblock}. One that came before, for the same blocker, counts.
@@ -72,7 +71,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
     if (park)
         nb_unblock(park);
-    else if (!loop->closed && !nb_orphan_unblocked(loop, fiber, blocker))
+    else if (!loop->closed && !loop->orphans)
         nb_early_note(loop, fiber, blocker);
     return Qtrue;
 }

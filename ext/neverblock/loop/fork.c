@@ -90,9 +90,10 @@ static void resume_wait(nb_loop_t *loop, nb_park_t *park)
 
 static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
-    VALUE fiber = rb_fiber_current(), others = nb_orphans_of(loop, fiber);
+    VALUE fiber = rb_fiber_current();
+    nb_orphans_t orphans;
     nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
-    nb_orphans_note(loop, fiber);
+    nb_orphans_note(loop, fiber, &orphans);
     nb_loop_close_kernel_side(loop);
     forget_others(loop, fiber);
     int result = nb_loop_open_kernel_side(loop, ops);
@@ -105,7 +106,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
         if (own->state != NB_RUNNING)
             resume_wait(loop, own);
     nb_fiber_left(loop);
-    nb_orphans_release(loop, fiber, others);
+    nb_orphans_release(loop, &orphans);
 }
 
 void nb_loops_after_fork(void)

@@ -90,8 +90,7 @@ static void loop_mark(void *data)
     rb_gc_mark(loop->current);
     rb_gc_mark(loop->deferred);
     rb_gc_mark(loop->early);
-    rb_gc_mark(loop->orphans);
-    rb_gc_mark(loop->passed_on);
+    rb_gc_mark(loop->never_freed);
     rb_gc_mark(loop->guest.host);
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
         if (loop->parked.slots[i].value)

@@ -91,19 +91,17 @@ typedef struct nb_loop {
     size_t traced_calls;      /* calls in C since the last line */
     size_t lapsed;            /* deadlines that passed while their fiber was suspended */
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
-    size_t external;           /* something outside is certain to wake a fiber: offloaded work */
-    uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
-    unsigned since_poll;       /* switches since the backend was asked */
-    unsigned starts;           /* fibers started in this turn */
-    unsigned steps;            /* these, and calls that needed no wait: some look at the clock */
-    unsigned eager;            /* I/O calls that needed no wait since the last switch */
-    nb_list_t before_poll;     /* nb_hook_t */
-    VALUE orphans;             /* of orphan.h, in a forked child: Hash fiber -> true; or 0 */
-    VALUE passed_on;           /* Array of mutexes whose next one has to be woken */
-    nb_hook_t pass_on;
-    struct nb_release *release; /* while fibers of the parent are entered to unlock; else NULL */
-    void (*unlock)(struct nb_loop *, VALUE error); /* then: what such a fiber does */
-    nb_list_t on_fork;                             /* nb_hook_t, called in a forked child */
+    size_t external;            /* something outside is certain to wake a fiber: offloaded work */
+    uint64_t suspect_since_ns;  /* when only sleeping threads were left to wake a fiber; 0: no */
+    unsigned since_poll;        /* switches since the backend was asked */
+    unsigned starts;            /* fibers started in this turn */
+    unsigned steps;             /* these, and calls that needed no wait: some look at the clock */
+    unsigned eager;             /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;      /* nb_hook_t */
+    struct nb_orphans *orphans; /* of orphan.h, in a forked child, while they are; else NULL */
+    void (*unlock)(struct nb_loop *, VALUE error); /* what they do when they are entered; or NULL */
+    VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
+    nb_list_t on_fork; /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
     struct nb_mailbox *mail;                /* finished work of other threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
