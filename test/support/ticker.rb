@@ -87,6 +87,7 @@ class Ticker
     @ended = true
   end
 
+  def running? = !@meter.nil?
   def stop = @stopped = true
   def ended? = @ended
 

@@ -18,6 +18,7 @@ class Measure
     GC.start
     ticker = Ticker.new
     ticking = NB.async { ticker.run }
+    sleep 0.001 until ticker.running? # under chaos not from the start
     before = ticker.look
     values = start(&block).map(&:value)
     after = ticker.look
