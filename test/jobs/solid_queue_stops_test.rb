@@ -70,6 +70,7 @@ class SolidQueueStopsTest < Minitest::Test
     eventually { notes("began").count == 2 }
     stop
     assert_equal 2, notes("tidied").count
+    assert_empty notes("reported").pluck(:text)
     assert_released_and_run_again(2)
   end
 

@@ -27,6 +27,14 @@ module NB
           # @return [FiberPool]
           attr_writer :neverblock_pool
 
+          # As Solid Queue. That a job was stopped is no error, and no reporter is to see one.
+          # @api private
+          def perform
+            super
+          rescue Stopped
+            nil
+          end
+
           private
 
           # As Solid Queue, for the part that a stop may end.
@@ -133,9 +141,6 @@ module NB
           @stopping = true
           @running.each { |fiber, stop| Interruption.deliver(Fiber.scheduler, fiber, stop) }
         end
-
-        # That a job was stopped is no error.
-        def handle_thread_error(error) = (super unless error.is_a?(Stopped))
 
         def name = "neverblock jobs"
       end
