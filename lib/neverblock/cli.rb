@@ -13,13 +13,13 @@ module NB
     # Exit status after Ctrl-C, as shells have it.
     INTERRUPTED = 130
     # What they run reports its own errors.
-    OWN_REPORTS = %w[run serve].freeze
+    OWN_REPORTS = %w[run serve jobs].freeze
     private_constant :INTERRUPTED, :OWN_REPORTS
     # Every command and the constant it is.
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
       "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
-      "doctor" => :Doctor
+      "doctor" => :Doctor, "jobs" => :Jobs
     }.freeze
 
     # The command line was wrong. The message says what, with the value.

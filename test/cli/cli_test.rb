@@ -7,7 +7,7 @@ require_relative "../../lib/neverblock/version"
 
 # `nb` itself: help, unknown commands, exit statuses.
 class CLITest < Minitest::Test
-  COMMANDS = %w[run demo bench delayd doctor iotest rubyhttp help].freeze
+  COMMANDS = %w[run demo bench delayd doctor iotest jobs rubyhttp help].freeze
 
   def test_help_lists_every_command
     [%w[help], %w[--help], %w[-h]].each do |arguments|

@@ -9,21 +9,22 @@ require "support/patience"
 require "neverblock"
 require "neverblock/cli/delay_server"
 
-# The application of test/jobs/solid_queue_app in this process, which enqueues and looks, and
-# supervisors of it in processes of their own, which work.
-module SolidQueueApp
-  ROOT = File.expand_path("solid_queue_app", __dir__)
+# The application of test/jobs/app in this process, which enqueues and looks, and processes of its
+# queue, which work.
+module QueueApp
+  ROOT = File.expand_path("app", __dir__)
+  SOURCES = File.expand_path("../..", __dir__)
   FOLDER = Dir.mktmpdir("nb-jobs")
   Minitest.after_run { FileUtils.rm_rf(FOLDER) }
 
-  # A running `bin/jobs`.
-  Supervisor = Struct.new(:pid, :waiter, :log) do
+  # A running `bin/jobs` or `sidekiq`.
+  Program = Struct.new(:pid, :waiter, :log) do
     def stop(signal = :TERM)
       Process.kill(signal, pid)
       waiter.value
     end
 
-    # Nothing of it is left to run.
+    # Nothing of it and its children is left to run.
     def kill
       Process.kill(:KILL, -pid)
       waiter.join
@@ -36,7 +37,7 @@ module SolidQueueApp
 
   def environment(**more)
     { "APP_DATABASE_PORT" => Databases.postgresql.port.to_s, "APP_SERVICE" => service.port.to_s,
-      "RAILS_ENV" => "test", **more.transform_keys(&:to_s) }
+      "RAILS_ENV" => "test", "APP_QUEUE" => @queue, **more.transform_keys(&:to_s) }
   end
 
   # A service that answers after `?ms=`.
@@ -44,18 +45,23 @@ module SolidQueueApp
     @service ||= NB::DelayServer.new.tap { |server| Thread.new { server.run } }
   end
 
+  # @param queue [String] a gem
+  # @return [Boolean] whether this Ruby has it
+  def there?(queue) = Gem::Specification.find_all_by_name(queue).any?
+
   # Loads the application into this process, with empty tables.
-  def load
+  def load(queue)
+    @queue = queue
     ENV.update(environment)
-    require_relative "solid_queue_app/environment"
+    require_relative "app/environment"
     Minitest.after_run { ActiveRecord::Base.connection_handler.clear_all_connections!(:all) }
     ActiveRecord::Migration.suppress_messages { create_tables }
     ActiveJob::Base.logger = nil
   end
 
   def create_tables
-    queue = Gem.loaded_specs["solid_queue"].full_gem_path
-    Kernel.load(Dir["#{queue}/lib/generators/**/queue_schema.rb"].first)
+    queue = Gem.loaded_specs["solid_queue"]&.full_gem_path
+    Kernel.load(Dir["#{queue}/lib/generators/**/queue_schema.rb"].first) if queue
     ActiveRecord::Schema.define do
       create_table(:notes, force: true) do |t|
         t.string :kind, null: false
@@ -71,14 +77,37 @@ module SolidQueueApp
   end
 
   # @param worker [Hash] of config/queue.yml
-  # @return [Supervisor]
+  # @return [Program]
   def start(env: {}, **worker)
     config = "#{FOLDER}/queue.yml"
     File.write(config, YAML.dump(queue(**worker)))
+    run("#{ROOT}/bin_jobs.rb", "-c", config, "--skip-recurring", env: env)
+  end
+
+  # @param config [Hash] of config/sidekiq.yml
+  # @return [Program]
+  def sidekiq(env: {}, **config)
+    file = "#{FOLDER}/sidekiq.yml"
+    File.write(file, YAML.dump(config))
+    run(Gem.bin_path("sidekiq", "sidekiq"), "-C", file, "-r", "#{ROOT}/environment.rb",
+        "-e", "test", env: env)
+  end
+
+  # `nb jobs` in a folder of its own, with the files of an application.
+  # @return [Program]
+  def nb_jobs(*words, **files)
+    folder = Dir.mktmpdir("app", FOLDER)
+    FileUtils.mkdir("#{folder}/config")
+    files[:"environment.rb"] = "require #{"#{ROOT}/environment".dump}\n"
+    files.each { |name, text| File.write("#{folder}/config/#{name}", text) }
+    run("#{SOURCES}/exe/nb", "jobs", *words, env: { RUBYLIB: "#{SOURCES}/lib" }, chdir: folder)
+  end
+
+  def run(*words, env: {}, **options)
     log = "#{FOLDER}/#{Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)}.log"
-    pid = Process.spawn(environment(**env), RbConfig.ruby, "#{ROOT}/bin_jobs.rb", "-c", config,
-                        "--skip-recurring", pgroup: true, out: log, err: log)
-    Supervisor.new(pid, Process.detach(pid), log)
+    pid = Process.spawn(environment(**env), RbConfig.ruby, *words, pgroup: true, out: log, err: log,
+                                                                **options)
+    Program.new(pid, Process.detach(pid), log)
   end
 
   def queue(**worker)
@@ -88,32 +117,18 @@ module SolidQueueApp
   end
 end
 
-# What the tests of Solid Queue have in common.
-module SolidQueueApp::Tests
+# What the tests of all queues have in common.
+module QueueApp::Common
   include Patience
 
-  THERE = Gem::Specification.find_all_by_name("solid_queue").any?
-  MODES = { fibers: 100, threads: 5 }.freeze
-
-  def self.included(*) = THERE && SolidQueueApp.load
-
-  def setup
-    THERE ? SolidQueueApp.empty : skip("gem solid_queue is not there for Ruby #{RUBY_VERSION}")
-  end
-
   def teardown
-    @supervisors&.each(&:kill)
+    @programs&.each(&:kill)
     puts so_far if failures.any?
   end
 
   private
 
-  def start(**options)
-    (@supervisors ||= []) << SolidQueueApp.start(**options)
-    @supervisors.last
-  end
-
-  def stop(signal = :TERM) = @supervisors.last.stop(signal).exitstatus
+  def stop(signal = :TERM) = @programs.last.stop(signal).exitstatus
 
   def enqueue(job, count, *arguments)
     ActiveJob.perform_all_later((1..count).map { |number| job.new(number, *arguments) })
@@ -121,10 +136,40 @@ module SolidQueueApp::Tests
 
   def notes(kind) = Note.where(kind: kind)
   def exit_notes = notes("exit").pluck(:text)
+  def so_far = @programs&.map { |one| File.read(one.log) }&.join
+
+  def calls = notes("called").pluck(:text).map(&:split)
+
+  # Of the calls, which have noted when they began and ended.
+  def most_at_once
+    changes = calls.flat_map { |_, began, ended| [[began.to_f, 1], [ended.to_f, -1]] }.sort
+    changes.each_with_object([0]) { |(_, change), counts| counts << (counts.last + change) }.max
+  end
+end
+
+# What the tests of Solid Queue have in common.
+module QueueApp::Tests
+  include QueueApp::Common
+
+  THERE = QueueApp.there?("solid_queue")
+  MODES = { fibers: 100, threads: 5 }.freeze
+
+  def self.included(*) = THERE && QueueApp.load("solid_queue")
+
+  def setup
+    THERE ? QueueApp.empty : skip("gem solid_queue is not there for Ruby #{RUBY_VERSION}")
+  end
+
+  private
+
+  def start(**options)
+    (@programs ||= []) << QueueApp.start(**options)
+    @programs.last
+  end
+
   def failed = SolidQueue::FailedExecution.all.map { |one| [one.exception_class, one.message] }
   def done = eventually { SolidQueue::Job.where(finished_at: nil).none? }
   def worker = eventually { SolidQueue::Process.find_by(kind: "Worker") }
-  def so_far = @supervisors&.map { |one| File.read(one.log) }&.join
 
   def assert_none_left
     assert_empty SolidQueue::ClaimedExecution.all

@@ -7,7 +7,7 @@
 #   ruby -Ilib:test test/jobs/measure.rb 3
 require "jobs/helper"
 
-SolidQueueApp.load
+QueueApp.load("solid_queue")
 
 # One way to run the jobs, and what it took each time.
 class Row
@@ -23,9 +23,9 @@ class Row
   end
 
   def measure
-    SolidQueueApp.empty
+    QueueApp.empty
     ActiveJob.perform_all_later((1..JOBS).map { |number| CallJob.new(number, 1000) })
-    supervisor = SolidQueueApp.start(env: @env, **@worker)
+    supervisor = QueueApp.start(env: @env, **@worker)
     @samples << watch
   ensure
     supervisor&.stop

@@ -5,7 +5,7 @@ require "jobs/helper"
 # How workers of Solid Queue with `fibers:` end, and what becomes of their jobs. What is expected is
 # what workers with `threads:` do, which are tried too.
 class SolidQueueStopsTest < Minitest::Test
-  include SolidQueueApp::Tests
+  include QueueApp::Tests
 
   MODES.each_key do |mode|
     define_method("test_term_lets_jobs_end_with_#{mode}") do
@@ -54,7 +54,7 @@ class SolidQueueStopsTest < Minitest::Test
       start(mode => MODES[mode])
       enqueue(LongJob, 5, 60)
       eventually { notes("began").count == 5 }
-      @supervisors.last.kill
+      @programs.last.kill
       start(mode => MODES[mode], env: { APP_ALIVE: "1.5" })
       eventually { SolidQueue::FailedExecution.count == 5 }
       SolidQueue::FailedExecution.all.each(&:retry)

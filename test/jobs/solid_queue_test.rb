@@ -4,7 +4,7 @@ require "jobs/helper"
 
 # Solid Queue's workers with `fibers:`, in processes as its `bin/jobs` makes them, on PostgreSQL.
 class SolidQueueTest < Minitest::Test
-  include SolidQueueApp::Tests
+  include QueueApp::Tests
 
   # One after the other they would need 100 s; five threads need 20 s.
   def test_a_hundred_wait_at_once_and_each_leaves_its_row
@@ -86,6 +86,16 @@ class SolidQueueTest < Minitest::Test
     assert_none_left
   end
 
+  def test_nb_jobs
+    config = QueueApp.queue(threads: 3)
+    @programs = [QueueApp.nb_jobs("-f", "50", "solid_queue", "queue.yml": YAML.dump(config))]
+    enqueue(CallJob, 20, 10)
+    done
+    assert_equal({ fiber: 50 }, pool)
+    assert_equal 0, stop
+    assert_none_left
+  end
+
   # With gem async there, as Solid Queue means it.
   def test_switched_off
     start(fibers: 20, env: { NB_DRIVERS: "-solid_queue" })
@@ -100,13 +110,5 @@ class SolidQueueTest < Minitest::Test
   def pool
     metadata = worker.metadata
     { metadata["pool_type"].to_sym => metadata["pool_size"] }
-  end
-
-  def calls = notes("called").pluck(:text).map(&:split)
-
-  # Of the calls, which have noted when they began and ended.
-  def most_at_once
-    changes = calls.flat_map { |_, began, ended| [[began.to_f, 1], [ended.to_f, -1]] }.sort
-    changes.each_with_object([0]) { |(_, change), counts| counts << (counts.last + change) }.max
   end
 end

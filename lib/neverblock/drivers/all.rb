@@ -18,6 +18,7 @@ require_relative "rack_timeout"
 require_relative "rails"
 require_relative "sequel"
 require_relative "sentry"
+require_relative "sidekiq"
 require_relative "solid_queue"
 require_relative "sqlite3"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The small application of the tests of Solid Queue, in one file. What a test wants otherwise comes
+# The small application of the tests of job queues, in one file. What a test wants otherwise comes
 # by the environment.
 $LOAD_PATH.unshift(File.expand_path("../../../lib", __dir__))
 require "rails"
@@ -8,7 +8,9 @@ require "active_record/railtie"
 require "active_job/railtie"
 require "net/http"
 require "neverblock" unless ENV["APP_WITHOUT"]
-require "solid_queue"
+APP_QUEUE = ENV.fetch("APP_QUEUE", "solid_queue")
+require APP_QUEUE
+require "sidekiq/rails" if APP_QUEUE == "sidekiq"
 
 module JobsApp
   class Application < Rails::Application
@@ -22,11 +24,13 @@ module JobsApp
       ActiveSupport::Logger.new(ENV.fetch("APP_LOG", File::NULL))
     )
     config.i18n.available_locales = %i[en de fr]
-    config.active_job.queue_adapter = :solid_queue
+    config.active_job.queue_adapter = APP_QUEUE.to_sym
     config.active_support.isolation_level = ENV["APP_LEVEL"].to_sym if ENV["APP_LEVEL"]
-    config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
-    config.solid_queue.process_heartbeat_interval = 0.5.seconds
-    config.solid_queue.process_alive_threshold = ENV.fetch("APP_ALIVE", "60").to_f.seconds
+    if APP_QUEUE == "solid_queue"
+      config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
+      config.solid_queue.process_heartbeat_interval = 0.5.seconds
+      config.solid_queue.process_alive_threshold = ENV.fetch("APP_ALIVE", "60").to_f.seconds
+    end
   end
 end
 

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "optparse"
+require_relative "job_queues"
+
+module NB
+  module CLI
+    # `nb jobs`: the worker of a Rails application's job queue, with fibers.
+    module Jobs
+      # One line for the list of commands.
+      SUMMARY = "work off a Rails application's jobs in fibers (Solid Queue, Sidekiq)"
+      # What `nb help jobs` prints.
+      USAGE = <<~TEXT
+        usage: nb jobs [options] [solid_queue|sidekiq]
+
+        Starts the workers of the application in this folder, as its bin/jobs or sidekiq does, with
+        jobs in fibers. Without a name it is the queue that the Gemfile has.
+
+        Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets them in place of
+        its threads:. Sidekiq: reads config/sidekiq.yml, and sets fibers: and concurrency: unless it
+        has fibers:.
+
+          -f, --fibers N          jobs that one worker process runs at once, where the file does not
+                                  say it (100)
+          -e, --environment NAME  RAILS_ENV (development)
+      TEXT
+
+      class << self
+        # @param argv [Array<String>]
+        # @return [Integer] exit status, when the workers have been stopped
+        # @raise [UsageError]
+        # @raise [Failure] without an application, or without a queue that is known
+        # @scheduling always waits
+        def run(argv)
+          options = {fibers: 100}
+          names = parser(options).parse(argv)
+          raise UsageError, "takes one queue, got: #{names.join(" ")}" if names.size > 1
+          raise UsageError, "--fibers: must be at least 1, got: #{options[:fibers]}" unless
+            options[:fibers].positive?
+
+          start(names.first, options)
+        rescue OptionParser::ParseError => error
+          raise UsageError, error.message
+        end
+
+        private
+
+        def parser(options)
+          OptionParser.new do |on|
+            on.on("-f", "--fibers N", Integer) { |count| options[:fibers] = count }
+            on.on("-e", "--environment NAME") { |name| options[:environment] = name }
+          end
+        end
+
+        def start(name, options)
+          raise UsageError, "unknown queue #{name}: there are #{JobQueues::ALL.keys.join(", ")}" if
+            name && !JobQueues::ALL.key?(name)
+          raise Failure, "there is no config/environment.rb: start it in the folder of a Rails " \
+                         "application" unless File.file?("config/environment.rb")
+
+          ENV["RAILS_ENV"] = options[:environment] if options[:environment]
+          boot = File.expand_path("config/boot.rb")
+          require boot if File.file?(boot)
+          JobQueues::ALL.fetch(name || only_one).start(options[:fibers])
+          0
+        end
+
+        # What the application is set to is known only once it has booted, and Sidekiq has to be
+        # there before that.
+        def only_one
+          found = JobQueues::ALL.keys.select { |name| Gem.loaded_specs.key?(name) }
+          return found.first if found.one?
+
+          raise Failure, "the Gemfile has #{found.empty? ? "neither" : "both"} of " \
+                         "#{JobQueues::ALL.keys.join(" and ")}: say which, as nb jobs solid_queue"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+require "jobs/helper"
+
+# Sidekiq with `fibers: true`, in a process of its own, on Redis; what its jobs do is noted in
+# PostgreSQL. What is expected is what its threads do, which are tried too.
+class SidekiqTest < Minitest::Test
+  include QueueApp::Common
+
+  THERE = QueueApp.there?("sidekiq")
+  if THERE
+    ENV["REDIS_URL"] = Databases.redis.url
+    QueueApp.load("sidekiq")
+    require "sidekiq/api"
+    Sidekiq.default_configuration.logger = nil
+  end
+  MODES = { fibers: true, threads: false }.freeze
+
+  def setup
+    skip("gem sidekiq is not there for Ruby #{RUBY_VERSION}") unless THERE
+
+    QueueApp.empty
+    Sidekiq.redis(&:flushdb)
+  end
+
+  def test_a_hundred_wait_at_once_and_each_leaves_its_row
+    start(fibers: true, concurrency: 100)
+    enqueue(CallJob, 200, 500)
+    eventually { notes("called").count == 200 }
+    assert_equal (1..200).to_a, notes("called").order(:number).pluck(:number)
+    assert_operator most_at_once, :>, 50
+    assert_equal 0, stop
+    assert_nothing_left
+  end
+
+  def test_what_runs_is_shown
+    start(fibers: true, concurrency: 10)
+    enqueue(LongJob, 10, 60)
+    eventually { notes("began").count == 10 }
+    eventually { Sidekiq::WorkSet.new.size == 10 }
+    stop(:KILL)
+  end
+
+  def test_state_does_not_cross
+    start(fibers: true, concurrency: 10)
+    enqueue(StateJob, 60)
+    eventually { notes("state").count == 60 }
+    assert_empty notes("mixed").pluck(:text)
+    assert_equal ["[:en, nil"], notes("state").pluck(:text).map { |text| text[/.*(?=,)/] }.uniq
+  end
+
+  def test_nb_jobs
+    @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", "application.rb": "")]
+    enqueue(CallJob, 100, 500)
+    eventually { notes("called").count == 100 }
+    assert_operator most_at_once, :>, 25
+    assert_equal 0, stop
+  end
+
+  MODES.each do |mode, fibers|
+    define_method("test_failing_jobs_are_retried_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10)
+      enqueue(FailingJob, 20)
+      eventually { Sidekiq::RetrySet.new.size == 20 }
+      errors = Sidekiq::RetrySet.new.map { |one| one.item.values_at("error_class", "error_message") }
+      assert_equal (1..20).map { |n| ["FailingJob::Broken", "job #{n}"] }.sort, errors.sort
+      assert_empty notes("lost")
+      Sidekiq::RetrySet.new.clear
+      enqueue(CallJob, 20, 10) # the processors have been replaced
+      eventually { notes("called").count == 20 }
+      assert_equal 0, stop
+      assert_nothing_left
+    end
+
+    define_method("test_term_lets_jobs_end_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10)
+      enqueue(LongJob, 5, 1)
+      eventually { notes("began").count == 5 }
+      assert_equal 0, stop
+      assert_equal({ "at once" => 5 }, notes("ended").group(:text).count)
+      assert_nothing_left
+    end
+
+    # With a timeout below the 2 s of their questions for jobs, idle threads are struck just when
+    # Redis gives them what was pushed back, which is lost. Idle fibers push it back again.
+    define_method("test_what_term_does_not_wait_for_runs_again_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10, timeout: fibers ? 1 : 4)
+      enqueue(LongJob, 5, 60)
+      eventually { notes("began").count == 5 }
+      assert_equal 0, stop
+      assert_equal 5, Sidekiq::Queue.new.size
+      assert_equal 5, notes("tidied").count
+      assert_empty notes("half")
+      start(fibers: fibers, concurrency: 10)
+      eventually { notes("ended").where(text: "again").count == 5 }
+    end
+
+    define_method("test_tstp_takes_no_more_jobs_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10)
+      enqueue(LongJob, 1, 1)
+      eventually { notes("began").count == 1 }
+      Process.kill(:TSTP, @programs.last.pid)
+      eventually { so_far.include?("no longer accepting new work") }
+      eventually { notes("ended").count == 1 }
+      eventually { Sidekiq.redis { |redis| redis.info["blocked_clients"] == "0" } }
+      enqueue(CallJob, 5, 10)
+      assert_equal 0, stop
+      assert_equal 5, Sidekiq::Queue.new.size
+    end
+  end
+
+  private
+
+  def start(**config)
+    (@programs ||= []) << QueueApp.sidekiq(**config.transform_keys(&:to_s))
+    @programs.last
+  end
+
+  def assert_nothing_left
+    assert_equal [0, 0, 0], [Sidekiq::Queue, Sidekiq::RetrySet, Sidekiq::WorkSet].map { |set| set.new.size }
+  end
+end
