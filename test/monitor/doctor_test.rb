@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "fileutils"
 require "json"
+require "tmpdir"
 require_relative "../support/databases"
 require_relative "../support/program"
 
@@ -24,6 +26,99 @@ class DoctorTest < Minitest::Test
     assert_equal 1, @status
   end
 
+  def test_a_bundle
+    examine("bundle")
+
+    assert_equal ["argon2 2.3.3", "bcrypt 3.1.22", "hiredis 0.6.3", "tiny_tds 3.4.1"],
+                 findings("gems").map { |finding| finding["what"][/\A[^:]+/] }.sort
+    assert_finding "gems", :problem, "tiny_tds", "NB.offload { }"
+    assert_finding "gems", :warning, "bcrypt", "NB.offload { }"
+    assert_finding "gems", :warning, "argon2", "NB.offload { }"
+    assert_empty findings("timeouts"), "nb serve has the cure"
+    assert_finding "active record", :note, "belong to fibers", "connections: 12"
+    refute_includes @checks, "rails"
+    assert_equal 1, @status
+  end
+
+  def test_groups_of_the_environment
+    examine("bundle", env: { "RACK_ENV" => "test" })
+
+    assert_finding "gems", :note, "typhoeus 1.7.1", "Net::HTTP"
+  end
+
+  def test_active_record_without_its_driver
+    examine("bundle", env: { "NB_DRIVERS" => "-active_record,-rack-timeout" })
+
+    assert_finding "active record", :problem, "activerecord 8.1.4", "NB_DRIVERS"
+    assert_finding "timeouts", :warning, "rack-timeout", "request_timeout"
+  end
+
+  def test_a_gemfile_without_a_lock
+    folder("Gemfile" => %(gem "hiredis"\ngem "typhoeus", group: :test\n)) { |path| examine(path) }
+
+    assert_finding "gems", :problem, "hiredis: ", "remove it"
+    assert_finding "bundle", :warning, "no lock file", "bundle lock"
+    assert_equal 1, findings("gems").size
+    assert_equal 1, @status
+  end
+
+  def test_a_gemfile_that_cannot_be_read
+    lock = File.read(File.join(APPS, "wrong_rack/Gemfile.lock"))
+    folder("Gemfile" => "gem(", "Gemfile.lock" => lock) { |path| examine(path) }
+
+    assert_finding "bundle", :warning, "cannot be read", "bundle lock"
+    assert_finding "gems", :warning, "hiredis-client 0.31.0", "remove it"
+  end
+
+  def test_gems_of_a_booted_application
+    gems = %(source "https://rubygems.org"\n) +
+           %(gem "rails"\ngem "pg"\ngroup(:test) { gem "typhoeus" }\ngem "patron"\n)
+    Dir.mktmpdir do |path|
+      FileUtils.cp_r(File.join(APPS, "good_rails/."), path)
+      environment = File.join(path, "config/environment.rb")
+      File.write(environment, %(require "bundler/setup"\n) + File.read(environment))
+      File.write(File.join(path, "Gemfile"), gems)
+      examine(path)
+    end
+
+    assert_equal ["patron"], findings("gems").map { |finding| finding["what"][/\A\S+/] }
+    assert_empty @findings.reject { |finding| finding["level"] == "note" }
+    assert_equal 0, @status
+  end
+
+  def test_an_empty_folder
+    folder({}) do |path|
+      examine(path)
+      out, = Program.nb("doctor", path)
+
+      assert_match(/^- not applicable: .*config.*puma.*rails/, order(out))
+      refute_match(/^✓.*\b(rails|puma|config|gems|hiredis)\b/, out)
+    end
+
+    assert_empty @checks & ["rails", "puma", "config", "gems", "hiredis", "timeouts", "adapter"]
+    assert_includes @others, "puma"
+  end
+
+  def test_warnings_fail_only_if_strict
+    lock = "GEM\n  specs:\n    bcrypt (3.1.22)\n"
+    folder("Gemfile.lock" => lock) do |path|
+      examine(path)
+
+      assert_finding "gems", :warning, "bcrypt 3.1.22", "NB.offload"
+      assert_equal 0, @status
+      examine(path, "--strict")
+
+      assert_equal 1, @status
+    end
+  end
+
+  def test_what_is_not_looked_at_without_booting
+    out, = Program.nb("doctor", "--no-boot", File.join(APPS, "good_rails"))
+
+    assert_match(/^- not checked without booting: .*\bisolation\b.*\bpool\b/, order(out))
+    refute_match(/^✓.*\b(isolation|pool)\b/, out)
+  end
+
   def test_a_rails_application_as_it_should_be
     examine("good_rails")
 
@@ -43,12 +138,15 @@ class DoctorTest < Minitest::Test
 
     assert_finding "gems", :warning, "hiredis-client 0.31.0", "remove it"
     assert_finding "gems", :note, "typhoeus 1.7.1", "Net::HTTP"
-    assert_finding "rails", :problem, "Rails 6.1.7", "7.2"
-    assert_finding "active record", :problem, "app/database.rb:3", "delete that line"
+    assert_finding "active record", :problem, "app/database.rb:3", "7.2"
     assert_finding "thread variables", :problem, "app/current.rb:5", "Thread.current[:name]"
     assert_finding "stacks", :warning, "100000 fibers", "vm.max_map_count"
     assert_finding "config", :problem, "request_timeout", "docs/SERVER.md"
-    assert_equal 1, findings("thread variables").size
+    assert_finding "thread variables", :problem, "app/current.rb:9: CLIENT", "FiberLocalVar"
+    assert_finding "thread variables", :problem, "app/current.rb:12: Thread", "Thread.current[:"
+    assert_finding "thread variables", :problem, "app/current.rb:16: attr_", "CurrentAttributes"
+    assert_equal 4, findings("thread variables").size
+    refute_includes @checks, "rails"
     refute_includes @checks, "isolation"
   end
 
@@ -86,13 +184,27 @@ class DoctorTest < Minitest::Test
 
   private
 
-  def examine(app, *options, prefix: [])
-    environment = { "DOCTOR_DATABASE" => Databases.postgresql.url }
+  def examine(app, *options, prefix: [], env: {})
+    environment = { "DOCTOR_DATABASE" => Databases.postgresql.url, "RACK_ENV" => nil,
+                    "RAILS_ENV" => nil, **env }
     out, errors, status = Open3.capture3(environment, *prefix, *Program::NB, "doctor", "--json",
-                                         *options, File.join(APPS, app))
+                                         *options, File.expand_path(app, APPS))
     assert_empty errors
     @status = status.exitstatus
-    @findings, @checks = JSON.parse(out).values_at("findings", "checks")
+    @findings, @checks, @others = JSON.parse(out).values_at("findings", "checks", "not_applicable")
+  end
+
+  # Yields a folder with these files.
+  def folder(files)
+    Dir.mktmpdir do |path|
+      files.each { |name, text| File.write(File.join(path, name), text) }
+      yield path
+    end
+  end
+
+  # Each line with its names sorted.
+  def order(text)
+    text.gsub(/(?<=: ).*/) { |names| names.split(", ").sort.join(", ") }
   end
 
   def findings(check) = @findings.select { |finding| finding["check"] == check }

@@ -17,15 +17,18 @@ module NB
 
         Checks the application in FOLDER (the current one) and this machine, and says what does not suit
         many fibers on one thread. Each finding names its cure. A Rails application is booted in a
-        process of its own; of other applications, doctor reads Gemfile.lock and the sources.
+        process of its own; of other applications, doctor reads the Gemfile, its lock file and the sources.
+        In a bundle: bundle exec nb doctor.
 
           -j, --json           findings as JSON
               --no-boot        read files only
+          -s, --strict         let warnings, too, make the exit status 1
           -x, --except CHECKS  skip these checks, with commas between
           -w, --workers N      number of processes the application will run in
 
-        For CI: the exit status is 0 if there are at most notes, and 1 if there are problems or
-        warnings.
+        For CI: the exit status is 1 if there are problems (✗: wrong results, or a standstill), with
+        --strict also if there are warnings (!), and 0 otherwise. Checks for which a project has nothing to
+        look at are "not applicable".
       TEXT
       # How a level looks in a terminal.
       MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze
@@ -45,7 +48,8 @@ module NB
           doctor = NB::Doctor.new(project, except: options.fetch(:except, []))
           findings = doctor.examine
           options[:json] ? print_json(project, doctor, findings) : print(project, doctor, findings)
-          findings.all? { |finding| finding.level == :note } ? 0 : 1
+          grave = options[:strict] ? %i[problem warning] : %i[problem]
+          findings.any? { |finding| grave.include?(finding.level) } ? 1 : 0
         rescue OptionParser::ParseError, ArgumentError => error
           raise UsageError, error.message
         end
@@ -56,6 +60,7 @@ module NB
           OptionParser.new do |on|
             on.on("-j", "--json") { options[:json] = true }
             on.on("--[no-]boot") { |boot| options[:boot] = boot }
+            on.on("-s", "--strict") { options[:strict] = true }
             on.on("-x", "--except CHECKS", Array) { |names| options[:except] = names }
             on.on("-w", "--workers N", Integer) { |count| options[:workers] = at_least_one(count) }
           end
@@ -91,6 +96,7 @@ module NB
         def print_json(project, doctor, findings)
           puts JSON.pretty_generate(project: project.folder, ruby: RUBY_DESCRIPTION,
                                     rails: project.facts["rails"], checks: doctor.checks,
+                                    not_applicable: doctor.not_applicable,
                                     findings: findings.map(&:to_h))
         end
 
@@ -99,10 +105,19 @@ module NB
           puts "#{bold(File.basename(project.folder))}  #{"Rails #{rails}, " if rails}" \
                "Ruby #{RUBY_VERSION}, NeverBlock #{VERSION}", ""
           findings.each { |finding| print_finding(finding) }
-          well = doctor.checks - findings.map(&:check)
-          well -= NB::Doctor.rails if project.boot_error # they saw half of it
-          puts "#{color("✓", 32)} #{well.join(", ")}" if well.any?
+          print_rest(doctor, doctor.checks - findings.map(&:check))
           puts "", summary(findings)
+        end
+
+        # The checks that found nothing.
+        def print_rest(doctor, silent)
+          half = doctor.half_made
+          well = silent - half
+          puts "#{color("✓", 32)} #{well.join(", ")}" if well.any?
+          half &= silent
+          puts "- not checked without booting: #{half.join(", ")}" if half.any?
+          none = doctor.not_applicable
+          puts "- not applicable: #{none.join(", ")}" if none.any?
         end
 
         def print_finding(finding)

@@ -22,26 +22,30 @@ module NB
     # What a finding can be, the worst first.
     LEVELS = %i[problem warning note].freeze
 
+    # @!attribute rails [Boolean] only a Rails application that booted answers it fully
+    # @!attribute applies [Proc, nil] of a {Project}: whether there is anything to look at
+    # @!attribute block [Proc] what is done
+    Check = Struct.new(:rails, :applies, :block, keyword_init: true) do
+      # @api private
+      def for?(project) = (!rails || project.rails?) && (!applies || applies.call(project))
+    end
+
     @checks = {}
-    @rails = []
 
     class << self
-      # @return [Hash{String => Proc}] name => check, in the order in which they are made
+      # @return [Hash{String => Check}] name => check, in the order in which they are made
       attr_reader :checks
 
       # Declares a check; called by the files in doctor/checks/.
       #
       # @param name [String] of one topic, as printed
-      # @param rails [Boolean] whether it is for Rails applications only
+      # @param rails [Boolean] whether it is for Rails applications only, and asks the booted one
+      # @param applies [Proc, nil] takes the {Project}; false: this check is not for it
       # @yieldparam project [Project]
       # @return [void]
-      def check(name, rails: false, &check)
-        @rails << name if rails
-        @checks[name] = check
+      def check(name, rails: false, applies: nil, &block)
+        @checks[name] = Check.new(rails: rails, applies: applies, block: block)
       end
-
-      # @return [Array<String>] names of the checks that are for Rails applications only
-      attr_reader :rails
     end
 
     # @param project [Project]
@@ -55,25 +59,41 @@ module NB
                              "#{Doctor.checks.keys.join(", ")}"
       end
       @project = project
-      @checks = Doctor.checks.except(*except, *(project.rails? ? [] : Doctor.rails))
+      @chosen = Doctor.checks.except(*except)
     end
 
     # @return [Array<Finding>] the worst first; empty when all is well
     # @scheduling may wait, for the application to boot in a process of its own
     def examine
       @findings = []
-      @checks.each do |name, check|
+      checks.each do |name|
         @check = name
-        instance_exec(@project, &check)
+        instance_exec(@project, &@chosen.fetch(name).block)
       end
       @findings.sort_by.with_index { |finding, index| [LEVELS.index(finding.level), index] }
     end
 
     # @return [Array<String>] names of the checks that are made
-    # @scheduling never waits
-    def checks = @checks.keys
+    # @scheduling may wait, as {#examine}
+    def checks = sorted.first
+
+    # @return [Array<String>] names of those that have nothing to look at in this project
+    # @scheduling may wait, as {#examine}
+    def not_applicable = sorted.last
+
+    # @return [Array<String>] names of those made by reading files only, because the application was
+    #   not booted: they may miss something
+    # @scheduling may wait, as {#examine}
+    def half_made
+      @project.booted? ? [] : checks.select { |name| @chosen.fetch(name).rails }
+    end
 
     private
+
+    def sorted
+      @sorted ||= @chosen.partition { |_, check| check.for?(@project) }
+        .map { |pairs| pairs.map(&:first) }
+    end
 
     LEVELS.each do |level|
       define_method(level) do |what, cure:|

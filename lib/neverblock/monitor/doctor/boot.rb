@@ -1,16 +1,11 @@
 # frozen_string_literal: true
 
-require "json"
-require "open3"
-require "rbconfig"
-require "timeout"
+require_relative "child"
 
 module NB
   class Doctor
     # Boots a Rails application in a process of its own, as a server would, and asks it.
     class Boot
-      # Seconds until it must have booted.
-      PATIENCE = 60
       # Runs in the application's folder.
       SCRIPT = <<~'RUBY'
         require "json"
@@ -38,50 +33,37 @@ module NB
               pooler: config.configuration_hash[:prepared_statements] == false }
           end
         end
+        # Those of the groups that Rails loads, and those that something has loaded.
+        gems = lambda do
+          specs = Gem.loaded_specs
+          next specs unless defined?(Bundler) && ENV["BUNDLE_GEMFILE"]
+
+          names = Bundler.definition.specs_for(Rails.groups.map(&:to_sym)).map(&:name)
+          specs.select do |name, spec|
+            names.include?(name) || spec.full_require_paths.any? do |path|
+              $LOADED_FEATURES.any? { |feature| feature.start_with?("#{path}/") }
+            end
+          end
+        end
         answer.puts JSON.generate(
           rails: Rails::VERSION::STRING, environment: Rails.env,
           isolation: ActiveSupport::IsolatedExecutionState.isolation_level,
           neverblock: defined?(NB::Rails) && !NB::Rails.autoload?(:Railtie) ? true : false,
           databases: databases.call, middleware: Rails.application.middleware.map(&:name),
-          gems: Gem.loaded_specs.transform_values { |spec| spec.version.to_s },
+          gems: gems.call.transform_values { |spec| spec.version.to_s },
           drivers: defined?(NB::Drivers) ? NB::Drivers.status.map(&:to_h) : []
         )
       RUBY
-      # This NeverBlock, for applications that require it without Bundler.
-      LIB = File.expand_path("../../..", __dir__)
-      private_constant :SCRIPT, :LIB
+      private_constant :SCRIPT
 
       # @param folder [String]
-      # @param patience [Numeric] seconds
-      def initialize(folder, patience: PATIENCE)
+      def initialize(folder)
         @folder = folder
-        @patience = patience
       end
 
       # @return [Hash{String => Object}, String] what the application says, or why it does not boot
       # @scheduling always waits
-      def facts
-        out, errors, status = run
-        return "it takes longer than #{@patience} s" unless status
-        return JSON.parse(out) if status.success?
-
-        errors.lines.map(&:strip).find { |line| !line.match?(/\A(\S+:\d+: warning:.*)?\z/) } ||
-          "exit #{status.exitstatus} without a word"
-      end
-
-      private
-
-      def run
-        command = [RbConfig.ruby, "-I#{LIB}", "-e", SCRIPT]
-        Open3.popen3(*command, chdir: @folder, pgroup: true) do |input, *pipes, child|
-          input.close
-          readers = pipes.map { |pipe| Thread.new { pipe.read } }
-          next [*readers.map(&:value), child.value] if child.join(@patience)
-
-          Process.kill(:KILL, -child.pid)
-          readers.map(&:value)
-        end
-      end
+      def facts = Child.new(@folder).ask(SCRIPT)
     end
   end
 end

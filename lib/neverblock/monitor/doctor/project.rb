@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "boot"
+require_relative "bundle"
 
 module NB
   class Doctor
@@ -41,10 +42,30 @@ module NB
       # @scheduling never waits
       def rails? = File.exist?(path("config/environment.rb"))
 
-      # @return [Hash{String => String}] gem => version: those of the booted application, else those
-      #   of Gemfile.lock
+      # @return [Boolean] whether a Rails application answered
       # @scheduling may wait
-      def gems = @gems ||= facts.fetch("gems", locked)
+      def booted? = facts.any?
+
+      # @param name [String] path in the folder
+      # @return [Boolean]
+      # @scheduling never waits
+      def file?(name) = File.file?(path(name))
+
+      # @return [Boolean] whether there is Ruby of its own
+      # @scheduling never waits
+      def sources? = source_files.any?
+
+      # @return [Bundle] what Gemfile and Gemfile.lock say
+      # @scheduling never waits
+      def bundle
+        @bundle ||= Bundle.new(folder, ENV["RAILS_ENV"] || ENV["RACK_ENV"] ||
+                                       (rails? ? "development" : nil))
+      end
+
+      # @return [Hash{String => String, nil}] gem => version (nil: there is no lock file): those
+      #   that the booted application loads, else those that the Gemfile's groups bring
+      # @scheduling may wait
+      def gems = @gems ||= facts.fetch("gems") { bundle.gems }
 
       # What the booted application says of itself; empty where it is none, or does not boot.
       #
@@ -63,9 +84,16 @@ module NB
       # @return [Array<String>] "config/puma.rb:3: threads 5, 5"
       # @scheduling may wait
       def lines(pattern, *globs)
+        source_files(*globs).flat_map { |file, name| Project.grep(file, pattern, name) }
+      end
+
+      # @param globs [Array<String>] in the folder; none: the application's own Ruby
+      # @return [Array<Array(String, String)>] path of each file, and what to call it
+      # @scheduling never waits
+      def source_files(*globs)
         globs = SOURCES if globs.empty?
-        globs.flat_map { |glob| Dir[path(glob)].sort }.select { |file| File.file?(file) }
-          .flat_map { |file| Project.grep(file, pattern, file.delete_prefix("#{folder}/")) }
+        globs.flat_map { |glob| Dir[path(glob)].sort }.uniq.select { |file| File.file?(file) }
+          .map { |file| [file, file.delete_prefix("#{folder}/")] }
       end
 
       # @param file [String]
@@ -86,12 +114,6 @@ module NB
 
       def booted
         @booted ||= @boot && rails? ? Boot.new(folder).facts : {}
-      end
-
-      # Versions without the platform that may follow.
-      def locked
-        file = Dir[path("{Gemfile,gems}.{lock,locked}")].first or return {}
-        File.read(file, encoding: "UTF-8").scan(/^    (\S+) \(([^\s)-]+).*\)$/).to_h
       end
     end
   end

@@ -7,9 +7,13 @@ module NB
     ADAPTERS = %w[postgresql mysql2 trilogy mysql sqlite3].freeze
     # Seconds that requests wait for a connection before they fail, where a short wait is meant.
     SHORT_CHECKOUT = 15
-    private_constant :ADAPTERS, :SHORT_CHECKOUT
+    # Where there is a database, or an application that was not asked.
+    DATABASE = lambda do |project|
+      !project.booted? || project.facts.fetch("databases", []).any?
+    end
+    private_constant :ADAPTERS, :SHORT_CHECKOUT, :DATABASE
 
-    check "adapter", rails: true do |project|
+    check "adapter", applies: ->(project) { project.file?("config/database.yml") } do |project|
       pattern = /adapter:\s*["']?neverblock_(?!(#{ADAPTERS.join("|")})\b)/
       project.lines(pattern, "config/database.yml").each do |line|
         problem "#{line}: no such adapter",
@@ -17,7 +21,7 @@ module NB
       end
     end
 
-    check "pool", rails: true do |project|
+    check "pool", rails: true, applies: DATABASE do |project|
       project.facts.fetch("databases", []).each do |base|
         pool = base["pool"] or next
         next if pool >= [12, project.fibers].min || base["adapter"] == "sqlite3"
@@ -28,7 +32,7 @@ module NB
       end
     end
 
-    check "checkout", rails: true do |project|
+    check "checkout", rails: true, applies: DATABASE do |project|
       project.facts.fetch("databases", []).each do |base|
         seconds = base["checkout_timeout"].to_f
         next if base["pool"].to_i >= project.fibers || seconds >= SHORT_CHECKOUT
@@ -40,7 +44,7 @@ module NB
       end
     end
 
-    check "max_connections", rails: true do |project|
+    check "max_connections", rails: true, applies: DATABASE do |project|
       project.facts.fetch("databases", []).each do |base|
         limit = base["limit"] or next
         wanted = base["pool"].to_i * project.workers

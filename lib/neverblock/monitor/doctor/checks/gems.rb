@@ -1,9 +1,13 @@
 # frozen_string_literal: true
 
+require_relative "../thread_state"
+
 module NB
   # Gems that stop the loop, or keep what belongs to a request in the thread.
   class Doctor
     OFFLOADED = "its calls wait in a limited number of native threads, not in the loop"
+    HASHES = "hashing a password computes in C for tenths of a second, and everything stands still"
+    HASH_ELSEWHERE = "NB.offload { } around what sets or checks passwords (password=, authenticate)"
     # Gem => [level, what it does, cure], with the cures of NB::Drivers on; what was measured with
     # each is in docs/TRANSPARENCY.md.
     GEMS = {
@@ -13,6 +17,11 @@ module NB
         "remove it: redis-client's own driver waits"],
       "rdkafka" => [:warning, "`poll` waits in C without asking the loop",
         "poll in a thread and pass messages through a Thread::Queue"],
+      "tiny_tds" => [:problem, "it waits in C, so everything stands still while SQL Server thinks",
+        "NB.offload { } around its calls, or leave what uses it to a server with threads"],
+      "bcrypt" => [:warning, HASHES,
+        "#{HASH_ELSEWHERE}; versions before 3.1.18 keep Ruby's lock: NB.in_process { }"],
+      "argon2" => [:warning, HASHES, HASH_ELSEWHERE],
       "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
       "patron" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
       "grpc" => [:note, OFFLOADED, "fine, unless hundreds of calls run at a time"],
@@ -21,26 +30,37 @@ module NB
     }.freeze
     # These keep in the thread what belongs there, or are cured.
     THREAD_WISE = %w[
-      activerecord concurrent-ruby curb httpx neverblock puma sentry-ruby timeout
-      typhoeus
+      activerecord activesupport async-http bundler concurrent-ruby curb fiber-local httpx
+      neverblock puma sentry-ruby timeout typhoeus
     ].freeze
-    private_constant :OFFLOADED, :GEMS, :THREAD_WISE
+    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :THREAD_WISE
 
-    check "gems" do |project|
-      project.gems.slice(*GEMS.keys).each_key do |name|
+    check "bundle", applies: ->(project) { project.bundle.exist? } do |project|
+      next if project.booted?
+
+      why = project.bundle.complaint
+      warning "the Gemfile cannot be read: #{why}", cure: "make `bundle lock` work" if why
+      next if project.bundle.locked?
+
+      warning "there is no lock file: doctor knows the gems that the Gemfile names, not their " \
+              "versions, nor what they need", cure: "run `bundle lock` first"
+    end
+
+    check "gems", applies: ->(project) { project.gems.any? } do |project|
+      project.gems.slice(*GEMS.keys).each do |name, version|
         level, what, cure = GEMS.fetch(name)
-        __send__(level, "#{name} #{project.gems[name]}: #{what}", cure: cure)
+        __send__(level, "#{[name, version].compact.join(" ")}: #{what}", cure: cure)
       end
     end
 
-    check "hiredis" do |project|
+    check "hiredis", applies: :sources?.to_proc do |project|
       project.lines(/driver:?\s*(=>)?\s*:hiredis/).each do |line|
         problem "#{line}: everything stands still while Redis thinks",
                 cure: "use driver: :ruby, or no driver option at all"
       end
     end
 
-    check "drivers" do |project|
+    check "drivers", rails: true do |project|
       project.facts.fetch("drivers", []).each do |driver|
         next unless %w[off unsupported].include?(driver["state"])
 
@@ -50,31 +70,18 @@ module NB
       end
     end
 
-    check "thread variables" do |project|
-      pattern = /thread_variable_(get|set)\b/
-      project.lines(pattern).each do |line|
-        problem "#{line}: all requests of a process share thread variables",
-                cure: "use Thread.current[:name], which is the fiber's own, or CurrentAttributes"
+    check "thread variables",
+          applies: ->(project) { project.sources? || project.gems.any? } do |project|
+      project.source_files.flat_map { |file, name| ThreadState.lines(file, name) }.each do |line|
+        problem "#{line}: all requests of a process share what a thread keeps",
+                cure: ThreadState.cure(line)
       end
       wise = THREAD_WISE + (RUBY_VERSION < "3.2" && !project.rails? ? [] : %w[i18n])
-      project.gems.except(*wise).each do |name, version|
-        found = Doctor.in_gem(name, version, pattern) or next
+      project.gems.compact.except(*wise).each do |name, version|
+        found = ThreadState.in_gem(name, version) or next
         warning "#{name} #{version} keeps data in the thread: #{found}",
                 cure: "check whether it belongs to a request; if so, use a later version or gem"
       end
-    end
-
-    # @return [String, nil] the first line of a gem's code that matches
-    # @api private
-    def self.in_gem(name, version, pattern)
-      root = Gem::Specification.find_by_name(name, version).full_gem_path
-      Dir[File.join(root, "lib/**/*.rb")].sort.each do |file|
-        line = Project.grep(file, pattern, file.delete_prefix("#{root}/")).first
-        return line if line
-      end
-      nil
-    rescue Gem::MissingSpecError
-      nil # locked for another machine
     end
   end
 end

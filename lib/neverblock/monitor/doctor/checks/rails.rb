@@ -11,9 +11,13 @@ module NB
                     "#{project.folder}; until then doctor only reads its files"
     end
 
-    check "rails" do |project|
-      version = project.gems["activerecord"] || project.facts["rails"] or next
-      next if Gem::Version.new(version) >= Gem::Version.new("7.2")
+    # The first whose pool lends a connection to each query, and which the cures are for.
+    OLDEST_RAILS = Gem::Version.new("7.2")
+    private_constant :OLDEST_RAILS
+
+    check "rails", rails: true do |project|
+      version = project.facts["rails"] || project.gems["railties"] || project.gems["activerecord"]
+      next if version.nil? || Gem::Version.new(version) >= OLDEST_RAILS
 
       problem "Rails #{version} holds a connection from a query to the end of the request",
               cure: "use Rails 7.2 or later, which returns it after each query"
@@ -34,17 +38,17 @@ module NB
                     end
     end
 
-    check "active record" do |project|
-      next if project.rails? || !project.gems["activerecord"]
-
+    check "active record",
+          applies: ->(project) { !project.rails? && project.gems.key?("activerecord") } do |project|
+      version = project.gems["activerecord"]
       set = project.lines(/isolation_level\s*=\s*:thread/).first
-      if set || Drivers.status.find { |one| one.name == "active_record" }.state == :off
-        problem "all fibers of a thread share one connection to the database" \
-                "#{" (#{set})" if set}",
-                cure: set ? "delete that line" : "keep active_record out of NB_DRIVERS"
+      if (cure = Doctor.cure_for_threads(version, set))
+        problem "activerecord #{version}: all fibers of a thread share one connection to the " \
+                "database#{" (#{set})" if set}", cure: cure
       else
         note "its connections and transactions belong to fibers inside a loop",
-             cure: "nothing to do; `connections:` says how many there are (docs/DATABASES.md)"
+             cure: "nothing to do; `connections: 12` gives it more than the 5 that it has by " \
+                   "itself (docs/DATABASES.md)"
       end
     end
 
@@ -58,17 +62,51 @@ module NB
               cure: "remove config.allow_concurrency = false"
     end
 
-    check "timeouts" do |project|
+    check "timeouts", applies: ->(project) { project.gems.any? } do |project|
       found = project.facts.fetch("middleware", project.gems.keys)
       next unless (found & %w[Rack::Timeout rack-timeout]).any?
-      next if project.facts.fetch("drivers", []).any? do |driver|
-        driver.values_at("name", "state") == %w[rack-timeout on]
-      end
+      next if Doctor.timeouts_cured?(project)
 
       warning "rack-timeout raises in a thread; all requests of a process share one here, so it " \
               "may hit another request",
               cure: "gem \"neverblock\" in the Gemfile makes it raise in the fiber; or the " \
                     "server's own `request_timeout 15` in config/neverblock.rb"
+    end
+
+    class << self
+      # @return [String, nil] what to do where ActiveRecord without Rails keeps its state in threads
+      # @api private
+      def cure_for_threads(version, set)
+        if version && Gem::Version.new(version) < OLDEST_RAILS
+          "use 7.2 or later: NeverBlock leaves older ones as they are"
+        elsif set
+          "delete that line"
+        elsif left_out?("active_record")
+          "keep active_record out of NB_DRIVERS"
+        end
+      end
+
+      # A Rails application tells; others, and those that are not booted, get the cure where
+      # NeverBlock is loaded, as `nb serve` does.
+      #
+      # @return [Boolean] whether rack-timeout raises in fibers
+      # @api private
+      def timeouts_cured?(project)
+        if project.booted?
+          state = project.facts["drivers"].find { |driver| driver["name"] == "rack-timeout" }
+          return state.to_h["state"] == "on"
+        end
+
+        (!project.rails? || project.gems.key?("neverblock")) && !left_out?("rack-timeout")
+      end
+
+      private
+
+      # Whether NB_DRIVERS leaves it out.
+      def left_out?(driver)
+        require_relative "../../../../neverblock"
+        Drivers.status.find { |one| one.name == driver }.state == :off
+      end
     end
   end
 end

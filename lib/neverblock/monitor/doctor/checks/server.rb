@@ -3,14 +3,14 @@
 module NB
   # What config/neverblock.rb and config/puma.rb say.
   class Doctor
-    check "config" do |project|
+    check "config", applies: ->(project) { project.file?("config/neverblock.rb") } do |project|
       next unless project.complaint
 
       problem "config/neverblock.rb: #{project.complaint}",
               cure: "docs/SERVER.md lists its settings"
     end
 
-    check "puma" do |project|
+    check "puma", applies: ->(project) { project.file?("config/puma.rb") } do |project|
       next unless project.lines(/plugin\s*\(?\s*:neverblock/, "config/puma.rb").any?
 
       project.lines(/fiber_per_request/, "config/puma.rb").each do |line|

@@ -4,4 +4,14 @@
 class Current
   def self.user = Thread.current.thread_variable_get(:user)
   # thread_variable_set in a comment is no finding
+
+  # The same in other words.
+  CLIENT = Concurrent::ThreadLocalVar.new
+end
+
+Thread.attr_accessor :shop
+
+class Thread
+  alias name_of_the_shop name
+  attr_writer :page
 end
