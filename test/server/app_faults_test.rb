@@ -331,5 +331,17 @@ class ServerAppFaultsTest < Minitest::Test
     assert second
     assert_match(/late/, @log.string)
   end
+
+  # As in plain Ruby: the thread of the loop is the one that calls the application.
+  def test_Thread_exit_ends_the_thread
+    serve { Thread.exit }
+    _, thread = @servers.last
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_empty socket.read
+    assert thread.join(10), "the thread goes on"
+    assert_equal false, thread.status
+    @servers.clear
+  end
 end
 # rubocop:enable Layout/LineLength

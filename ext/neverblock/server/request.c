@@ -275,7 +275,8 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     nb_forget_interrupts(server->loop);
     if (state) {
         error = rb_errinfo();
-        rb_set_errinfo(Qnil);
+        if (nb_is_exception(error)) /* Ruby takes nothing else back */
+            rb_set_errinfo(Qnil);
         conn->keep = conn->keep && run.consumed; /* nobody knows where the next one begins */
         if (!passes_on(error))
             answer_error(server, &request, error);
@@ -289,7 +290,8 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     leave_connection(&request, !leaves);
     if (leaves) {
         server->running_count--;
-        rb_set_errinfo(error);
+        if (nb_is_exception(error))
+            rb_set_errinfo(error);
         rb_jump_tag(state);
     }
     RB_GC_GUARD(error);
