@@ -33,6 +33,38 @@ class ServerTurnsTest < Minitest::Test
     assert_includes 1..8, peak
   end
 
+  # As pages do that ask a database often: each answer sends its request behind all that are ready.
+  def test_few_are_in_hand_where_each_computes_in_many_turns
+    running = peak = 0
+    serve do |_env|
+      peak = [peak, running += 1].max
+      30.times { compute(0.0003) || sleep(0) }
+      running -= 1
+      [200, {}, []]
+    end
+    assert_equal [200] * 32, ask("/", 32).map { |socket| read_response(socket).status }
+    assert_includes 1..12, peak
+  end
+
+  def test_others_begin_beside_fibers_that_never_wait
+    gate = Thread::Queue.new
+    busy = true
+    serve do |env|
+      case env["PATH_INFO"]
+      when "/busy" then 8.times { Fiber.schedule { sleep(0) while busy } }
+      when "/held" then gate.pop
+      end
+      [200, {}, []]
+    end
+    assert_equal 200, read_response(ask("/busy").first).status
+    held = ask("/held", 6)
+    assert_equal [200] * 3, ask("/", 3).map { |socket| read_response(socket).status }
+    6.times { gate << true }
+    assert_equal [200] * 6, held.map { |socket| read_response(socket).status }
+  ensure
+    busy = false
+  end
+
   def test_all_are_in_hand_where_each_waits
     running = 0
     gate = Thread::Queue.new

@@ -46,6 +46,8 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     loop->ready.count = 0;
     while (!nb_list_empty(&loop->before_poll))
         nb_list_remove(loop->before_poll.next);
+    while (!nb_list_empty(&loop->next_poll))
+        nb_list_remove(loop->next_poll.next);
     keep_own(loop->deferred, fiber);
     keep_own(loop->early, fiber);
     loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;

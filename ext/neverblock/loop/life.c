@@ -162,6 +162,7 @@ static VALUE loop_alloc(VALUE klass)
     loop->leader = loop->deferred = loop->early = Qnil;
     nb_list_init(&loop->link);
     nb_list_init(&loop->before_poll);
+    nb_list_init(&loop->next_poll);
     nb_list_init(&loop->on_fork);
     nb_list_init(&loop->names);
     return self;

@@ -37,6 +37,11 @@ static void dispatch(nb_loop_t *loop)
 
 static void call_hooks(nb_loop_t *loop)
 {
+    while (!nb_list_empty(&loop->next_poll)) {
+        nb_list_t *link = loop->next_poll.next;
+        nb_list_remove(link);
+        nb_list_append(&loop->before_poll, link);
+    }
     while (!nb_list_empty(&loop->before_poll)) {
         nb_hook_t *hook = nb_container_of(loop->before_poll.next, nb_hook_t, link);
         nb_list_remove(&hook->link);
@@ -251,7 +256,8 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
     loop->poll_timeout_ns = 0;
     ask_backend(loop);
     dispatch(loop);
-    if (may_sleep && !loop->ready.count && nb_list_empty(&loop->before_poll))
+    if (may_sleep && !loop->ready.count && nb_list_empty(&loop->before_poll) &&
+        nb_list_empty(&loop->next_poll))
         sleep_in_kernel(loop);
     if (loop->ready.count)
         loop->suspect_since_ns = 0;
@@ -268,6 +274,12 @@ void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook)
 {
     if (nb_list_empty(&hook->link))
         nb_list_append(&loop->before_poll, &hook->link);
+}
+
+void nb_loop_before_next_poll(nb_loop_t *loop, nb_hook_t *hook)
+{
+    if (nb_list_empty(&hook->link))
+        nb_list_append(&loop->next_poll, &hook->link);
 }
 
 void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns)

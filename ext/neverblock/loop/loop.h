@@ -98,6 +98,7 @@ typedef struct nb_loop {
     unsigned steps;             /* these, and calls that needed no wait: some look at the clock */
     unsigned eager;             /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;      /* nb_hook_t */
+    nb_list_t next_poll;        /* the same, for the one after the next */
     struct nb_orphans *orphans; /* of orphan.h, in a forked child, while they are; else NULL */
     void (*unlock)(struct nb_loop *, VALUE error); /* what they do when they are entered; or NULL */
     VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
@@ -162,6 +163,9 @@ void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 
 /* Adds a hook, unless it is added already (link initialised by nb_list_init). */
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
+
+/* As nb_loop_before_poll, from such a hook: not in this turn, but in the next. */
+void nb_loop_before_next_poll(nb_loop_t *loop, nb_hook_t *hook);
 
 /* Has the hook called in a forked child, before the loop forgets the timers and watches of others:
  * their memory is whole, and nothing of it may be used afterwards. */

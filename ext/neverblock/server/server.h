@@ -73,6 +73,7 @@ struct nb_server {
     nb_list_t listeners, connections, runnable, idle, dirty, running, outputs, refusals, later;
     size_t connection_count, runnable_count, worker_count, running_count, refusal_count;
     size_t body_count;   /* of the running: those whose body is still to come */
+    uint64_t begun_ns;   /* when a request last began */
     uint64_t crowded_ns; /* until then the system is taken to have no room for more workers */
     bool waking;         /* a worker was woken and has not run yet */
     bool accepting, draining, started;
