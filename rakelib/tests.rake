@@ -61,8 +61,8 @@ namespace :test do
   task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
 
   desc "Run the tests of job queues, against real servers"
-  # Two at once: they wait for processes to boot and to end.
-  task(jobs: :compile) { each_alone.call(FileList["test/jobs/**/*_test.rb"], at_once: 2) }
+  # All at once: they wait for processes to boot and to end.
+  task(jobs: :compile) { each_alone.call(FileList["test/jobs/**/*_test.rb"], at_once: 3) }
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

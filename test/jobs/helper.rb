@@ -175,4 +175,11 @@ module QueueApp::Tests
     assert_empty SolidQueue::ClaimedExecution.all
     assert_empty SolidQueue::Process.all
   end
+
+  # Nothing of the first runs was kept but that they began.
+  def assert_run_again(count)
+    assert_equal({ "again" => count }, notes("ended").group(:text).count)
+    assert_equal (1..count).to_a, notes("began").order(:number).pluck(:number)
+    assert_empty notes("half")
+  end
 end
