@@ -40,6 +40,17 @@ class DoctorTest < Minitest::Test
     assert_equal 1, @status
   end
 
+  def test_the_dataloader_of_graphql
+    lock = "GEM\n  specs:\n    graphql (2.6.14)\n"
+    lines = ["use GraphQL::Dataloader", "use GraphQL::Dataloader, nonblocking: true",
+             "use GraphQL::Dataloader::AsyncDataloader", "use(GraphQL::Dataloader, fiber_limit: 9)"]
+    folder("Gemfile.lock" => lock, "schema.rb" => lines.join("\n")) { |path| examine(path) }
+
+    assert_finding "dataloader", :problem, "schema.rb:1: ", "AsyncDataloader"
+    assert_finding "dataloader", :problem, "schema.rb:4: ", "nonblocking: true"
+    assert_equal 2, findings("dataloader").size
+  end
+
   def test_groups_of_the_environment
     examine("bundle", env: { "RACK_ENV" => "test" })
 
@@ -71,7 +82,7 @@ class DoctorTest < Minitest::Test
   end
 
   def test_gems_of_a_booted_application
-    gems = %(source "https://rubygems.org"\n) +
+    gems = %(source "https://gems.invalid"\n) + # all are installed
            %(gem "rails"\ngem "pg"\ngroup(:test) { gem "typhoeus" }\ngem "patron"\n)
     Dir.mktmpdir do |path|
       FileUtils.cp_r(File.join(APPS, "good_rails/."), path)
