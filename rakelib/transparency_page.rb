@@ -26,6 +26,24 @@ class TransparencyPage
     and the measurements differ.
   MARKDOWN
 
+  # What test/server/{frameworks,graphql}_test.rb prove, without numbers.
+  FRAMEWORKS = <<~MARKDOWN
+    ## Frameworks, and libraries inside requests
+
+    Fifty requests to `nb serve`'s server, each with a token of its own, meet inside the application:
+    all have come before one goes on, none answers with another's token, and a ticker goes on beside
+    them. grape and hanami-router are tested on Ruby 3.4 only.
+
+    | Library | What | Requests overlap |
+    |---|---|---|
+    | sinatra 4.2, roda 3.109, grape 3.2, hanami-router 3.0 | parameters, instance variables | yes |
+    | concurrent-ruby 1.3 | promises, thread pools, IVar, Event, CountDownLatch, ScheduledTask, TimerTask, Semaphore, ReentrantReadWriteLock, Map | yes |
+    | graphql 2.6 | without a Dataloader | yes |
+    | graphql 2.6 | `GraphQL::Dataloader::AsyncDataloader`, in fields and sources; it needs async 2.25, so Ruby 3.2 | yes |
+    | graphql 2.6 | `GraphQL::Dataloader, nonblocking: true`, in fields and sources | yes |
+    | graphql 2.6 | `GraphQL::Dataloader` | **blocks**: its fibers are blocking ones (`Fiber.new(blocking: true)`), in which nothing waits in a loop; instead: one of the two above |
+  MARKDOWN
+
   def initialize(files = Dir[RESULTS])
     @libraries = files.sort.map do |file|
       [File.basename(file, ".json"), JSON.parse(File.read(file))]
@@ -36,7 +54,7 @@ class TransparencyPage
 
   def to_s
     groups = @libraries.group_by { |_, rubies| rubies.values.last.fetch("group") }.sort
-    [HEAD, *groups.map { |name, libraries| group(name, libraries) }, foot].join("\n")
+    [HEAD, *groups.map { |name, libraries| group(name, libraries) }, FRAMEWORKS, foot].join("\n")
   end
 
   private
