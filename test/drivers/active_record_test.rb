@@ -88,6 +88,26 @@ class ActiveRecordDriverTest < Minitest::Test
     assert_equal [[0, 1], "NB::Rails::OuterTransaction::RefusedError"], answer
   end
 
+  # It is the thread's own code: what the thread has set decides where it writes.
+  def test_the_block_of_a_loop_is_within_what_the_thread_does
+    answer = run_program(<<~RUBY)
+      require "neverblock"
+      #{PROGRAM}
+      Row.transaction do
+        NB.run { Row.create!(name: "a") }
+        raise ActiveRecord::Rollback
+      end
+      role = ActiveRecord::Base.connected_to(role: :reading) { NB.run { NB.gather(-> { ActiveRecord::Base.current_role }) << ActiveRecord::Base.current_role } }
+      refused = NB.run { Row.transaction { NB.gather(-> { Row.count }) } rescue $!.class.name }
+      beside = Row.transaction { NB.run { Row.create!(name: "b") && NB.async { Row.count }.value } }
+      class Current < ActiveSupport::CurrentAttributes; attribute :user; end
+      Current.user = 1
+      users = NB.run { [Current.user, NB.async { (Current.user += 1).tap { sleep 0 } }.value, Current.user += 5] } << Current.user
+      puts JSON.generate([Row.pluck(:name), role, refused, beside, users])
+    RUBY
+    assert_equal [["b"], %w[reading reading], "NB::Rails::OuterTransaction::RefusedError", 0, [1, 2, 6, 6]], answer
+  end
+
   # As a server's fibers, which take one piece of work after the other.
   def test_a_leased_connection_comes_back_when_the_work_ends
     answer = run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)

@@ -59,6 +59,17 @@ class SentryTest < Minitest::Test
     assert_equal expected, events.map { |one| seen(one) }.sort
   end
 
+  def test_the_block_of_a_loop_reports_with_the_scope_of_its_thread
+    request(3) do
+      NB.run do
+        Sentry.capture_message("3")
+        NB.gather(-> { Sentry.capture_message("3") && Sentry.set_tags(number: 4) })
+      end
+      Sentry.capture_message("3")
+    end
+    assert_equal [["3", "3", "3", ["3"]]] * 3, events.map { |one| seen(one) }
+  end
+
   def test_outside_of_a_loop_it_is_as_before
     request(7) { Sentry.capture_message("7") }
     assert_equal [["7", "7", "7", ["7"]]], events.map { |one| seen(one) }

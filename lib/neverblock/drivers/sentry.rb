@@ -41,17 +41,24 @@ module NB
           Inheritance.add { capture }
         end
 
-        # @return [Fiber, nil] whose hub it is
+        # @return [Fiber, nil] whose hub it is; nil: the thread's, also in the block of {NB.run}
         # @api private
         def holder
           scheduler = Fiber.scheduler
-          scheduler.current if @driver.on? && scheduler.is_a?(Scheduler)
+          return unless @driver.on? && scheduler.is_a?(Scheduler)
+
+          fiber = scheduler.current
+          fiber unless fiber.equal?(scheduler.thread_fiber)
         end
 
         private
 
         def capture
-          hub = holder&.instance_variable_get(HUB)&.clone or return
+          return unless @driver.on? && Fiber.scheduler.is_a?(Scheduler)
+
+          fiber = holder
+          hub = fiber ? fiber.instance_variable_get(HUB) : ::Sentry.get_current_hub
+          hub = hub&.clone or return
 
           lambda do |block|
             holder&.instance_variable_set(HUB, hub)

@@ -115,6 +115,7 @@ module NB
       locals = fiber_locals
       Fiber.schedule do
         @fiber = Fiber.current
+        @scheduler.thread_fiber = @fiber if @own
         @outer = @scheduler.__send__(:lead, @fiber)
         locals.each { |key, value| Thread.current[key] = value }
         @outcome = outcome(&block)

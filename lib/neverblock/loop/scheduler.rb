@@ -38,6 +38,10 @@ module NB
       def before_open(&block) = @opening << block
     end
 
+    # @return [Fiber, nil] that of {NB.run}'s block, which goes on for the thread's own code
+    # @api private
+    attr_accessor :thread_fiber
+
     # @param backend [Symbol, String, nil] :epoll or :poll; nil takes NB_BACKEND, or the best one
     # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
     # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}

@@ -6,7 +6,8 @@ module NB
     # Enumerator or of a streamed layout: no Current there, and queries go by another connection,
     # outside of the request's transaction. Here the state is that of the fiber which the loop runs,
     # and on a thread without a scheduler (Puma's, a job's, the console's) that of the thread, as
-    # Rails has it there.
+    # Rails has it there. The block of {NB.run} is the thread's own code, which waits for it: it has
+    # the thread's state too, so it writes into the same shard and the same transaction.
     module InnerFibers
       # @return [Fiber, Thread] whose state it is; under another scheduler the fiber that runs
       # @scheduling never waits
@@ -14,8 +15,10 @@ module NB
       def self.current
         scheduler = Fiber.scheduler
         return Thread.current unless scheduler
+        return Fiber.current unless scheduler.is_a?(Scheduler)
 
-        (scheduler.current if scheduler.is_a?(Scheduler)) || Fiber.current
+        fiber = scheduler.current || Fiber.current
+        fiber.equal?(scheduler.thread_fiber) ? Thread.current : fiber
       end
 
       # @return [void]

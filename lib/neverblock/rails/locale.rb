@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../sync/inheritance"
+
 module NB
   module Rails
     # I18n 1.14.8 keeps the locale in a thread variable, and so does 1.15 on Ruby before 3.2, which
@@ -28,17 +30,48 @@ module NB
       end
 
       # @return [Fiber, nil] whose locale it is: that which the loop runs, also in the fiber of an
-      #   Enumerator
+      #   Enumerator; nil: the thread's
       # @api private
       def self.holder
         scheduler = Fiber.scheduler
-        scheduler.current if scheduler.is_a?(Scheduler)
+        return unless scheduler.is_a?(Scheduler) && (@driver.nil? || @driver.on?)
+
+        fiber = scheduler.current
+        fiber unless fiber.equal?(scheduler.thread_fiber)
       end
 
       # @return [void]
       # @scheduling never waits
       def self.install
         ::I18n.singleton_class.prepend(PerFiber) if shared?
+      end
+
+      # For I18n in a program without an application, whose railtie would decide.
+      #
+      # @param driver [Drivers::Driver]
+      # @return [void]
+      # @scheduling never waits
+      def self.install_without_application(driver)
+        return if @alone || !driver.on? || Alone.application?
+
+        @alone = true
+        return unless shared?
+
+        @driver = driver
+        install
+        NB::Inheritance.add { capture }
+      end
+
+      # @return [#call, nil] gives another fiber a copy
+      # @api private
+      def self.capture
+        return unless @driver.on?
+
+        config = ::I18n.config.dup
+        lambda do |block|
+          ::I18n.config = config
+          block.call
+        end
       end
 
       # Whether one fiber sees what another sets.

@@ -24,7 +24,8 @@ module NB
           return super if active_connection? || !Repairs.loop_here
 
           super.tap do
-            FiberState.at_end(self, InnerFibers.current) { ReturnedConnection.release(self) }
+            fiber = InnerFibers.current
+            FiberState.at_end(self, fiber) { ReturnedConnection.release(self) } if fiber.is_a?(Fiber)
           end
         end
 
