@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module NB
-  module Rails # drivers/rails.rb and drivers/active_record.rb name what they need
+  module Rails # drivers/rails.rb and its like name what they need
     autoload :Railtie, "neverblock/rails/railtie"
     autoload :Alone, "neverblock/rails/alone"
   end

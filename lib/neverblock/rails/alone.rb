@@ -3,6 +3,7 @@
 require_relative "configuration_error"
 require_relative "inheritance"
 require_relative "inner_fibers"
+require_relative "locale"
 require_relative "source"
 
 module NB
@@ -22,8 +23,7 @@ module NB
         # @scheduling never waits
         def install(driver)
           @installed = true
-          ActiveSupport::IsolatedExecutionState.isolation_level = :fiber
-          InnerFibers.install
+          use_fibers
           Scheduler.before_open { verify(driver) }
           ActiveSupport.on_load(:active_record) do
             require_relative "database"
@@ -40,10 +40,53 @@ module NB
         def install_without_application(driver)
           return if @installed || !driver.on?
 
-          install(driver) unless ::Rails.respond_to?(:application) && ::Rails.application
+          install(driver) unless application?
+        end
+
+        # For ActiveSupport where neither ActiveRecord nor an application is there.
+        #
+        # @param driver [Drivers::Driver]
+        # @return [void]
+        # @scheduling never waits
+        def install_state(driver)
+          return if @installed || @state || !driver.on? || application? ||
+                    ActiveSupport::IsolatedExecutionState.isolation_level == :fiber
+
+          @state = true
+          use_fibers
+          Inheritance.install
+        end
+
+        # For I18n, likewise.
+        #
+        # @param driver [Drivers::Driver]
+        # @return [void]
+        # @scheduling never waits
+        def install_locale(driver)
+          return if @locale || !driver.on? || application?
+
+          @locale = true
+          Locale.install_alone(driver)
+        end
+
+        # @return [Boolean] whether Rails has an application, whose railtie knows what to do
+        # @scheduling never waits
+        def application?
+          defined?(::Rails.application) && !::Rails.application.nil?
         end
 
         private
+
+        # What the thread has stays with it: Rails would clear it.
+        def use_fibers
+          thread = Thread.current
+          state = ActiveSupport::IsolatedExecutionState
+          kept = state.isolation_level == :thread && thread.active_support_execution_state
+          thread.active_support_execution_state = nil if kept
+          state.isolation_level = :fiber
+          InnerFibers.install
+          thread.active_support_execution_state = kept if kept
+        end
 
         def verify(driver)
           driver.notice(NOT_FIBERS) if

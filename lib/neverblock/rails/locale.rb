@@ -46,15 +46,12 @@ module NB
         ::I18n.singleton_class.prepend(PerFiber) if shared?
       end
 
-      # For I18n in a program without an application, whose railtie would decide.
+      # For I18n in a program without a Rails application.
       #
       # @param driver [Drivers::Driver]
       # @return [void]
       # @scheduling never waits
-      def self.install_without_application(driver)
-        return if @alone || !driver.on? || Alone.application?
-
-        @alone = true
+      def self.install_alone(driver)
         return unless shared?
 
         @driver = driver

@@ -25,7 +25,9 @@ module NB
 
           super.tap do
             fiber = InnerFibers.current
-            FiberState.at_end(self, fiber) { ReturnedConnection.release(self) } if fiber.is_a?(Fiber)
+            next if fiber.is_a?(Thread) # which keeps it, as without a loop
+
+            FiberState.at_end(self, fiber) { ReturnedConnection.release(self) }
           end
         end
 

@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+
+# ActiveSupport without Rails keeps CurrentAttributes, Time.zone and tags of the log per thread:
+# fibers would see each other's. Which of them are there is known when a loop starts. It stays so
+# where ActiveRecord, whose connections go by the same state, is to be left alone.
+NB::Drivers.register("active_support", features: %w[active_support active_support/all],
+                                       constant: "ActiveSupport",
+                                       version: "ActiveSupport::VERSION::STRING",
+                                       versions: ">= 7.2") do |driver|
+  install = lambda do
+    left = NB::Drivers.status.any? { |row| row.name == "active_record" && row.state == :off }
+    NB::Rails::Alone.install_state(driver) unless left
+  end
+  NB::Scheduler.before_open(&install)
+  install.call if Fiber.scheduler.is_a?(NB::Scheduler)
+end

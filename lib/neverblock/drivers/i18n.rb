@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+
+# I18n before 1.15, and on Ruby before 3.2 also later, keeps the locale in a thread variable: one
+# request would answer in the language of another. Without Rails, whose railtie does that there.
+NB::Drivers.register("i18n", constant: "I18n", version: "I18n::VERSION",
+                             versions: [">= 1", "< 2"]) do |driver|
+  install = -> { NB::Rails::Alone.install_locale(driver) }
+  NB::Scheduler.before_open(&install)
+  install.call if Fiber.scheduler.is_a?(NB::Scheduler)
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "json"
+require_relative "../support/subprocess"
+
+# ActiveSupport and I18n in a program without Rails and ActiveRecord, each time in a process of its
+# own.
+class ActiveSupportDriverTest < Minitest::Test
+  STATE = <<~RUBY
+    require "active_support"
+    require "active_support/core_ext/time"
+    require "active_support/current_attributes"
+    class Current < ActiveSupport::CurrentAttributes; attribute :user; end
+    def set(user, zone, locale) = (Current.user, Time.zone, I18n.locale = user, zone, locale)
+    def seen = [Current.user, Time.zone&.name, I18n.locale]
+  RUBY
+  LOCALE = <<~RUBY
+    require "i18n"
+    def set(_user, _zone, locale) = I18n.locale = locale
+    def seen = I18n.locale
+  RUBY
+  PROGRAM = <<~RUBY
+    require "json"
+    I18n.available_locales = %i[en de fr]
+    set(1, "Tokyo", :de)
+    gates = Array.new(2) { Thread::Queue.new }
+    answer = NB.run do
+      one = Fiber.schedule { set(2, "London", :fr) && gates[0] << true && gates[1].pop }
+      gates[0].pop
+      other = nil
+      Fiber.schedule { other = seen }
+      gates[1] << true
+      inherited = NB.gather(-> { seen.tap { set(3, "Paris", :en) } }, -> { sleep(0.001) && seen })
+      [other, inherited, NB.async { seen.tap { set(4, "Rome", :en) } }.value, seen]
+    end
+    puts JSON.generate(answer << seen)
+  RUBY
+  EMPTY = [nil, nil, "en"].freeze
+  OURS = [1, "Tokyo", "de"].freeze
+
+  # An older I18n keeps the locale as that of Ruby 3.1 does.
+  OLD = <<~RUBY
+    I18n.singleton_class.class_eval do
+      define_method(:config) do
+        Thread.current.thread_variable_get(:i18n_config) || (self.config = I18n::Config.new)
+      end
+      define_method(:config=) { |value| Thread.current.thread_variable_set(:i18n_config, value) }
+      define_method(:writable_config) { config }
+    end
+  RUBY
+
+  def test_fibers_have_a_state_of_their_own_and_those_of_a_fiber_a_copy
+    both_orders(STATE + OLD).each do |program|
+      assert_equal [EMPTY, [OURS, OURS], OURS, OURS, OURS], answer(program + PROGRAM)
+    end
+  end
+
+  def test_the_locale_alone
+    both_orders(LOCALE + OLD).each do |program|
+      assert_equal ["en", %w[de de], "de", "de", "de"], answer(program + PROGRAM)
+    end
+  end
+
+  def test_loaded_inside_of_a_loop
+    program = "require 'neverblock'\nNB.run { eval(<<~'CODE', TOPLEVEL_BINDING) }\n" \
+              "#{STATE}#{PROGRAM}CODE\n"
+    other, *rest = answer(program)
+    assert_equal [[nil, nil], [[OURS, OURS], OURS, OURS, OURS]], [other.first(2), rest]
+  end
+
+  def test_switched_off_they_are_left_alone
+    off = { "NB_DRIVERS" => "-active_support,-i18n" }
+    crossed = [2, "London", "fr"]
+    assert_equal crossed, answer("require 'neverblock'\n#{STATE}#{OLD}#{PROGRAM}", env: off).first
+  end
+
+  private
+
+  def both_orders(program)
+    ["require 'neverblock'\n#{program}", "#{program}require 'neverblock'\n"]
+  end
+
+  def answer(program, env: {})
+    result = Subprocess.ruby(program, env: env, loaded: false)
+    assert_empty result.err
+    JSON.parse(result.out)
+  end
+end
