@@ -59,6 +59,24 @@ class SequelTest < Transparency
     ready
   end
 
+  # Code of the same thread, or of the same fiber, by the same connection.
+  def test_what_runs_within_a_transaction_is_in_it
+    with_database(max_connections: 3) do |db|
+      db.create_table!(:within_things) { Integer :n }
+      db.transaction(rollback: :always) { NB.run { db[:within_things].insert(n: 1) } }
+      NB.run do
+        db.transaction(rollback: :always) do
+          Enumerator.new { |values| values << db[:within_things].insert(n: 2) }.next
+          NB.blocking { db[:within_things].insert(n: 3) }
+        end
+        NB.async { db.transaction(rollback: :always) { Fiber.new { db[:within_things].insert(n: 4) }.resume } }.wait
+      end
+      assert_empty db[:within_things].all
+    ensure
+      db.drop_table?(:within_things)
+    end
+  end
+
   def test_an_interrupted_transaction_is_rolled_back_and_the_connection_clean_or_gone
     NB.run do
       with_database(max_connections: 2) do |db|

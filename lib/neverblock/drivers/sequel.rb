@@ -16,9 +16,16 @@ module NB
 
       # What Sequel keeps connections by.
       #
-      # @return [Fiber, Thread]
+      # @return [Fiber, Thread] the fiber that the loop runs, so that of an Enumerator is in the
+      #   same transaction; in the block of {NB.run}, which is the thread's own code, the thread
       # @scheduling never waits
-      def current = Repairs.loop_here && SEQUEL.on? ? Fiber.current : super
+      def current
+        scheduler = Fiber.scheduler
+        return super unless scheduler.is_a?(Scheduler) && SEQUEL.on?
+
+        fiber = scheduler.current || Fiber.current
+        fiber.equal?(scheduler.thread_fiber) ? Thread.current : fiber
+      end
 
       # A timeout or a cancel in the middle of a query closes the connection of mysql2 and trilogy.
       # Sequel would find out when the next one asks for it, who gets the error; with trilogy never,
