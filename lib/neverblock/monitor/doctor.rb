@@ -22,6 +22,8 @@ module NB
     # What a finding can be, the worst first.
     LEVELS = %i[problem warning note].freeze
 
+    # What is looked at, and in which projects.
+    #
     # @!attribute rails [Boolean] only a Rails application that booted answers it fully
     # @!attribute applies [Proc, nil] of a {Project}: whether there is anything to look at
     # @!attribute block [Proc] what is done
