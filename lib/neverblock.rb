@@ -321,7 +321,7 @@ module NB
       Check.block("NB.blocking", block)
       return Fiber.blocking(&block) if Fiber.respond_to?(:blocking)
 
-      Fiber.current.blocking? ? yield : Fiber.new(blocking: true, &block).resume
+      Fiber.current.blocking? ? yield : Runner.new(nil).from_blocking_fiber(&block)
     end
 
     # @return [Boolean] whether a loop runs the current fiber

@@ -82,6 +82,24 @@ class LoopEndTest < Minitest::Test
     assert_equal [:ended], log
   end
 
+  # On Ruby 3.1 it is a fiber of its own.
+  def test_a_blocking_block_is_the_code_of_the_fiber_around_it
+    NB.run do
+      Thread.current[:before] = 1
+      seen = NB.blocking do
+        Thread.current[:left] = 2
+        Thread.current[:before].tap { Thread.current[:before] = nil }
+      end
+
+      assert_equal [1, nil, 2], [seen, Thread.current[:before], Thread.current[:left]]
+      assert_equal(3, catch(:out) { NB.blocking { throw :out, 3 } })
+      values = Enumerator.new { |list| NB.blocking { (list << 4) && list << 5 } }
+
+      assert_equal [4, 5], [values.next, values.next]
+      assert_raises(StopIteration) { values.next }
+    end
+  end
+
   def test_a_run_inside_a_blocking_block_inside_a_loop_has_waits_again
     log = []
     value = NB.run do

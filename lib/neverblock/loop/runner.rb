@@ -89,22 +89,24 @@ module NB
     def join(&block)
       return call(&block) if @scheduler.stats[:fibers].zero? || @scheduler.host?
 
-      fiber = ::Fiber.new(blocking: false) { @outcome = outcome(&block) }
-      passed = fiber.resume
-      passed = fiber.resume(*::Fiber.yield(passed)) until @outcome || !fiber.alive?
+      hand_on(::Fiber.new(blocking: false) { @outcome = outcome(&block) })
       leave
     end
 
     # Ruby's scheduler takes a non-blocking fiber for one of its own, which must not wait for the
     # others to end: so the loop of a block that runs in one, such as an Enumerator's, is another's.
+    # The locals are those of the calling fiber, before and after.
     #
     # @api private
     def from_blocking_fiber(&block)
-      locals = fiber_locals
-      ::Fiber.new(blocking: true) do
-        locals.each { |key, value| Thread.current[key] = value }
+      before = after = fiber_locals
+      fiber = ::Fiber.new(blocking: true) do
+        before.each { |key, value| Thread.current[key] = value }
         @outcome = outcome(&block)
-      end.resume
+        after = fiber_locals
+      end
+      hand_on(fiber)
+      (before.keys | after.keys).each { |key| Thread.current[key] = after[key] }
       leave
     end
 
@@ -141,6 +143,12 @@ module NB
     end
 
     private
+
+    # What the block yields goes to whoever resumes the calling fiber.
+    def hand_on(fiber)
+      passed = fiber.resume
+      passed = fiber.resume(*::Fiber.yield(passed)) until @outcome || !fiber.alive?
+    end
 
     def fiber_locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
 
