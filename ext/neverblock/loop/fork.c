@@ -8,6 +8,7 @@
  */
 #include "loop/orphan.h"
 #include "loop/shield.h"
+#include "loop/watchdog.h"
 #include <ruby/ractor.h>
 #include <unistd.h>
 
@@ -108,6 +109,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
         if (own->state != NB_RUNNING)
             resume_wait(loop, own);
     nb_fiber_left(loop);
+    nb_watchdog_add(loop);
     nb_orphans_release(loop, &orphans);
 }
 

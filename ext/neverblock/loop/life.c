@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "loop/shield.h"
+#include "loop/watchdog.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -121,6 +122,7 @@ void nb_loop_release(nb_loop_t *loop)
     loop->closed = true;
     loop->value_frame = NULL; /* of a stack that ends with its thread */
     nb_list_remove(&loop->link);
+    nb_watchdog_remove(loop);
     nb_loop_close_kernel_side(loop);
     while (!nb_list_empty(&loop->on_fork))
         nb_list_remove(loop->on_fork.next);
@@ -161,6 +163,7 @@ static VALUE loop_alloc(VALUE klass)
     loop->closed = true; /* until opened */
     loop->leader = loop->deferred = loop->early = Qnil;
     nb_list_init(&loop->link);
+    nb_list_init(&loop->watched.link);
     nb_list_init(&loop->before_poll);
     nb_list_init(&loop->next_poll);
     nb_list_init(&loop->on_fork);
@@ -274,6 +277,7 @@ static VALUE rb_nb_scheduler_release(VALUE self)
 static void bind_thread(nb_loop_t *loop)
 {
     loop->thread = rb_thread_current();
+    nb_watchdog_add(loop);
 #ifdef __linux__
     loop->old_timer_slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
@@ -350,5 +354,6 @@ void Init_nb_loop(VALUE mNB)
     rb_define_private_method(rb_cNBScheduler, "refuse_close", rb_nb_scheduler_refuse_close, 0);
     rb_define_private_method(rb_cNBScheduler, "release", rb_nb_scheduler_release, 0);
     VALUE mNative = rb_define_module_under(mNB, "Native");
+    nb_watchdog_init();
     rb_define_singleton_method(mNative, "backends", rb_nb_native_backends, 0);
 }

@@ -10,7 +10,7 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   wait · yield · run                  parking; letting others run; waiting for all
- *   life · guest · orphan · fork        a loop's beginning and end, and its life in odd places
+ *   watchdog · life · guest · orphan · fork   standing still; beginning, end, and odd places
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
  */
@@ -55,6 +55,17 @@ typedef struct nb_hook {
     nb_list_t link;
     void (*call)(struct nb_hook *);
 } nb_hook_t;
+
+/* What watchdog.c knows of a loop; under its lock. */
+typedef struct {
+    nb_list_t link;
+    pid_t tid;
+    clockid_t cpu_clock;
+    uint64_t seen;              /* its progress at the last look */
+    uint64_t since_ns;          /* since when there is no more */
+    uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core, if begun */
+    bool begun, told;
+} nb_watched_t;
 
 typedef struct nb_loop {
     VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
@@ -104,6 +115,7 @@ typedef struct nb_loop {
     VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
     nb_list_t on_fork; /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
+    nb_watched_t watched;
     struct nb_mailbox *mail;                /* finished work of other threads */
     nb_list_t names;                        /* host names looked up or cached; hooks/resolve.c */
     void (*forget_names)(struct nb_loop *); /* frees them; NULL before the first */

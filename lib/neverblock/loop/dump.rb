@@ -33,6 +33,17 @@ module NB
       # @api private
       def append(&block) = @appendices << block
 
+      # @param frames [Array<String>] a backtrace
+      # @return [String] its innermost line of the program
+      # @api private
+      def place(frames)
+        [LIBRARIES, OURS].each do |others|
+          found = frames.find { |frame| !frame.start_with?(*others) }
+          return found if found
+        end
+        "a fiber without a line of the program"
+      end
+
       # @return [Hash{Fiber => String}]
       # @api private
       def names = @names.flat_map(&:call).to_h.compare_by_identity
@@ -68,19 +79,12 @@ module NB
       waits = @scheduler.waits.reject { |wait| wait[:kind] == :run || wait[:ready] }
       waits.sort_by { |wait| -wait[:waited] }.map do |wait|
         name = @names[wait[:owner]]
-        "#{place(wait[:fiber].backtrace.to_a)} waits for #{subject(wait)}#{" in #{name}" if name}"
+        "#{Dump.place(wait[:fiber].backtrace.to_a)} waits for #{subject(wait)}" \
+          "#{" in #{name}" if name}"
       end
     end
 
     private
-
-    def place(frames)
-      [LIBRARIES, OURS].each do |others|
-        found = frames.find { |frame| !frame.start_with?(*others) }
-        return found if found
-      end
-      "a fiber without a line of the program"
-    end
 
     # The fiber that asks, when it belongs to this loop.
     def running

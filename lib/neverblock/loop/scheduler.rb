@@ -6,6 +6,7 @@ require_relative "operations"
 require_relative "overtime"
 require_relative "repairs"
 require_relative "virtual_time"
+require_relative "watchdog"
 
 module NB
   # What Ruby sees of the loop: a Fiber::Scheduler. The hooks are C (ext/neverblock/hooks); here is
@@ -52,6 +53,7 @@ module NB
       virtual = VirtualTime.asked?(clock)
       Repairs.install if repairs
       Scheduler.opening.each(&:call)
+      Watchdog.start
       name = (backend || Native::DEFAULT_BACKEND || Native.backends.first).to_s
       return (use_virtual_time if virtual) if open(name)
 
@@ -134,7 +136,7 @@ module NB
       others.size if others.all? { |thread| sleeps_forever?(thread) }
     end
 
-    def other_threads = Thread.list - [Thread.current, Overtime.thread]
+    def other_threads = Thread.list - [Thread.current, Overtime.thread, Watchdog.thread]
     def sleeps_forever?(thread) = thread.inspect.include?("sleep_forever")
 
     def deadlock_error

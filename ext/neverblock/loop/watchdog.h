@@ -1,0 +1,13 @@
+/* watchdog.h - notices a loop that stands still. Uses ruby.h. Read after: loop.h.
+ * Used by: life.c, fork.c. */
+#ifndef NB_LOOP_WATCHDOG_H
+#define NB_LOOP_WATCHDOG_H
+
+#include "loop/loop.h"
+
+/* The calling thread is the loop's: from now on it is looked at, if anybody looks. */
+void nb_watchdog_add(nb_loop_t *loop);
+void nb_watchdog_remove(nb_loop_t *loop);
+void nb_watchdog_init(void);
+
+#endif
