@@ -2,8 +2,8 @@
  *
  * A thread of Ruby's (NB::Watchdog) looks at the loops' counters without the GVL, so the loops do
  * nothing for it. It takes the GVL only for a loop that stands still, for the backtrace: at once
- * from a system call, at the end of the time slice from Ruby code, at its end from C code that
- * keeps the GVL.
+ * from a system call, at the end of the time slice from Ruby code, after C code that keeps
+ * the GVL, if the fiber does not wait in the loop before.
  */
 #include "loop/watchdog.h"
 #include <pthread.h>
