@@ -3,8 +3,8 @@
 require_relative "../served/web_server"
 
 # The server that Rails ships, with five threads as it comes; puma_1 has one, as servers had in
-# 2008, and puma_50 as many as the pool of connections is large.
-Bench.web_server "puma", sizes: [1, 50], gems: { "puma" => "8.0.2" } do |threads = 5|
+# 2008, puma_12 and puma_50 as many as the pool of connections is large.
+Bench.web_server "puma", sizes: [1, 12, 50], gems: { "puma" => "8.0.2" } do |threads = 5|
   label "Puma, #{threads} #{threads == 1 ? "thread" : "threads"}"
   serve do |port, rackup|
     workers = params.fetch(:workers)
