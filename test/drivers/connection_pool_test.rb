@@ -36,10 +36,18 @@ class ConnectionPoolGemTest < Minitest::Test
     order = []
     NB.run do
       mine = pool(2)
-      8.times.map { |i| NB.async { 3.times { mine.with { |t| t.use { order << i && sleep(0.002) } } } } }
-        .each(&:wait)
+      gate = Queue.new
+      holders = Array.new(2) { NB.async { mine.with { gate.pop } } }
+      tasks = 8.times.map do |i|
+        2.times { sleep(0.002) } # the one before is in line
+        NB.async { 3.times { mine.with { |t| t.use { order << i && sleep(0.002) } } } }
+      end
+      2.times { sleep(0.002) && gate << true }
+      [*holders, *tasks].each(&:wait)
     end
-    assert_equal [*0..7] * 3, order
+    rounds = order.each_slice(8).to_a
+    assert_equal [*0..7], rounds.first
+    assert_equal [[*0..7]] * 3, rounds.map(&:sort) # who is done goes to the end
     assert_equal 2, @made
   end
 
