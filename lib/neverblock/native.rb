@@ -14,10 +14,8 @@ module NB
     REPAIRS_ALLOWED = ENV["NB_REPAIRS"] != "0"
     # The seed of the faults that a build for tests has (ext/neverblock/loop/chaos.h), or nil.
     CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }
-    # After how many seconds a loop that stands still is reported on stderr: NB_WATCHDOG=1 is
-    # 100 ms, other numbers are milliseconds; nil: never.
-    WATCHDOG = ENV["NB_WATCHDOG"]&.then { |text| Integer(text) }
-                                 &.then { |ms| ms == 1 ? 0.1 : ms / 1000.0 if ms.positive? }
+    # When a loop that stands still is reported on stderr (loop/watchdog.rb): NB_WATCHDOG.
+    WATCHDOG = ENV.fetch("NB_WATCHDOG", "0")
     # Whether the build with ASan and UBSan is to be loaded (`rake asan`).
     SANITIZED = ENV.key?("NB_SANITIZE")
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".

@@ -75,4 +75,13 @@ class WatchdogTest < Minitest::Test
   def test_it_ends_with_the_program
     refute Subprocess.ruby("NB.run { sleep 0.01 }", env: { "NB_WATCHDOG" => "1" }).hung
   end
+
+  def test_what_is_no_number_is_refused
+    ["abc", "-5", "1e9", ""].each do |value|
+      result = Subprocess.ruby("NB.run { 1 }", env: { "NB_WATCHDOG" => value })
+
+      refute_predicate result.status, :success?
+      assert_match(/NB_WATCHDOG: must be 1 .* got: #{value.inspect}/, result.err)
+    end
+  end
 end

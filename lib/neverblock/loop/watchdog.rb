@@ -6,7 +6,8 @@ require_relative "fork"
 
 module NB
   # Says on stderr what stops a loop: a thread that looks at the loops of this process, and for one
-  # that stands still tells where, for how long and what helps. Only with NB_WATCHDOG=1.
+  # that stands still tells where, for how long and what helps. Only with NB_WATCHDOG: 1 is 100 ms,
+  # other numbers are milliseconds, 0 is off.
   module Watchdog
     MINUTE = 60.0
     PLACES = 1000
@@ -19,12 +20,13 @@ module NB
 
       # Begins to look, unless it does already; a forked child has to begin again.
       #
-      # @param limit [Float, nil] seconds; nil: never
       # @return [void]
+      # @raise [ArgumentError] if NB_WATCHDOG is no number
       # @api private
-      def start(limit = Native::WATCHDOG)
-        return if limit.nil? || @thread&.alive?
+      def start
+        return if Native::WATCHDOG == "0" || @thread&.alive?
 
+        limit = seconds(Native::WATCHDOG)
         @places = {}
         @thread = Thread.new do
           Thread.current.report_on_exception = false
@@ -34,6 +36,13 @@ module NB
       end
 
       private
+
+      def seconds(text)
+        return text == "1" ? 0.1 : text.to_i / 1000.0 if text.match?(/\A[1-9]\d{0,8}\z/)
+
+        raise ArgumentError, "NB_WATCHDOG: must be 1 (report what stops the loop for 100 ms), " \
+                             "another number of milliseconds, or 0 (off), got: #{text.inspect}"
+      end
 
       # No error of stderr's may end it.
       def report(frames, seconds, computed)
