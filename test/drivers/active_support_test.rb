@@ -69,6 +69,29 @@ class ActiveSupportDriverTest < Minitest::Test
     assert_equal [[nil, nil], [[OURS, OURS], OURS, OURS, OURS]], [other.first(2), rest]
   end
 
+  # A fiber that starts loads nothing more, and no translations.
+  PARTS = %w[active_support active_support/isolated_execution_state
+             active_support/current_attributes
+             active_support/notifications active_support/all].freeze
+
+  def test_a_program_that_loads_a_part_of_it
+    PARTS.each do |part|
+      program = <<~RUBY
+        require "active_support"
+        require "#{part}"
+        require "neverblock"
+        require "json"
+        answer = NB.run do
+          ActiveSupport::IsolatedExecutionState[:mine] = 1
+          NB.gather(-> { ActiveSupport::IsolatedExecutionState[:mine] }, -> { sleep(0.001) && 2 })
+        end
+        loaded = defined?(I18n.backend) && I18n.backend.initialized?
+        puts JSON.generate([answer, loaded || false])
+      RUBY
+      assert_equal [[1, 2], false], answer(program), part
+    end
+  end
+
   def test_switched_off_they_are_left_alone
     off = { "NB_DRIVERS" => "-active_support,-i18n" }
     crossed = [2, "London", "fr"]

@@ -64,16 +64,22 @@ module NB
           executor ? executor.wrap(&block) : with_own_connections(&block)
         end
 
-        # What Rails keeps apart from the rest, and forgets when its executor is entered.
+        # What Rails keeps apart from the rest, and forgets when its executor is entered. A program
+        # without Rails may have loaded only parts of ActiveSupport.
         def setting
           context = ActiveSupport::ExecutionContext.to_h
           attributes = current_attributes
-          locale = ::I18n.locale
+          locale = (::I18n.locale if defined?(::I18n.locale))
           lambda do
-            ActiveSupport::ExecutionContext.set(**context)
+            ActiveSupport::ExecutionContext.set(**context) unless context.empty?
             attributes.each { |klass, values| klass.instance.attributes = values }
-            ::I18n.locale = locale
+            speak(locale) if locale
           end
+        end
+
+        # To set the locale loads all translations.
+        def speak(locale)
+          ::I18n.locale = locale unless ::I18n.locale == locale
         end
 
         # As in the executor, also its session for `load_async`.
@@ -87,6 +93,8 @@ module NB
         end
 
         def current_attributes
+          return {} if ActiveSupport.autoload?(:CurrentAttributes)
+
           ActiveSupport::CurrentAttributes.send(:current_instances).each_value
             .to_h { |instance| [instance.class, instance.attributes.dup] }
         end
