@@ -147,6 +147,19 @@ class FiberPoolTest < Minitest::Test
     Process::Status.wait(pid).exitstatus
   end
 
+  def test_a_closed_pool_leaves_no_fiber_behind
+    left = NB.run do
+      idle, busy = Array.new(2) { NB::FiberPool.new(3) }
+      3.times { idle.spawn { sleep(0.001) } }
+      idle.wait.close
+      3.times { busy.spawn { sleep(0.001) } }
+      busy.close.wait
+      sleep(0.001)
+      Fiber.scheduler.waits.reject { |wait| wait[:kind] == :run }
+    end
+    assert_empty left
+  end
+
   def test_a_forked_child_has_fibers_of_its_own
     NB.run do
       pool = NB::FiberPool.new(2)

@@ -114,12 +114,14 @@ module NB
       self
     end
 
-    # Takes no more blocks. Those already taken run to their end; `close.wait` waits for them.
+    # Takes no more blocks. Those already taken run to their end; `close.wait` waits for them. Then
+    # its fibers end, too.
     #
     # @return [self]
     # @scheduling never waits
     def close
       @closed = true
+      crew&.then { |crew| release(crew) if crew.done? }
       self
     end
 
@@ -184,6 +186,7 @@ module NB
         break if crew.elsewhere? # the block has forked: the jobs are the parent's
 
         open_gate if crew.done?
+        release(crew) if @closed && crew.done?
         job = next_job(crew)
         crew.busy += 1 if job
       end
