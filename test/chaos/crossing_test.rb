@@ -2,16 +2,17 @@
 
 require "minitest/autorun"
 require_relative "crossing"
+require_relative "cutting"
 
-# One run of {Crossing} per backend. The seed of the run is that of the faults (NB_CHAOS), or one of
-# minitest's; `rake chaos[1000]` runs it for a thousand.
+# One run of {Crossing} and of {Cutting} per backend. The seed of the run is that of the faults
+# (NB_CHAOS), or one of minitest's; `rake chaos[1000]` runs them for a thousand.
 class CrossingTest < Minitest::Test
-  NB::Native.backends.each do |backend|
-    define_method("test_nothing_crosses_#{backend}") do
-      crossing = Crossing.new(Integer(ENV.fetch("NB_CHAOS") { rand(1 << 30) }), backend)
-      crossing.run
-      assert_empty crossing.wrong, "seed #{crossing.seed}"
-      assert_operator crossing.checks, :>=, 150, "seed #{crossing.seed}: too little was tried"
+  [Crossing, Cutting].product(NB::Native.backends) do |kind, backend|
+    define_method("test_#{kind.name.downcase}_#{backend}") do
+      run = kind.new(Integer(ENV.fetch("NB_CHAOS") { rand(1 << 30) }), backend)
+      run.run
+      assert_empty run.wrong, "seed #{run.seed}"
+      assert_operator run.checks, :>=, 150, "seed #{run.seed}: too little was tried"
     end
   end
 end

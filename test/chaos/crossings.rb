@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 # usage: NB_CHAOS=1 ruby -Ilib -Itest test/chaos/crossings.rb FIRST LAST
-# Runs {Crossing} for each seed of a range on every backend, in one process; prints what crossed.
+# Runs {Crossing} and {Cutting} for each seed of a range on every backend, in one process; prints
+# what was wrong.
 require_relative "crossing"
+require_relative "cutting"
 
 # The chaos counts by the names of nb_chaos_site_t.
 FAULTS = %i[order yield poll spurious short dry eintr threads gc compact].freeze
@@ -11,9 +13,9 @@ first, last = ARGV.map { |argument| Integer(argument) }
 happened = FAULTS.to_h { |fault| [fault, 0] }
 red = 0
 first.upto(last) do |seed|
-  NB::Native.backends.each do |backend|
+  NB::Native.backends.product([Crossing, Cutting]) do |backend, kind|
     NB::Native.chaos(seed)
-    crossing = Crossing.new(seed, backend)
+    crossing = kind.new(seed, backend)
     crossing.run
     FAULTS.zip(NB::Native.chaos_counts) { |fault, count| happened[fault] += count }
     next if crossing.wrong.empty?
@@ -23,6 +25,6 @@ first.upto(last) do |seed|
     puts "to replay: NB_CHAOS=#{seed} ruby -Ilib -Itest test/chaos/crossings.rb #{seed} #{seed}"
   end
 end
-passed = NB::Native.backends.size * (last - first + 1) - red
+passed = 2 * NB::Native.backends.size * (last - first + 1) - red
 puts "#{passed} crossings passed, #{red} failed; what chaos did: #{happened}"
 exit red.zero?
