@@ -169,11 +169,12 @@ class Cutting
     raise unless NB.deadline # the pause would have passed it
   end
 
+  # A timeout that strikes while the task is made would leave nobody who knows of it.
   def every(owner)
-    @left[owner] = NB.every(0.0005) { piece(owner) }
+    NB.shield { @left[owner] = NB.every(0.0005) { piece(owner) } }
     2.times { pause }
   ensure
-    @left[owner].cancel
+    @left[owner]&.cancel
   end
 
   # Its end, not its value.
@@ -205,6 +206,6 @@ class Cutting
     4.times { pool.spawn { piece(owner) } }
     pool.wait
   ensure
-    pool.close
+    pool&.close
   end
 end
