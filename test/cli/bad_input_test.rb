@@ -100,6 +100,18 @@ class BadInputTest < Minitest::Test
     end
   end
 
+  def test_a_port_in_use_leaves_the_other_servers_pidfile
+    server = TCPServer.new("127.0.0.1", 0)
+    write("pid", "1\n")
+    [[], %w[-w 1]].each do |words|
+      Program.nb("serve", "-b", "tcp://127.0.0.1:#{server.local_address.ip_port}", *words,
+        "--pidfile", "pid", chdir: @folder)
+      assert_equal "1\n", File.read(File.join(@folder, "pid"))
+    end
+  ensure
+    server&.close
+  end
+
   def test_wrong_command_lines = check(WRONG, 2)
   def test_what_cannot_be_had = check(IMPOSSIBLE, 1)
 

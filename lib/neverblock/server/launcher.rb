@@ -47,7 +47,6 @@ module NB
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         raise_fd_limit
-        write_pidfile if @config.pidfile
         @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
         clean_up
@@ -72,6 +71,8 @@ module NB
         @server = Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
+        write_pidfile if @config.pidfile # another server's stays where that one listens
+        @server
       rescue ArgumentError => error
         raise SetupError, error.message
       end
@@ -149,7 +150,7 @@ module NB
       def clean_up
         @server&.close
         @control&.stop
-        File.unlink(@config.pidfile) if @config.pidfile && File.file?(@config.pidfile)
+        File.unlink(@config.pidfile) if own_pidfile?
       end
 
       # A terminal sends INT to the workers as well, and their master TERM then: they drain once.
@@ -215,6 +216,11 @@ module NB
 
         Setup.step("cannot write the access log") { File.open(path, "a") }
           .tap { |file| file.sync = true }
+      end
+
+      def own_pidfile?
+        path = @config.pidfile
+        path && File.file?(path) && File.read(path).to_i == Process.pid
       end
 
       def write_pidfile
