@@ -1,15 +1,14 @@
 # frozen_string_literal: true
 
-require "neverblock"
 require "socket"
 require "timeout"
-require_relative "../support/leaks"
+require_relative "chaos_run"
 
 # Many fibers that speak through connections of their own, share locks and queues, time each other
 # out, cancel each other and close what others wait for, whose numbers the next connection gets.
 # Every byte, exception, timeout and wake-up carries its owner's name: what comes to another one, is
 # lost, or stays behind is written down.
-class Crossing
+class Crossing < ChaosRun
   # Says for whom it is.
   class Struck < Exception # rubocop:disable Lint/InheritException -- no rescue on the way may see it
     attr_reader :owner
@@ -20,41 +19,13 @@ class Crossing
     end
   end
 
-  attr_reader :seed, :wrong, :checks
-
-  def initialize(seed, backend)
-    @seed = seed
-    @backend = backend
-    @random = Random.new(seed)
-    @wrong = []
-    @checks = 0
-  end
-
-  # Fills {#wrong} and {#checks}.
-  def run
-    before = Leaks.snapshot
-    watchdog = Thread.new { sleep(60) && give_up }
-    NB.run(backend: @backend) { conduct }
-    watchdog.kill.join
-    @wrong.concat(Leaks.since(before))
-  end
-
   private
 
   def conduct
-    @scheduler = Fiber.scheduler
     strands = Array.new(8) { |number| strand("talker #{number}") { |owner| talk(owner) } }
     strands.push(strand("locks") { lock_and_signal }, strand("queues") { push_and_pop },
                  strand("timers") { |owner| time(owner) })
     strands.each(&:wait)
-    pause
-    left = @scheduler.waits.reject { |wait| wait[:kind] == :run }
-    @wrong << "left waiting: #{left}" unless left.empty?
-  end
-
-  def give_up
-    warn "seed #{@seed}: still running", NB::Dump.new(@scheduler).to_s
-    exit!(false)
   end
 
   # A task whose errors are written down.
@@ -65,13 +36,6 @@ class Crossing
       @wrong << "#{owner}: #{error.full_message(highlight: false)}"
     end
   end
-
-  def check(owner, expected, got)
-    @checks += 1
-    @wrong << "#{owner}: expected #{expected.inspect}, got #{got.inspect}" unless expected == got
-  end
-
-  def pause = sleep(@random.rand(4) * 0.0002)
 
   # ---- connections ------------------------------------------------------------------------------
 

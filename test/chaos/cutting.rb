@@ -1,43 +1,26 @@
 # frozen_string_literal: true
 
-require "neverblock"
-require_relative "../support/leaks"
+require_relative "chaos_run"
 
 # Fibers that use what lib/neverblock/sync offers, and are cancelled or timed out at any moment: no
 # slot, turn or thing stays taken, no fiber stays behind, a shielded section ends, a retry does not
 # outlive its cancel, and who is cut gets what cut it and nothing else.
-class Cutting
+class Cutting < ChaosRun
   # What a timeout of ours raises.
   Late = Class.new(StandardError)
 
   KINDS = %i[limiter keyed pool gather settle map first as_completed group shield retry_twice every
              deadline nested fiber_pool].freeze
 
-  attr_reader :seed, :wrong, :checks
-
-  def initialize(seed, backend)
-    @seed = seed
-    @backend = backend
-    @random = Random.new(seed)
-    @wrong = []
-    @checks = 0
+  def initialize(...)
+    super
     @inside = Hash.new(0)
     @left = {} # what may end after its owner
-  end
-
-  # Fills {#wrong} and {#checks}.
-  def run
-    before = Leaks.snapshot
-    watchdog = Thread.new { sleep(60) && give_up }
-    NB.run(backend: @backend) { conduct }
-    watchdog.kill.join
-    @wrong.concat(Leaks.since(before))
   end
 
   private
 
   def conduct
-    @scheduler = Fiber.scheduler
     @limiter, @keys = NB::Limiter.new(3), NB::Limiter.new(1)
     @pool = NB::ConnectionPool.new(size: 3, timeout: 30) { Object.new }
     strands = Array.new(6) { |number| NB.async { 12.times { |turn| cut("#{number}.#{turn}") } } }
@@ -46,21 +29,7 @@ class Cutting
     check("keys", [0, 0], [0, 1].map { |key| @keys[key].stats[:running] })
     check("pool", 0, @pool.stats[:in_use])
     check("all at once", [0] * 3, NB.gather(*[-> { @limiter.with { pause && 0 } }] * 3))
-    left = @scheduler.waits.reject { |wait| wait[:kind] == :run }
-    @wrong << "left waiting: #{left}" unless left.empty?
   end
-
-  def give_up
-    warn "seed #{@seed}: still running", NB::Dump.new(@scheduler).to_s
-    exit!(false)
-  end
-
-  def check(owner, expected, got)
-    @checks += 1
-    @wrong << "#{owner}: expected #{expected.inspect}, got #{got.inspect}" unless expected == got
-  end
-
-  def pause = sleep(@random.rand(4) * 0.0002)
 
   # One operation that is cancelled, times out, or is let alone.
   def cut(turn)
