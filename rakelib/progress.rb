@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "io/console"
+require_relative "../lib/neverblock/cli/terminal"
 require_relative "outcome"
 
 # The last line of a terminal while a suite runs: what has passed so far, the time, the file that
@@ -23,7 +24,7 @@ class Progress
     @name = name
     @log = log
     @out = out
-    @shown = out.tty?
+    @shown = NB::CLI::Terminal.live?(out)
     @start = now
   end
 

@@ -3,6 +3,7 @@
 require "fileutils"
 require "json"
 require "optparse"
+require_relative "../lib/neverblock/cli/terminal"
 require_relative "rubies"
 require_relative "outcome"
 require_relative "progress"
@@ -68,7 +69,7 @@ class Suites
     output = File.read(log).scrub
     @outcomes << outcome = Outcome.new(output, status, ruby.api)
     line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([outcome]), now - start)
-    puts outcome.failed.zero? || !$stdout.tty? ? line : "\e[31m#{line}\e[0m"
+    puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
     puts "(still running after #{suite.limit} s)" unless status
     puts explain(outcome, output, log) if outcome.failed.positive?
     $stdout.flush

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../lib/neverblock/cli/terminal"
+
 module Bench
   # One status line: where we are, since when, how long it will still take. Silent when the output
   # is no terminal.
@@ -9,7 +11,7 @@ module Bench
     def initialize(io = $stderr, clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) })
       @io = io
       @clock = clock
-      @live = io.tty?
+      @live = NB::CLI::Terminal.live?(io)
       @spent = {}
     end
 

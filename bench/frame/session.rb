@@ -13,6 +13,8 @@ module Bench
     # Seconds that a sample lasts at least, and passes over all cells.
     FULL = { seconds: 5.0, pairs: 10 }.freeze
     QUICK = { seconds: 1.0, pairs: 3 }.freeze
+    # Seconds of a sample at most.
+    LONGEST = 3600
     # After so many failures a cell is not tried again.
     GIVE_UP = 2
 
@@ -45,7 +47,8 @@ module Bench
       @homes = {}
       @failures = Hash.new(0)
       raise ArgumentError, "pairs: must be 1 or more, got: #{pairs}" if @pairs < 1
-      raise ArgumentError, "seconds: must be above 0, got: #{seconds}" unless @seconds.positive?
+      raise ArgumentError, "seconds: must be above 0 and at most #{LONGEST}, got: #{seconds}" unless
+        @seconds.positive? && @seconds <= LONGEST
     end
 
     # @param quick [Boolean]

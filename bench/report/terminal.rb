@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../lib/neverblock/cli/terminal"
+
 module Bench
   module Report
     # Tables for a terminal; coloured when it is one.
@@ -7,24 +9,19 @@ module Bench
       CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 }.freeze
       VERDICTS = { faster: :green, slower: :red, same: :cyan, inconclusive: :yellow,
                    few: :dim, errors: :red }.freeze
-      private_constant :CODES, :VERDICTS
+      # Characters of a line at least, and in a file.
+      NARROW = 60
+      FILE = 110
+      private_constant :CODES, :VERDICTS, :NARROW, :FILE
 
       # @param io [IO]
       # @param color [Boolean]
       # @param width [Integer] characters of a line
-      def initialize(io = $stdout, color: io.tty?, width: Terminal.width(io))
+      def initialize(io = $stdout, color: NB::CLI::Terminal.colors?(io),
+                     width: [NB::CLI::Terminal.width(io, unknown: FILE), NARROW].max)
         @io = io
         @color = color
         @width = width
-      end
-
-      # @param io [IO]
-      # @return [Integer] characters of a line; 110 where it is no terminal
-      def self.width(io)
-        require "io/console"
-        io.tty? ? [io.winsize.last, 60].max : 110
-      rescue SystemCallError, NoMethodError
-        110
       end
 
       # @param results [Array<Result>]

@@ -33,12 +33,7 @@ module NB
       # @return [Integer] the exit status: 0 well, 1 failed, 2 wrong command line
       def start(argv)
         name, *rest = argv
-        case name
-        when nil then call("help", []) && USAGE_STATUS
-        when "-h", "--help" then call("help", rest)
-        when "-v", "--version" then puts(VERSION) || 0
-        else call(name, rest)
-        end
+        choose(name, name == "run" ? rest : readable(rest))
       rescue UsageError => error
         complain(name, error)
       rescue Failure => error
@@ -62,20 +57,56 @@ module NB
       # @raise [UsageError] for a name that is none, with the one that may have been meant
       def command(name)
         constant = COMMANDS[name] or raise UsageError, unknown(name)
-        require_relative "cli/#{name}"
+        load_or_complain { require_relative "cli/#{name}" }
         const_get(constant)
+      end
+
+      # Loads the library, for what runs in a loop.
+      #
+      # @param backend [String, nil] that the loop will be told
+      # @return [void]
+      # @raise [UsageError] if that, or a variable of the environment, is none that a loop takes
+      def load_loop(backend = nil)
+        load_or_complain do
+          require_relative "../neverblock"
+          Scheduler.check(backend)
+        end
       end
 
       # @param value [String] of the option
       # @return [Float] seconds
-      # @raise [UsageError] unless it is a decimal number, 0 or more
+      # @raise [UsageError] unless it is a decimal number from 0 to 999999999
       def drain_timeout(value)
-        return Float(value) if value.match?(/\A\d{1,9}(\.\d+)?\z/)
+        return Float(value) if value.b.match?(/\A\d{1,9}(\.\d+)?\z/)
 
-        raise UsageError, "--drain-timeout: must be seconds, 0 or more, got: #{value}"
+        raise UsageError, "--drain-timeout: must be seconds from 0 to 999999999, got: " \
+                          "#{value.inspect}"
+      end
+
+      # @param option [String] that names it
+      # @param path [String] of a folder, which is made unless it is there
+      # @return [String] the path
+      # @raise [UsageError, Failure]
+      def folder(option, path)
+        raise UsageError, "#{option}: must name a folder, got: #{path.inspect}" if path.empty?
+
+        require "fileutils"
+        FileUtils.mkdir_p(path)
+        File.writable?(path) ? path : raise(Errno::EACCES, path)
+      rescue SystemCallError => error
+        raise Failure, "#{option}: cannot use this folder: #{error.message}: name another one"
       end
 
       private
+
+      def choose(name, rest)
+        case name
+        when nil then call("help", []) && USAGE_STATUS
+        when "-h", "--help" then call("help", rest)
+        when "-v", "--version" then puts(VERSION) || 0
+        else call(name, rest)
+        end
+      end
 
       def call(name, argv)
         found = command(name)
@@ -85,6 +116,24 @@ module NB
         status.is_a?(Integer) ? status : 0
       end
 
+      # Ruby takes words for text in the locale's encoding: in the C locale a word with an umlaut
+      # matches no pattern. Files are named in UTF-8 nearly everywhere.
+      def readable(words)
+        words.map do |word|
+          next word if word.valid_encoding? && word.encoding != Encoding::BINARY
+
+          text = word.dup.force_encoding(Encoding::UTF_8)
+          text.valid_encoding? ? text : raise(UsageError, "not valid UTF-8: #{text.inspect}")
+        end
+      end
+
+      # What a variable of the environment must be.
+      def load_or_complain
+        yield
+      rescue ArgumentError => error
+        raise UsageError, error.message
+      end
+
       def unknown(name)
         require "did_you_mean"
         meant = DidYouMean::SpellChecker.new(dictionary: COMMANDS.keys).correct(name).first
@@ -92,14 +141,19 @@ module NB
       end
 
       def fail_with(name, message)
-        warn "nb #{name}: #{message}"
+        warn "nb #{name}: #{plain(message)}"
         1
       end
 
       def complain(name, error)
-        warn "nb#{" #{name}" if COMMANDS.key?(name)}: #{error.message}"
+        warn "nb#{" #{name}" if COMMANDS.key?(name)}: #{plain(error.message)}"
         warn "See: nb help#{" #{name}" if COMMANDS.key?(name)}"
         USAGE_STATUS
+      end
+
+      # Without the name of Ruby's function: "Is a directory @ rb_sysopen - x".
+      def plain(message)
+        message.b.gsub(/ @ \w+ - (?:fd:\d+ )?/, ": ").force_encoding(message.encoding)
       end
     end
   end

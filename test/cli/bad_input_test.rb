@@ -23,17 +23,26 @@ class BadInputTest < Minitest::Test
     "serve -C syntax.rb" => /syntax.rb:1/, "serve -C raises.rb" => /raises.rb:2: oops/,
     "serve -C value.rb" => /fibers: must be/, "serve --control x" => /control: must be unix:/,
     "stats" => /needs the address/, "stats unix://x y" => /takes an address/,
-    "stats unix://x stats y" => /takes an address/,
+    "stats unix://x stats y" => /takes an address/, "stats config.ru" => /control: must be unix:/,
     "run" => /needs a script/, "run none.rb" => /no such file/, "run ." => /no such file/,
     "run --bogus" => /invalid option/, "run --on-interrupt x -e 1" => /must be drain, got: x/,
-    "run --drain-timeout -1 -e 1" => /--drain-timeout: must be seconds, 0 or more, got: -1/,
-    "serve --drain-timeout -1" => /--drain-timeout: must be seconds, 0 or more, got: -1/,
-    "serve --drain-timeout 1e400" => /got: 1e400/, "run --drain-timeout 0x10 -e 1" => /got: 0x10/,
-    "serve --drain-timeout -0" => /got: -0/,
+    "run --drain-timeout -1 -e 1" =>
+      /--drain-timeout: must be seconds from 0 to 999999999, got: "-1"/,
+    "serve --drain-timeout -1" => /--drain-timeout: must be seconds from 0 to .*, got: "-1"/,
+    "serve --drain-timeout 1e400" => /got: "1e400"/,
+    "run --drain-timeout 0x10 -e 1" => /got: "0x10"/, "serve --drain-timeout -0" => /got: "-0"/,
+    "run --drain-timeout= -e 1" => /got: ""/, "run -wx -e 1" => /invalid option: -wx/,
+    "run --backend none -e 1" => /backend: must be one of epoll, poll/,
+    "run --backend= -e 1" => /backend: must be one of epoll, poll/,
+    "serve -b fd://99999999999999999999" => /bind: expected/,
     "doctor none" => /no such folder/,
     "doctor -x bogus --no-boot" => /unknown check bogus/, "doctor -w x" => /invalid argument/,
     "doctor -w 0" => /--workers: must be at least 1/, "doctor a b" => /one folder/,
-    "demo rails --pages 0" => /--pages: must be 1 or more, got: 0/,
+    "demo rails --pages 0" => /--pages: must be from 1 to 1000000, got: 0/,
+    "demo rails --pages 99999999" => /--pages: must be from 1 to 1000000, got: 99999999/,
+    "demo --out=" => /--out: must name a folder/, "bench a3 --out=" => /--out: must name a folder/,
+    "bench a3 --only=" => /--only: must name a runtime/,
+    "bench a3 --delayd=" => /--delayd: must name a command/,
     "demo bogus" => /takes rails or nothing/, "demo --bogus" => /invalid option/,
     "bench --bogus" => /invalid option/, "bench --out" => /missing argument/,
     "delayd -p 99999" => /port: must be/, "delayd -p x" => /invalid argument/,
@@ -41,6 +50,10 @@ class BadInputTest < Minitest::Test
     "delayd -w 0" => /--workers: must be/, "delayd x" => /takes no argument/,
     "iotest" => /either -s/, "iotest x" => /takes no argument/, "iotest -l x" => /not a length/,
     "iotest --bogus" => /invalid option/, "rubyhttp x" => /takes no argument/,
+    "iotest -s -c localhost" => /either -s .* or -c/,
+    "rubyhttp --impl=" => /unknown: ""; known are stock/,
+    "rubyhttp combine ." => /Is a directory: \./,
+    "jobs bogus" => /unknown queue "bogus": there are/,
     "rubyhttp --bogus" => /invalid option/, "help bogus" => /unknown command/,
     "help a b" => /takes one command/, "bogus" => /unknown command/
   }.freeze
@@ -57,8 +70,16 @@ class BadInputTest < Minitest::Test
     "serve -b #{TCP} --pidfile ." => /cannot write the pidfile: .*that is a folder/,
     "serve -b #{TCP} --pidfile /none/x" => /cannot write the pidfile: .*make the folder/,
     "stats unix:///none" => /nobody answers at unix:\/\/\/none/,
-    "stats config.ru" => /nobody answers at config.ru/, "bench bogus" => /no table "bogus"/,
-    "bench a3 -q --out /proc/none" => /No such file or directory .*\/proc\/none/
+    "stats tcp://no.invalid:80" => /nobody answers at tcp:\/\/no.invalid:80: /,
+    "serve -b unix://config.ru" => /cannot listen: .*: that is no socket: remove it/,
+    "serve -b #{TCP} --control unix://config.ru" => /control socket: .*: that is no socket/,
+    "serve -b unix://#{"x" * 109}" => /cannot listen: .*: a socket's path has at most 108 bytes/,
+    "delayd --bind 192.0.2.1" => /cannot listen: .*: --bind must be an address of this machine/,
+    "iotest -c no.invalid -n -l 1k" => /nobody listens at no.invalid, port 12345 /,
+    "bench bogus" => /no table "bogus"/,
+    "bench a3 -s 1e400" => /seconds: .* at most 3600, got: Inf/,
+    "bench a3 -q --out /proc/none" => /--out: .*: No such file or directory: \/proc\/none: name/,
+    "demo --out config.ru" => /--out: .*: File exists: config.ru: name another/
   }.freeze
   AT_ONCE = 4
 
@@ -120,7 +141,8 @@ class BadInputTest < Minitest::Test
     port = server.local_address.ip_port
     { "serve -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
       "serve -w 1 -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
-      "delayd -p #{port}" => [2, /cannot listen: Address already in use/] }
+      "delayd -p #{port}" => [1, /cannot listen: Address already in use.*: choose another --port/],
+      "iotest -s -p #{port}" => [1, /cannot listen at port #{port}: Address already in use: name/] }
       .each { |words, (status, text)| check({ words => text }, status) }
   ensure
     server&.close

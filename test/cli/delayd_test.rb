@@ -116,7 +116,6 @@ class DelaydTest < Minitest::Test
       %w[--delay soon] => "invalid argument: --delay soon",
       %w[--body -1] => "body_bytes: must be from 0 to 1000000000000, got: -1",
       %w[--workers 0] => "--workers: must be from 1 to 256, got: 0",
-      %w[--bind 192.0.2.1] => "cannot listen: ",
       %w[now] => "takes no argument, got: \"now\"" }.each do |arguments, message|
       _, errors, status = Program.nb("delayd", *arguments)
       assert_includes errors, "nb delayd: #{message}"
@@ -128,7 +127,7 @@ class DelaydTest < Minitest::Test
     Program.delayd do |port|
       _, errors, status = Program.nb("delayd", "--port", port.to_s)
       assert_includes errors, "cannot listen: Address already in use"
-      assert_equal 2, status.exitstatus
+      assert_equal 1, status.exitstatus
     end
   end
 end

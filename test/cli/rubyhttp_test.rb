@@ -72,7 +72,7 @@ class RubyhttpTest < Minitest::Test
     end
   end
 
-  { %w[-i nothing] => "unknown: nothing", %w[-S paris] => "unknown: paris",
+  { %w[-i nothing] => "unknown: \"nothing\"", %w[-S paris] => "unknown: \"paris\"",
     %w[-l 5q] => "not a length", %w[x] => "takes no argument", %w[-z] => "invalid option",
     %w[combine] => "combine needs files", %w[combine /nowhere] => "No such file",
     ["combine", __FILE__] => "was not written by nb rubyhttp" }.each do |arguments, message|

@@ -159,6 +159,6 @@ class RunTest < Minitest::Test
     end
     _, errors, status = Program.nb("run", "--backend", "kqueue", "-e", "1")
     assert_includes errors, "must be one of epoll, poll"
-    assert_equal 1, status.exitstatus
+    assert_equal 2, status.exitstatus
   end
 end

@@ -90,8 +90,8 @@ module NB
             on.on("-n", "--pairs N", Integer) { |count| session[:pairs] = count }
             on.on("-s", "--seconds S", Float) { |seconds| session[:seconds] = seconds }
             on.on("-o", "--only IDS", Array) { |ids| session[:only] = known(ids) }
-            on.on("--out DIR") { |directory| session[:out] = directory }
-            on.on("--delayd COMMAND") { |line| session[:delayd] = line.split }
+            on.on("--out DIR") { |path| session[:out] = CLI.folder("--out", path) }
+            on.on("--delayd COMMAND") { |line| session[:delayd] = command(line) }
             more(on, options)
           end
         end
@@ -103,9 +103,17 @@ module NB
           on.on("--docs") { options[:docs] = true }
         end
 
+        def command(line)
+          words = line.split
+          return words if words.any?
+
+          raise UsageError, "--delayd: must name a command, got: #{line.inspect}"
+        end
+
         def known(ids)
           strange = ids - ::Bench.runtimes.keys
-          return ids if strange.empty?
+          return ids if strange.empty? && ids.any?
+          raise UsageError, "--only: must name a runtime, got none" if ids.empty?
 
           raise UsageError, "--only: no runtime #{strange.join(", ")}; known are " \
                             "#{::Bench.runtimes.keys.sort.join(", ")}"

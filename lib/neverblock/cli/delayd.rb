@@ -29,7 +29,13 @@ module NB
       TEXT
       # Enough for 10,000 connections and more; above it the kernel's own default is kept.
       OPEN_FILES = 65_536
-      private_constant :OPEN_FILES
+      # What to do about it.
+      CURES = {
+        Errno::EADDRINUSE => ": choose another --port, or 0 for any free one",
+        Errno::EADDRNOTAVAIL => ": --bind must be an address of this machine, or a name for one",
+        Errno::EACCES => ": this user may not; choose a --port from 1024 on"
+      }.freeze
+      private_constant :OPEN_FILES, :CURES
 
       class << self
         # @param argv [Array<String>]
@@ -90,7 +96,7 @@ module NB
         rescue ArgumentError => error
           raise UsageError, error.message
         rescue SystemCallError => error
-          raise UsageError, "cannot listen: #{error.message}"
+          raise Failure, "cannot listen: #{error.message}#{CURES[error.class]}"
         end
 
         def announce(server, options)

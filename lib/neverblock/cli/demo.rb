@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "optparse"
+require_relative "terminal"
 
 module NB
   module CLI
@@ -23,7 +24,9 @@ module NB
       TEXT
       # What is measured, by whom: the bench knows more clients.
       CLIENTS = { "a3" => %w[blocking nb], "a5" => %w[blocking threads nb] }.freeze
-      private_constant :CLIENTS
+      # Pages at most: more than an hour of them.
+      PAGES = 1_000_000
+      private_constant :CLIENTS, :PAGES
 
       class << self
         # @param argv [Array<String>] nothing
@@ -35,7 +38,7 @@ module NB
           options = parse(rails ? argv.drop(1) : argv, rails)
           bench = CLI.command("bench")
           bench.load_tree
-          folder = options.delete(:folder) || report_folder(rails)
+          folder = CLI.folder("--out", options.delete(:folder) || report_folder(rails))
           bench.report_errors("demo") { rails ? show_rails(folder, **options) : show(folder) }
         end
 
@@ -44,14 +47,14 @@ module NB
         def parse(argv, rails)
           options = {}
           rest = OptionParser.new do |on|
-            on.on("--out FOLDER") { |folder| options[:folder] = folder }
+            on.on("--out FOLDER") { |path| options[:folder] = path }
             next unless rails
 
             on.on("--pages N", Integer) { |count| options[:pages] = count }
             on.on("--shop") { options[:shop] = true }
           end.parse(argv)
-          raise UsageError, "--pages: must be 1 or more, got: #{options[:pages]}" if
-            options[:pages]&.< 1
+          raise UsageError, "--pages: must be from 1 to #{PAGES}, got: #{options[:pages]}" unless
+            (1..PAGES).cover?(options.fetch(:pages, 1))
           return options if rest.empty?
 
           raise UsageError, "takes rails or nothing, and --out FOLDER; got: " \
@@ -95,7 +98,7 @@ module NB
         # A status line in a terminal; in a log, a line for each step.
         def progress
           progress = ::Bench::Progress.new
-          return progress if $stderr.tty?
+          return progress if Terminal.live?($stderr)
 
           progress.tap { |one| one.define_singleton_method(:show) { |text| warn("  #{text}") } }
         end

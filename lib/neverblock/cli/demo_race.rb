@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "terminal"
 
 module NB
   module CLI
@@ -9,6 +10,8 @@ module NB
     class DemoRace
       # Characters of a bar.
       WIDTH = 32
+      # Characters beside it.
+      BESIDE = 46
       # Seconds between two pictures.
       STEP = 0.1
       # Pages before the clock runs.
@@ -51,7 +54,7 @@ module NB
         until runners.all?(&:result)
           IO.select(runners.reject(&:result).map(&:err), nil, nil, STEP)
           runners.reject(&:result).each { |runner| advance(runner, now - start) }
-          drawn = draw(runners, now - start, again: drawn) if $stdout.tty?
+          drawn = draw(runners, now - start, again: drawn) if Terminal.live?($stdout)
         end
         draw(runners, now - start, again: drawn)
         runners.to_h { |runner| [runner.name, runner.result] }
@@ -93,15 +96,18 @@ module NB
 
       def draw(runners, seconds, again:)
         print "\e[#{runners.size}A" if again
-        runners.each { |runner| puts "#{"\e[2K" if $stdout.tty?}#{line(runner, seconds)}" }
+        runners.each do |runner|
+          puts "#{"\e[2K" if Terminal.live?($stdout)}#{line(runner, seconds)}"
+        end
         true
       end
 
       def line(runner, seconds)
         done = runner.history.last.last
-        full = (done.to_f / @pages * WIDTH).round
+        width = (Terminal.width($stdout) - BESIDE).clamp(1, WIDTH)
+        full = (done.to_f / @pages * width).round
         seconds = runner.result["elapsed"] if runner.result
-        format("  %-16s %s%s %4d of %d  %5.1f s%s", runner.name, "█" * full, "░" * (WIDTH - full),
+        format("  %-16s %s%s %4d of %d  %5.1f s%s", runner.name, "█" * full, "░" * (width - full),
                done, @pages, seconds, runner.result ? " ✓" : "")
       end
 

@@ -4,6 +4,8 @@ require "json"
 require "optparse"
 require_relative "../monitor/doctor"
 require_relative "../server/config"
+require_relative "../server/text"
+require_relative "terminal"
 
 module NB
   module CLI
@@ -94,8 +96,9 @@ module NB
         end
 
         def print_json(project, doctor, findings)
-          puts JSON.pretty_generate(project: project.folder, ruby: RUBY_DESCRIPTION,
-                                    rails: project.facts["rails"], checks: doctor.checks,
+          puts JSON.pretty_generate(project: Server::Text.utf8(project.folder),
+                                    ruby: RUBY_DESCRIPTION, rails: project.facts["rails"],
+                                    checks: doctor.checks,
                                     not_applicable: doctor.not_applicable,
                                     findings: findings.map(&:to_h))
         end
@@ -137,7 +140,7 @@ module NB
         end
 
         def bold(text) = color(text, 1)
-        def color(text, code) = $stdout.tty? ? "\e[#{code}m#{text}\e[0m" : text
+        def color(text, code) = Terminal.colors?($stdout) ? "\e[#{code}m#{text}\e[0m" : text
       end
     end
   end

@@ -43,12 +43,8 @@ module NB
           return suite(argv.drop(1)) if argv.first == "suite"
 
           options = IotestOptions.parse(argv)
+          CLI.load_loop
           NB.run { options.role == :server ? serve(options) : ask(options) } ? 0 : 1
-        rescue SystemCallError, SocketError => error
-          warn "nb iotest: #{error.message}"
-          1
-        rescue Interrupt
-          130
         end
 
         private
@@ -57,7 +53,7 @@ module NB
           measure(options, options.network? ? "sent" : "read") do |transfer|
             next transfer.send_to(File.open(File::NULL, "wb")) unless options.network?
 
-            socket = transfer.prepare(TCPSocket.new(options.host, options.port))
+            socket = transfer.prepare(connect(options))
             transfer.send_to(socket)
             socket.close_write
             socket.read # the server closes when it has everything
@@ -68,7 +64,7 @@ module NB
         def serve(options)
           return write_only(options) unless options.network?
 
-          server = TCPServer.new(options.port)
+          server = listen(options.port)
           warn "listening on port #{server.local_address.ip_port}"
           loop do
             whole = serve_one(options, server.accept)
@@ -76,6 +72,20 @@ module NB
           end
         ensure
           server&.close
+        end
+
+        def connect(options)
+          TCPSocket.new(options.host, options.port)
+        rescue SystemCallError, SocketError => error
+          raise Failure, "nobody listens at #{options.host}, port #{options.port} " \
+                         "(nb iotest -s): #{error.message}"
+        end
+
+        def listen(port)
+          TCPServer.new(port)
+        rescue SystemCallError => error
+          raise Failure, "cannot listen at port #{port}: #{error.class.new.message}: name " \
+                         "another -p, or 0 for any free one"
         end
 
         # @return [Boolean] whether the client closed its side itself

@@ -56,6 +56,7 @@ module NB
 
           options.mode = modes.first || :both
           check(options)
+          options.role ||= :client
           options
         rescue OptionParser::ParseError => error
           raise UsageError, error.message
@@ -66,7 +67,7 @@ module NB
         def parser(options, modes)
           OptionParser.new do |on|
             on.on("-s") { options.role = :server }
-            on.on("-c HOST") { |host| options.role, options.host = :client, host }
+            on.on("-c HOST") { |host| options.host = host }
             on.on("-n") { modes << :network }
             on.on("-d") { modes << :disk }
             on.on("-t") { options.transmit = true }
@@ -93,7 +94,8 @@ module NB
         end
 
         def common(options)
-          return "either -s (server) or -c HOST (client)" unless options.role
+          return "either -s (server) or -c HOST (client)" unless
+            options.role.nil? ^ options.host.to_s.empty?
           return "-o: 1 to 1024 operations, got: #{options.operations}" unless
             (1..1024).cover?(options.operations)
 

@@ -53,7 +53,8 @@ module NB
         end
 
         def start(name, options)
-          raise UsageError, "unknown queue #{name}: there are #{JobQueues::ALL.keys.join(", ")}" if
+          raise UsageError, "unknown queue #{name.inspect}: there are " \
+                            "#{JobQueues::ALL.keys.join(", ")}" if
             name && !JobQueues::ALL.key?(name)
           raise Failure, "there is no config/environment.rb: start it in the folder of a Rails " \
                          "application" unless File.file?("config/environment.rb")

@@ -5,6 +5,7 @@ require_relative "iotest_options"
 require_relative "rubyhttp_sites"
 require_relative "rubyhttp_clients"
 require_relative "../../neverblock"
+require_relative "terminal"
 
 module NB
   module CLI
@@ -43,6 +44,7 @@ module NB
           return combine(argv.drop(1)) if argv.first == "combine"
 
           options = parse(argv)
+          CLI.load_loop
           puts COLUMNS.join(",")
           RubyhttpSites.open(options[:length], options[:sites]) do |ports|
             ports.to_a.product(options[:impls]).each do |(site, port), impl|
@@ -88,7 +90,7 @@ module NB
 
         def parse(argv)
           options = { length: 10_000_000, sites: RubyhttpSites::ALL.keys,
-                      impls: RubyhttpClients::VARIANTS.keys, progress: $stderr.tty? }
+                      impls: RubyhttpClients::VARIANTS.keys, progress: Terminal.live?($stderr) }
           rest = parser(options).parse(argv)
           raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?
 
@@ -109,19 +111,18 @@ module NB
 
         def known(names, all)
           strange = names - all
-          return names if strange.empty?
+          return names if strange.empty? && names.any?
 
-          raise UsageError, "unknown: #{strange.join(", ")}; known are #{all.join(", ")}"
+          raise UsageError, "unknown: #{strange.join(", ").inspect}; known are #{all.join(", ")}"
         end
 
         def combine(paths)
           raise UsageError, "combine needs files" if paths.empty?
 
-          puts ["File", *COLUMNS].join(",")
-          paths.each do |path|
-            name = File.basename(path, ".csv")
-            lines(path).each { |line| puts "#{name},#{line}" }
+          rows = paths.flat_map do |path|
+            lines(path).map { |line| "#{File.basename(path, ".csv")},#{line}" }
           end
+          puts ["File", *COLUMNS].join(","), *rows
           0
         end
 

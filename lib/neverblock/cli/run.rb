@@ -64,7 +64,7 @@ module NB
         def read(argv)
           order = Order.new(libraries: [], folders: [], repairs: true, drain_timeout: 30)
           words = argv.dup
-          while words.first&.match?(/\A-./)
+          while words.first&.start_with?("-") && words.first != "-"
             word = words.shift
             break if word == "--"
             return if %w[-h --help].include?(word)
@@ -78,21 +78,36 @@ module NB
         end
 
         def read_option(order, word, words)
+          name, given = split(word)
+          case name
+          when "-e", "-r", "-I" then read_value(order, name, given || value(name, words))
+          when "--backend" then order.backend = given || value(name, words)
+          when "--on-interrupt" then order.on_interrupt = drain(given || value(name, words))
+          when "--drain-timeout"
+            order.drain_timeout = CLI.drain_timeout(given || value(name, words))
+          else read_switch(order, word)
+          end
+        end
+
+        def read_switch(order, word)
           case word
-          when /\A-([erI])(.+)?/m then read_value(order, $1, $2 || value(word, words))
           when "-w" then order.warnings = true
           when "--no-repairs" then order.repairs = false
-          when /\A--backend(?:=(.+))?\z/ then order.backend = $1 || value(word, words)
-          when /\A--on-interrupt(?:=(.+))?\z/
-            order.on_interrupt = drain($1 || value(word, words))
-          when /\A--drain-timeout(?:=(.+))?\z/
-            order.drain_timeout = CLI.drain_timeout($1 || value(word, words))
           else raise UsageError, "invalid option: #{word}"
           end
         end
 
-        def value(word, words)
-          words.shift or raise UsageError, "#{word} needs a value"
+        # The option, and the value in the same word or nil. Not by a regular expression: it refuses
+        # words that are invalid in the locale's encoding.
+        def split(word)
+          return [word[0, 2], (word[2..] if word.size > 2)] unless word.start_with?("--")
+
+          name, equals, value = word.partition("=")
+          [name, (value unless equals.empty?)]
+        end
+
+        def value(name, words)
+          words.shift or raise UsageError, "#{name} needs a value"
         end
 
         def drain(value)
@@ -101,16 +116,16 @@ module NB
           raise UsageError, "--on-interrupt: must be drain, got: #{value}"
         end
 
-        def read_value(order, letter, value)
-          case letter
-          when "e" then order.code = [order.code, value].compact.join("\n")
-          when "r" then order.libraries << value
+        def read_value(order, name, value)
+          case name
+          when "-e" then order.code = [order.code, value].compact.join("\n")
+          when "-r" then order.libraries << value
           else order.folders << File.expand_path(value)
           end
         end
 
         def prepare(order)
-          require_relative "../../neverblock"
+          CLI.load_loop(order.backend)
           $VERBOSE = true if order.warnings
           $LOAD_PATH.unshift(*order.folders)
           ARGV.replace(order.arguments)

@@ -54,6 +54,7 @@ module NB
           rest = parser(flags).parse(argv)
           raise UsageError, "takes one rackup file, got: #{rest.join(" ")}" if rest.size > 1
 
+          CLI.load_loop
           serve(configure(flags, rest.first))
         rescue OptionParser::ParseError => error
           raise UsageError, error.message

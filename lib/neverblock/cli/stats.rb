@@ -12,12 +12,15 @@ module NB
       USAGE = <<~TEXT
         usage: nb stats ADDRESS [stats | requests | ready | metrics]
 
-        Asks the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.sock.
+        Asks the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.sock. The exit
+        status is 1 if nobody answers, and for `ready` also while the server starts or drains.
       TEXT
 
       # What may be asked.
       WHAT = %w[stats requests ready metrics].freeze
-      private_constant :WHAT
+      # What /ready answers while the server starts or drains.
+      NOT_READY = 503
+      private_constant :WHAT, :NOT_READY
 
       class << self
         # @param argv [Array<String>]
@@ -29,9 +32,15 @@ module NB
           raise UsageError, "takes an address and one of #{WHAT.join(" ")}, got: " \
                             "#{argv.join(" ")}" if rest.any? || !WHAT.include?(what || "stats")
 
-          puts Server::Control.ask(address, "/#{what || "stats"}")
-          0
-        rescue SystemCallError, ArgumentError => error
+          status, body = Server::Control.exchange(address, "/#{what || "stats"}")
+          raise Failure, "#{address} answers #{status} to #{what}: #{body}" unless
+            [200, NOT_READY].include?(status)
+
+          puts body
+          status == 200 ? 0 : 1
+        rescue ArgumentError => error
+          raise UsageError, error.message
+        rescue SystemCallError, SocketError, IOError => error
           raise Failure, "nobody answers at #{address}: #{error.message}"
         end
       end

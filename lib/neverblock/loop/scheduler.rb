@@ -37,6 +37,28 @@ module NB
       # @return [void]
       # @api private
       def before_open(&block) = @opening << block
+
+      # Looks at NB_BACKEND and NB_WATCHDOG before there is a loop.
+      #
+      # @param backend [Symbol, String, nil] as {#initialize} takes it
+      # @return [void]
+      # @raise [ArgumentError] if a loop would refuse one of them
+      # @api private
+      def check(backend = nil)
+        Watchdog.limit
+        name = backend_name(backend)
+        refuse(name) unless Native.backends.include?(name)
+      end
+
+      # @api private
+      def backend_name(asked) = (asked || Native::DEFAULT_BACKEND || Native.backends.first).to_s
+
+      # @raise [ArgumentError]
+      # @api private
+      def refuse(name)
+        raise ArgumentError, "backend: must be one of #{Native.backends.join(", ")} (also by " \
+                             "NB_BACKEND), got: #{name.inspect}"
+      end
     end
 
     # @return [Fiber, nil] that of {NB.run}'s block, which goes on for the thread's own code
@@ -54,12 +76,10 @@ module NB
       Repairs.install if repairs
       Scheduler.opening.each(&:call)
       Watchdog.start
-      name = (backend || Native::DEFAULT_BACKEND || Native.backends.first).to_s
+      name = Scheduler.backend_name(backend)
       return (use_virtual_time if virtual) if open(name)
 
-      raise ArgumentError,
-        "backend: must be one of #{Native.backends.join(", ")} (also by NB_BACKEND), " \
-        "got: #{name.inspect}"
+      Scheduler.refuse(name)
     end
 
     # Runs every fiber to its end, cancels those that only wait for work, frees the kernel's side.

@@ -24,9 +24,9 @@ module NB
       # @raise [ArgumentError] if NB_WATCHDOG is no number
       # @api private
       def start
-        return if Native::WATCHDOG == "0" || @thread&.alive?
+        return if @thread&.alive?
 
-        limit = seconds(Native::WATCHDOG)
+        limit = self.limit or return
         @places = {}
         @thread = Thread.new do
           Thread.current.report_on_exception = false
@@ -35,14 +35,19 @@ module NB
         @thread.name = "neverblock watchdog"
       end
 
-      private
-
-      def seconds(text)
+      # @return [Float, nil] seconds that a loop may stand still; nil: for ever
+      # @raise [ArgumentError] if NB_WATCHDOG is no number
+      # @api private
+      def limit
+        text = Native::WATCHDOG
+        return if text == "0"
         return text == "1" ? 0.1 : text.to_i / 1000.0 if text.match?(/\A[1-9]\d{0,8}\z/)
 
         raise ArgumentError, "NB_WATCHDOG: must be 1 (report what stops the loop for 100 ms), " \
                              "another number of milliseconds, or 0 (off), got: #{text.inspect}"
       end
+
+      private
 
       # No error of stderr's may end it.
       def report(frames, seconds, computed)

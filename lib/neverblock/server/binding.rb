@@ -24,7 +24,7 @@ module NB
         case address
         when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: port($~[:port], address))
         when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: $~[:path])
-        when %r{\Afd://(?<fd>\d+)(?<ours>#(?<path>.*))?\z}
+        when %r{\Afd://(?<fd>\d{1,9})(?<ours>#(?<path>.*))?\z}
           new(:fd, fd: Integer($~[:fd], 10), path: $~[:path], ours: !$~[:ours].nil?)
         when %r{\Assl://}
           require_relative "tls"

@@ -14,7 +14,7 @@ module NB
         def words
           ruby = File.readlink("/proc/self/exe")
           ruby = RbConfig.ruby unless File.executable?(ruby) # replaced by a newer one since
-          program, *arguments = File.read("/proc/self/cmdline").split("\0", -1)[0..-2]
+          program, *arguments = File.binread("/proc/self/cmdline").split("\0", -1)[0..-2]
           return [[ruby, program], *arguments] if named?(arguments)
 
           [[ruby, ruby], *("--yjit" if yjit?), $PROGRAM_NAME, *titled(program)]
@@ -22,18 +22,21 @@ module NB
 
         private
 
-        # With -S or a relative path it is not the same word.
+        # With -S or a relative path it is not the same word. Bytes: names need not be valid in the
+        # encoding of the locale, above all in the C locale, which many services run in.
         def named?(arguments)
-          arguments.any? { |word| File.basename(word) == File.basename($PROGRAM_NAME) }
+          name = File.basename($PROGRAM_NAME.b)
+          arguments.any? { |word| File.basename(word) == name }
         end
 
         # Bundler writes a title over the command line (Process.setproctitle): the program and its
         # words with blanks between. RUBYOPT has Ruby's options then.
         def titled(title)
-          return ARGV unless title.to_s.start_with?("#{$PROGRAM_NAME} ")
+          name = "#{$PROGRAM_NAME} ".b
+          return ARGV unless title.to_s.start_with?(name)
 
-          words = title.delete_prefix("#{$PROGRAM_NAME} ").split
-          words.last(ARGV.size) == ARGV ? words : ARGV
+          words = title.delete_prefix(name).split
+          words.last(ARGV.size) == ARGV.map(&:b) ? words : ARGV
         end
 
         def yjit? = defined?(RubyVM::YJIT.enabled?) && RubyVM::YJIT.enabled?

@@ -19,7 +19,9 @@ module NB
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
-      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE
+      # Seconds in which an asker wants an answer: a busy master has time for it.
+      ANSWER = 30
+      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :ANSWER
 
       # @param addresses [String, Array<String>]
       # @param stats [#call] gives what /stats tells
@@ -69,11 +71,25 @@ module NB
 
       # What a control socket answers to GET path.
       #
+      # @param within [Numeric] seconds
       # @return [String]
-      def self.ask(address, path = "/stats")
-        socket = ControlAddress.new(address).connect
-        socket.write("GET #{path} HTTP/1.0\r\n\r\n")
-        socket.read.split("\r\n\r\n", 2).last
+      # @raise [ArgumentError] for an address that is none
+      # @raise [SystemCallError, SocketError, EOFError] if there is no answer, or none in time
+      def self.ask(address, path = "/stats", within: ANSWER)
+        exchange(address, path, within: within).last
+      end
+
+      # @return [Array(Integer, String)] status and body; otherwise as {ask}
+      def self.exchange(address, path, within: ANSWER)
+        socket = nil
+        place = ControlAddress.new(address)
+        answer = ::Timeout.timeout(within, Errno::ETIMEDOUT, "no answer in #{within} s") do
+          socket = place.connect
+          socket.write("GET #{path} HTTP/1.0\r\n\r\n")
+          socket.read
+        end
+        _, status, body = *answer.b.match(%r{\AHTTP/\d\.\d (\d{3}).*?\r\n\r\n(.*)\z}m)
+        body ? [Integer(status, 10), Text.utf8(body)] : raise(EOFError, "what is there is no HTTP")
       ensure
         socket&.close
       end

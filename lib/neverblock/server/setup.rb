@@ -16,6 +16,8 @@ module NB
         Errno::EADDRNOTAVAIL => "no interface has this address: 0.0.0.0 and [::] stand for all",
         Errno::ENOENT => "make the folder first",
         Errno::EISDIR => "that is a folder: name a file",
+        Errno::EEXIST => "that is no socket: remove it, or choose another path",
+        Errno::ENAMETOOLONG => "a socket's path has at most 108 bytes: choose a shorter one",
         Errno::EBADF => "nobody has handed over a listener under this number",
         Errno::ENOTSOCK => "it is not a socket",
         SocketError => "give an address, or a name that this machine can look up"

@@ -8,6 +8,10 @@ module NB
     #
     # @api private
     module SocketFile
+      # Bytes of a path that sun_path of unix(7) takes.
+      LONGEST = 108
+      private_constant :LONGEST
+
       module_function
 
       # Removes a socket whose server has died. One that a living server listens at stays.
@@ -17,9 +21,13 @@ module NB
       #   its program anew (USR2), and a child may have inherited the socket
       # @return [void]
       # @raise [Errno::EADDRINUSE] if a process listens there
+      # @raise [Errno::EEXIST] if a file or a folder is there
+      # @raise [Errno::ENAMETOOLONG]
       # @see https://man7.org/linux/man-pages/man7/unix.7.html SO_PEERCRED
       def free(path, own: false)
-        return unless File.socket?(path)
+        raise Errno::ENAMETOOLONG, "unix://#{path}" if path.bytesize > LONGEST
+        return unless File.exist?(path)
+        raise Errno::EEXIST, "unix://#{path}" unless File.socket?(path)
 
         pid = listener(path)
         raise Errno::EADDRINUSE, "unix://#{path}" unless pid.nil? || (own && pid == Process.pid)
