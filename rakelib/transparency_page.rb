@@ -9,20 +9,21 @@ class TransparencyPage
   HEAD = <<~MARKDOWN
     # What waits, and what blocks
 
-    Popular libraries, unmodified, in 50 fibers of one thread, against real servers. Each row is one
-    operation that takes the server 100 ms (or what the row says). An operation **waits** if all 50
-    together end at most 100 ms later than one alone would, while a ticker that wakes every 5 ms
-    beside them is never more than 10 ms late. The first number is the time they took, the second the
-    ticker's greatest delay. An operation **blocks** if the loop stands still; then the last column
-    names the reason, and what to use instead.
+    Popular libraries, unmodified, run in 50 fibers of one thread against real servers. Each row is one
+    operation, which takes the server 100 ms, or what the row says. An operation **waits** if all 50
+    together end at most 100 ms later than one alone, while a ticker that wakes every 5 ms beside them is
+    never more than 10 ms late. In each cell, the first number is the time that all of them took, the
+    second the ticker's greatest delay. A number before a colon is the number of fibers where it is not
+    50. An operation **blocks** if the loop stands still; the last column then gives the reason, and what
+    to use instead.
 
-    In rows with "a name that is answered late", the name server takes 300 ms. Errors (class and
-    message) are compared with those that the same code raises without a loop. Time for which the
-    machine took the CPU away is subtracted, and so is the time of garbage collection from the
-    ticker's delay. A cure applies by itself when NeverBlock and the library are both loaded;
-    `NB_DRIVERS` switches it off (`puts NB::Drivers.status` lists the cures).
+    In rows with "a host name that resolves late", the name server takes 300 ms. The tests compare errors
+    (class and message) with those that the same code raises without a loop. They subtract the time for
+    which the machine took the CPU away, and from the ticker's delay also the time of garbage collection.
+    A cure applies automatically when NeverBlock and the library are both loaded; `NB_DRIVERS` switches
+    cures off (`puts NB::Drivers.status` lists them).
 
-    `rake transparency` writes this page from what `test/drivers` measures; a test fails when the page
+    `rake transparency` writes this page from the measurements of `test/drivers`. A test fails if the page
     and the measurements differ.
   MARKDOWN
 
@@ -30,18 +31,18 @@ class TransparencyPage
   FRAMEWORKS = <<~MARKDOWN
     ## Frameworks, and libraries inside requests
 
-    Fifty requests to `nb serve`'s server, each with a token of its own, meet inside the application:
-    all have come before one goes on, none answers with another's token, and a ticker goes on beside
-    them. grape and hanami-router are tested on Ruby 3.4 only.
+    Fifty requests to `nb serve`'s server, each with its own token, meet inside the application: none
+    continues before all have arrived, none answers with another's token, and a ticker keeps ticking
+    beside them. grape and hanami-router are tested on Ruby 3.4 only.
 
     | Library | What | Requests overlap |
     |---|---|---|
     | sinatra 4.2, roda 3.109, grape 3.2, hanami-router 3.0 | parameters, instance variables | yes |
     | concurrent-ruby 1.3 | promises, thread pools, IVar, Event, CountDownLatch, ScheduledTask, TimerTask, Semaphore, ReentrantReadWriteLock, Map | yes |
     | graphql 2.6 | without a Dataloader | yes |
-    | graphql 2.6 | `GraphQL::Dataloader::AsyncDataloader`, in fields and sources; it needs async 2.25, so Ruby 3.2 | yes |
+    | graphql 2.6 | `GraphQL::Dataloader::AsyncDataloader`, in fields and sources; needs async 2.25, and therefore Ruby 3.2 | yes |
     | graphql 2.6 | `GraphQL::Dataloader, nonblocking: true`, in fields and sources | yes |
-    | graphql 2.6 | `GraphQL::Dataloader` | **blocks**: its fibers are blocking ones (`Fiber.new(blocking: true)`), in which nothing waits in a loop; instead: one of the two above |
+    | graphql 2.6 | `GraphQL::Dataloader` | **blocks**: it uses blocking fibers (`Fiber.new(blocking: true)`), which never wait in a loop; use one of the two above instead |
   MARKDOWN
 
   def initialize(files = Dir[RESULTS])

@@ -11,7 +11,7 @@ class AWSS3Test < Transparency
 
   library "aws-sdk-s3", group: "HTTP", gems: %w[aws-sdk-s3 aws-sdk-core],
           server: -> { AWSS3Test.s3(0.1) },
-          against: -> { "a server of ours that checks signatures" }
+          against: -> { "our own server that checks signatures" }
 
   def self.s3(delay)
     Servers.fetch("s3-#{delay}") do |port, _|
@@ -32,7 +32,7 @@ class AWSS3Test < Transparency
     assert_equal Array.new(10) { |i| "object #{i}" }, bodies
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     s3 = client(host: name, port: self.class.s3(0).port)
     measure(count: 10, delay: 0.3) { |i| put(s3, i) }

@@ -14,7 +14,7 @@ class CurbTest < Transparency
   # Each by a name of its own. libcurl (7.88) makes a native thread for every lookup; when another
   # transfer has found the same name meanwhile, it takes that and joins its own thread, which still
   # looks it up: the loop stands until then. (Fewer than elsewhere: all threads are joined.)
-  waits "a request by a name that is answered late" do
+  waits "a request to a host name that resolves late" do
     urls = Array.new(10) { HTTPServers.url(host: name_late) }
     assert_equal ["done"], measure(count: 10, delay: 0.3) { |i| get(urls[i]) }.uniq
   end

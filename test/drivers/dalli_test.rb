@@ -32,7 +32,7 @@ class DalliTest < Transparency
     clients&.each(&:close)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     clients = measure(delay: 0.3) { connect(server.port, host: name) }
   ensure

@@ -10,7 +10,7 @@ class GRPCTest < Transparency
   library "grpc", group: "Mail, SSH, messages", gems: %w[grpc],
           server: -> { Servers.fetch("grpc") { |port, _| [RbConfig.ruby, PROGRAM, port.to_s] } },
           against: -> { "grpc's own server" },
-          cure: "by itself on native threads, at most 256 at a time"
+          cure: "runs on native threads automatically, at most 256 at a time"
 
   waits "a call" do
     stub = stub(server.port)
@@ -27,7 +27,7 @@ class GRPCTest < Transparency
     assert_equal [%w[done done done]], answers.uniq
   end
 
-  waits "its own deadline" do
+  waits "the library's own deadline" do
     stub = stub(server.port)
     together { ask(stub, 0) }
     errors = measure(count: 20) { outcome { ask(stub, 1000, deadline: Time.now + 0.1) } }

@@ -8,7 +8,7 @@ class HiredisClientTest < Transparency
   library "hiredis-client", group: "Redis and memcached", gems: %w[hiredis-client],
           server: -> { Databases.redis },
           against: -> { "Redis #{`redis-server --version`[/v=(\S+)/, 1]}" },
-          cure: "by itself redis-client's own driver, with a notice"
+          cure: "NeverBlock selects redis-client's own driver, and says so"
 
   waits "a blocking command" do
     clients = together { connect }
@@ -17,8 +17,8 @@ class HiredisClientTest < Transparency
     clients&.each(&:close)
   end
 
-  blocks "a blocking command of a connection made outside of the loop", why: "waits in C",
-         instead: "connections made inside" do
+  blocks "a blocking command on a connection made outside the loop", why: "waits in C",
+         instead: "make the connection inside the loop" do
     measure(count: 5) { |i| clients_outside[i].call("BLPOP", "none#{i}", 0.1) }
   end
 

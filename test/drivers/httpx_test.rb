@@ -11,7 +11,7 @@ class HTTPXTest < Transparency
   library "httpx", group: "HTTP", gems: %w[httpx http-2]
   http_rows
 
-  waits "requests to two hosts by one call" do
+  waits "requests to two hosts in one call" do
     urls = %w[127.0.0.1 localhost].map { |host| HTTPServers.url(100, host: host) }
     bodies = measure(count: 20) { client(5).get(*urls).map { |one| text(one) } }
     assert_equal [%w[done done]], bodies.uniq

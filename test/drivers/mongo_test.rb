@@ -12,7 +12,7 @@ class MongoTest < Transparency
 
   library "mongo", group: "Databases", gems: %w[mongo bson],
           server: -> { Servers.fetch("mongo") { |port, _| [RbConfig.ruby, PROGRAM, port.to_s] } },
-          against: -> { "a server of ours that speaks OP_MSG (MongoDB is not in Debian)" }
+          against: -> { "our own server that speaks OP_MSG (Debian has no MongoDB)" }
 
   waits "ping" do
     with_client do |client|
@@ -40,7 +40,7 @@ class MongoTest < Transparency
     end
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     # It is asked for twice, one after the other.
     clients = measure(count: 10, delay: 0.6) { connect(server.port, host: name) }

@@ -8,7 +8,7 @@ class Mysql2Test < Transparency
   library "mysql2", group: "Databases", gems: %w[mysql2], server: -> { Databases.mariadb },
           against: -> { "MariaDB #{`mariadbd --version`[/Ver (\d+\.\d+\.\d+)/, 1]}, libmariadb " \
                         "#{Mysql2::Client.info[:version]}" },
-          cure: "MariaDB's library waits by MARIADB_OPT_IO_WAIT in the loop"
+          cure: "MariaDB's library waits in the loop, by MARIADB_OPT_IO_WAIT"
 
   SLEEP = "SELECT SLEEP(0.1) AS s"
 
@@ -101,7 +101,7 @@ class Mysql2Test < Transparency
     close(clients)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     close(measure(delay: 0.3) { connect(host: name) })
   end

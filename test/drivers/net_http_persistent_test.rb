@@ -10,7 +10,7 @@ class NetHTTPPersistentTest < Transparency
   library "net-http-persistent", group: "HTTP", gems: %w[net-http-persistent net-http]
   http_rows
 
-  waits "one object and its pool for all" do
+  waits "one object and its pool shared by all" do
     http = persistent(5)
     together { http.request(URI(HTTPServers.url)) }
     late = URI(HTTPServers.url(100))

@@ -11,7 +11,7 @@ class NetHTTPTest < Transparency
   library "net-http", group: "HTTP", gems: %w[net-http]
   http_rows
 
-  waits "a body in pieces, by a block" do
+  waits "a body in pieces, passed to a block" do
     assert_equal [100_000], measure { pieces("#{HTTPServers.url(100)}&bytes=100000").sum }.uniq
   end
 

@@ -8,7 +8,7 @@ require "net/imap"
 class NetIMAPTest < Transparency
   library "net-imap", group: "Mail, SSH, messages", gems: %w[net-imap],
           server: -> { MailServers.fetch("imap") },
-          against: -> { "an IMAP server of ours" }
+          against: -> { "our own IMAP server" }
 
   waits "connect and LOGIN" do
     clients = measure(count: 20, delay: 0.2) { connect(late) } # the greeting, and LOGIN
@@ -23,7 +23,7 @@ class NetIMAPTest < Transparency
     finish(clients)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     clients = measure(count: 20, delay: 0.3) { connect(server.port, host: name) }
   ensure

@@ -8,7 +8,7 @@ require "net/smtp"
 class NetSMTPTest < Transparency
   library "net-smtp", group: "Mail, SSH, messages", gems: %w[net-smtp],
           server: -> { MailServers.fetch("smtp") },
-          against: -> { "an SMTP server of ours" }
+          against: -> { "our own SMTP server" }
 
   waits "connect, EHLO" do
     clients = measure(delay: 0.2) { start(late) } # the greeting, and EHLO
@@ -23,14 +23,14 @@ class NetSMTPTest < Transparency
     clients && together { |i| clients[i].finish }
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     clients = measure(delay: 0.3) { start(server.port, host: name) }
   ensure
     clients&.each(&:finish)
   end
 
-  waits "its own read timeout" do
+  waits "the library's own read timeout" do
     port = Proxies.late(server.port, 3.0)
     errors = measure { outcome { start(port, timeout: 0.1) } }
     assert_equal [Net::ReadTimeout], errors.map(&:first).uniq

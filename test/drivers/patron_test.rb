@@ -8,7 +8,9 @@ class PatronTest < Transparency
   extend HTTPRows
 
   library "patron", group: "HTTP", gems: %w[patron],
-          cure: ("by itself on a native thread; 1.0 as it is" if Patron::VERSION < "1")
+          cure: (if Patron::VERSION < "1"
+                   "runs on a native thread automatically; patron 1.0 waits as it is"
+                 end)
   http_rows
 
   def closes? = false

@@ -128,7 +128,7 @@ class PGTest < Transparency
     close(connections)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     close(measure(count: 10, delay: 0.3) { connect(host: name) })
   end

@@ -30,7 +30,7 @@ class RedisClientTest < Transparency
     clients&.each(&:close)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     clients = measure(delay: 0.3) { connect(host: name) }
   ensure

@@ -34,7 +34,7 @@ class RedisTest < Transparency
     [*clients, other].compact.each(&:close)
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     clients = measure(delay: 0.3) { connect(host: name) }
   ensure

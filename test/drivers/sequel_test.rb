@@ -14,7 +14,7 @@ require_relative "../support/holding_proxy"
 # Sequel, whose connections belong to fibers in a loop.
 class SequelTest < Transparency
   library "sequel", group: "Databases", gems: %w[sequel pg mysql2], server: -> { Databases.postgresql },
-          against: -> { "PostgreSQL, MariaDB" }, cure: "in a loop its connections belong to fibers"
+          against: -> { "PostgreSQL, MariaDB" }, cure: "in a loop, connections belong to fibers"
 
   waits "a query with pg" do
     with_database { |db| assert_equal [1], measure { db.get(Sequel.lit("1 FROM pg_sleep(0.1)")) }.uniq }

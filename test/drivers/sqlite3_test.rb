@@ -9,7 +9,7 @@ require "sqlite3"
 class SQLite3Test < Transparency
   library "sqlite3", group: "Databases", gems: %w[sqlite3],
           against: -> { "SQLite #{SQLite3::SQLITE_VERSION}" },
-          cure: "by itself busy_timeout= waits in the loop"
+          cure: "busy_timeout= waits in the loop"
 
   waits "a write while another connection holds the lock, busy_timeout=" do
     in_files do |files|
@@ -19,7 +19,7 @@ class SQLite3Test < Transparency
     end
   end
 
-  blocks "a long statement", why: "it holds Ruby's lock",
+  blocks "a long statement", why: "it holds the GVL",
          instead: "short statements, NB.in_process { }, or a database server" do
     in_files(3) do |files|
       measure(count: 3, delay: 0) { |i| open(files[i]) { |db| db.execute(<<~SQL) } }

@@ -52,7 +52,7 @@ class TrilogyTest < Transparency
     close(measure(count: 25, delay: 0.3) { connect(port: late, **tls) })
   end
 
-  waits "connect by a name that is answered late" do
+  waits "connect by a host name that resolves late" do
     name = name_late
     close(measure(delay: 0.3) { connect(host: name) })
   end

@@ -8,7 +8,7 @@ class TyphoeusTest < Transparency
   extend HTTPRows
 
   library "typhoeus", group: "HTTP", gems: %w[typhoeus ethon],
-          cure: "by itself on native threads, at most 256 at a time"
+          cure: "runs on native threads automatically, at most 256 at a time"
   http_rows except: [:sessions]
 
   waits "a hydra of three requests" do

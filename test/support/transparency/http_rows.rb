@@ -28,7 +28,7 @@ module HTTPRows
 
   # What a library loads at its first request (rest-client computes for 75 ms) is not measured.
   def http_requests
-    waits "a request, on a connection of its own" do
+    waits "a request on a connection of its own" do
       get(HTTPServers.url)
       measured(100) { |url| get(url) }
     end
@@ -53,14 +53,14 @@ module HTTPRows
   end
 
   def http_names
-    waits "a request by a name that is answered late" do
+    waits "a request to a host name that resolves late" do
       url = HTTPServers.url(host: name_late)
       assert_equal ["done"], measure(delay: 0.3) { get(url) }.uniq
     end
   end
 
   def http_timeouts(seconds)
-    waits "its own read timeout" do
+    waits "the library's own read timeout" do
       url = HTTPServers.url(3000)
       errors = measure(delay: seconds) { outcome { get(url, timeout: 0.1) } }
       assert_equal 1, errors.uniq.size
