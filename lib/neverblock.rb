@@ -57,8 +57,10 @@ module NB
     #   the next of their timers at once. It passes as the real one while a fiber waits for
     #   something from elsewhere: a native thread (offloaded work, a lookup, Thread#join), a child
     #   process, or I/O whose other end is not in this process, or that another running thread
-    #   could write to; not for a queue or lock that another thread holds. While fibers compute it
-    #   stands still. CLOCK_MONOTONIC is this time in the loop's fibers; Time.now is real
+    #   could write to; not for a queue or lock that another thread holds, nor for a server's socket
+    #   (one that listens, or one for datagrams that has a path or an address such as 127.0.0.1 and
+    #   is not connected). While fibers compute it stands still. CLOCK_MONOTONIC is this time in the
+    #   loop's fibers; Time.now is real
     # @return the block's value
     # @raise whatever the block raised
     # @raise [ArgumentError] for another clock, or a virtual one inside of a loop with a real one

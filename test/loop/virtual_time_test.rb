@@ -14,6 +14,19 @@ class VirtualTimeTest < Minitest::Test
   # Seconds that real work may take on a busy machine.
   SHORT = 60
 
+  # Says at which port, with which TCP could have a server as well.
+  ANSWERS_LATE = <<~'RUBY'
+    tcp = TCPServer.new("127.0.0.1", 0)
+    udp = UDPSocket.new
+    udp.bind("127.0.0.1", tcp.local_address.ip_port)
+    tcp.close
+    puts udp.local_address.ip_port
+    $stdout.flush
+    _, asker = udp.recvfrom(9)
+    sleep(0.05)
+    udp.send("late", 0, asker[3], asker[1])
+  RUBY
+
   # One test for each backend; the block runs in a loop with a virtual clock.
   def self.virtual(name, ruby: nil, &block)
     return if ruby && RUBY_VERSION < ruby
@@ -181,6 +194,23 @@ class VirtualTimeTest < Minitest::Test
       end
     end
 
+  # Bound to an address of this machine, as a listening socket is; the answer goes to who asked.
+  { udp: -> { Addrinfo.udp("127.0.0.1", 0) },
+    unix: -> { Addrinfo.unix("\0nb#{rand}", :DGRAM) } }.each do |kind, address|
+    virtual "a_server_of_datagrams_and_its_clients_#{kind}" do
+      server = keep(address.call.bind).first
+      NB.async(background: true) { loop { answer(server) } }
+      answers = NB.map([2 * HOUR, 4 * HOUR], concurrency: 2) do |seconds|
+        socket = keep(address.call.bind).first
+        socket.connect(server.local_address)
+        socket.send(seconds.to_s, 0)
+        socket.wait_readable(3 * HOUR) && socket.recv(9)
+      end
+      assert_equal ["done", nil], answers
+      assert_passed 3 * HOUR
+    end
+  end
+
   virtual "periodic_runs" do
     times = []
     NB.every(HOUR) { times.push(((clock - @start) / HOUR).round(3)).size == 5 && break }.wait
@@ -267,6 +297,21 @@ class VirtualTimeTest < Minitest::Test
       NB.every(HOUR) { ticks += 1 }
       assert Timeout.timeout(HOUR) { wait.call }
       assert_equal 0, ticks
+      assert_operator clock - @start, :<, SHORT
+    end
+  end
+
+  # Connected or not; and also where a port of TCP has the same number.
+  %i[connected unconnected beside_tcp].each do |how|
+    virtual "time_is_real_for_another_program_by_udp_#{how}" do
+      IO.popen([*Program::RUBY, "-rsocket", "-e", ANSWERS_LATE], "r+") do |program|
+        port = Integer(program.gets)
+        keep(TCPServer.new("127.0.0.1", port)) if how == :beside_tcp
+        socket = keep(UDPSocket.new).first
+        socket.connect("127.0.0.1", port) unless how == :unconnected
+        socket.send("x", 0, *(["127.0.0.1", port] if how == :unconnected))
+        assert_equal "late", Timeout.timeout(HOUR) { socket.recv(9) }
+      end
       assert_operator clock - @start, :<, SHORT
     end
   end
@@ -407,6 +452,11 @@ class VirtualTimeTest < Minitest::Test
     ensure
       connection.close
     end
+  end
+
+  def answer(server)
+    seconds, asker = server.recvmsg
+    NB.async { sleep(Integer(seconds)) && server.sendmsg("done", 0, asker) }
   end
 
   # So many seconds of virtual time, to the millisecond.

@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,17 +62,33 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-static nb_peer_t peer_of_unix_socket(int fd)
+typedef struct {
+    struct sockaddr_storage address;
+    socklen_t size;
+} nb_name_t;
+
+static bool has_name(int fd, const void *of)
 {
+    const nb_name_t *name = of;
+    nb_name_t own = {.size = sizeof(own.address)};
+    return getsockname(fd, (struct sockaddr *)&own.address, &own.size) == 0 &&
+           own.size == name->size && !memcmp(&own.address, &name->address, own.size);
+}
+
+/* The kernel knows who made a pair or a stream, but not who has bound what datagrams are sent to.
+ */
+static nb_peer_t peer_of_unix_socket(int fd, const nb_name_t *peer)
+{
+    if (has_children())
+        return NB_PEER_ELSEWHERE;
 #ifdef __linux__
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == getpid() &&
-        !has_children())
+    struct ucred other;
+    socklen_t size = sizeof(other);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.pid == getpid())
         return NB_PEER_HERE;
 #endif
-    (void)fd;
-    return NB_PEER_ELSEWHERE;
+    bool is_named = peer->size > offsetof(struct sockaddr_un, sun_path);
+    return is_named && any_file(has_name, peer) ? NB_PEER_HERE : NB_PEER_ELSEWHERE;
 }
 
 /* 0 for what has no port. */
@@ -91,30 +109,65 @@ static bool same_host(const struct sockaddr_storage *one, const struct sockaddr_
                    &((const struct sockaddr_in6 *)other)->sin6_addr, sizeof(struct in6_addr));
 }
 
-/* Also a listening socket, from which nobody has accepted the connection yet. */
-static bool has_port(int fd, const void *port)
+/* Of a socket; -1 for other files. */
+static int type_of(int fd)
 {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 ? type : -1;
+}
+
+typedef struct {
+    in_port_t port;
+    int type; /* TCP and UDP have ports of their own */
+} nb_port_t;
+
+/* Also a listening socket, from which nobody has accepted the connection yet. */
+static bool has_port(int fd, const void *of)
+{
+    const nb_port_t *port = of;
     struct sockaddr_storage own = {0};
     socklen_t size = sizeof(own);
-    return getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
-           port_of(&own) == *(const in_port_t *)port;
+    return type_of(fd) == port->type && getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+           port_of(&own) == port->port;
+}
+
+/* A name that only this machine can send to: a path, or an address such as 127.0.0.1. */
+static bool is_local(const nb_name_t *name)
+{
+    const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&name->address;
+    const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)&name->address;
+    switch (name->address.ss_family) {
+    case AF_UNIX:
+        return name->size > offsetof(struct sockaddr_un, sun_path);
+    case AF_INET:
+        return ntohl(ip4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr);
+    default:
+        return false;
+    }
 }
 
 static nb_peer_t peer_of_socket(int fd)
 {
-    struct sockaddr_storage own = {0}, peer = {0};
-    socklen_t own_size = sizeof(own), peer_size = sizeof(peer), size = sizeof(int);
+    nb_name_t own = {.size = sizeof(own.address)}, peer = {.size = sizeof(peer.address)};
     int listens = 0;
+    socklen_t size = sizeof(listens);
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
         return NB_PEER_NONE;
-    if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0)
+    if (getsockname(fd, (struct sockaddr *)&own.address, &own.size) < 0)
         return NB_PEER_ELSEWHERE;
-    if (own.ss_family == AF_UNIX)
-        return peer_of_unix_socket(fd);
-    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0 || !same_host(&own, &peer))
-        return NB_PEER_ELSEWHERE;
-    in_port_t port = port_of(&peer);
-    return any_file(has_port, &port) ? NB_PEER_HERE : NB_PEER_ELSEWHERE;
+    int type = type_of(fd);
+    if (getpeername(fd, (struct sockaddr *)&peer.address, &peer.size) < 0) {
+        bool is_server = type == SOCK_DGRAM && is_local(&own) && !has_children();
+        return is_server ? NB_PEER_HERE : NB_PEER_ELSEWHERE;
+    }
+    if (own.address.ss_family == AF_UNIX)
+        return peer_of_unix_socket(fd, &peer);
+    nb_port_t port = {port_of(&peer.address), type};
+    return same_host(&own.address, &peer.address) && any_file(has_port, &port) ? NB_PEER_HERE
+                                                                               : NB_PEER_ELSEWHERE;
 }
 
 nb_peer_t nb_peer_of(int fd)

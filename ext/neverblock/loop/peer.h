@@ -3,8 +3,8 @@
 #define NB_PEER_H
 
 typedef enum {
-    NB_PEER_NONE, /* a listening socket: whoever likes may come */
-    NB_PEER_HERE,
+    NB_PEER_NONE,      /* a listening socket: whoever likes may come */
+    NB_PEER_HERE,      /* or datagrams from anywhere on this machine */
     NB_PEER_ELSEWHERE, /* or nobody knows */
 } nb_peer_t;
 
