@@ -83,6 +83,44 @@ class ServerHijackTest < Minitest::Test
     assert_equal %w[echo other], seen
   end
 
+  UPGRADE = "GET / HTTP/1.1\r\n#{HOST}Upgrade: echo\r\nConnection: Upgrade\r\n\r\n".freeze
+
+  # Rack 3.1: `rack.protocol` has the server do what `upgrade` and `connection` do by hand.
+  [101, 200].each do |status|
+    define_method("test_the_server_switches_to_the_protocol_of_a_#{status}") do
+      body = lambda do |io|
+        io.write(io.readpartial(10).upcase)
+        io.close
+      end
+      serve { [status, {"rack.protocol" => "echo", "a" => "b"}, body] }
+      socket = connect
+      socket.write(UPGRADE)
+      answer = Timeout.timeout(60) { socket.readpartial(1000) }
+      assert_match(/\AHTTP\/1.1 101 Switching Protocols\r\na: b\r\nupgrade: echo\r\ndate: /, answer)
+      assert_match(/^connection: upgrade\r\n\r\n\z/, answer)
+      socket.write("ping")
+      assert_equal "PING", socket.read
+    end
+  end
+
+  def test_a_protocol_named_twice_is_sent_once
+    serve { [101, {"rack.protocol" => "echo", "upgrade" => "echo"}, lambda(&:close)] }
+    assert_equal 1, exchange(UPGRADE, shut: false).scan(/^upgrade: echo\r$/).size
+  end
+
+  def test_a_protocol_that_nobody_asked_for
+    serve { [101, {"rack.protocol" => "echo"}, lambda(&:close)] }
+    assert_match(/\AHTTP\/1.1 500 /, get)
+    assert_match(/rack.protocol is "echo", but the client asked for no upgrade/, @log.string)
+  end
+
+  def test_a_protocol_beside_a_refusal_is_left_out
+    serve { [403, {"rack.protocol" => "echo"}, ["no"]] }
+    answer = exchange(UPGRADE)
+    assert_match(/\AHTTP\/1.1 403 .*\r\n\r\nno\z/m, answer)
+    refute_match(/echo/, answer)
+  end
+
   def test_protocols_without_blanks_between
     serve { |env| [200, {}, [env["rack.protocol"].inspect]] }
     answer = get("/", "Upgrade: echo,,other ,\tthird\r\nConnection: upgrade\r\n")

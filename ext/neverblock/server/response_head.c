@@ -20,7 +20,7 @@
 #include <string.h>
 
 static ID id_each;
-static VALUE hijack_key;
+static VALUE hijack_key, protocol_key;
 
 static void put(nb_buffer_t *buffer, const char *bytes, size_t size)
 {
@@ -87,6 +87,9 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
     case 4:
         head->date |= same_name(name, "date");
         return true;
+    case 7:
+        head->upgrade_to |= same_name(name, "upgrade");
+        return true;
     case 10:
         if (!same_name(name, "connection"))
             return true;
@@ -150,6 +153,8 @@ static int put_field(VALUE name, VALUE value, VALUE argument)
     if (size >= 5 && memcmp(text, "rack.", 5) == 0) {
         if (rb_str_equal(name, hijack_key))
             head->hijack = value;
+        else if (rb_str_equal(name, protocol_key))
+            head->protocol = value;
         return ST_CONTINUE;
     }
     if (!is_name(text, size))
@@ -173,6 +178,43 @@ static VALUE put_pair(RB_BLOCK_CALL_FUNC_ARGLIST(pair, argument))
     return Qnil;
 }
 
+static void put_status(nb_buffer_t *out, int status)
+{
+    const char *text = nb_status_text(status);
+    PUT(out, "HTTP/1.1 ");
+    put_number(out, (uint64_t)status);
+    PUT(out, " ");
+    put(out, text, strlen(text));
+    PUT(out, "\r\n");
+}
+
+/* Rack 3.1: the server sees to the upgrade. Written for HTTP/2, an application may say 200. */
+static void switch_protocols(nb_response_head_t *head)
+{
+    nb_request_t *request = head->request;
+    nb_buffer_t *out = head->out;
+    VALUE protocol = head->protocol;
+    if (NIL_P(rb_hash_aref(request->env, protocol_key)))
+        rb_raise(rb_eArgError,
+                 "rack.protocol is %" PRIsVALUE ", but the client asked for no "
+                 "upgrade",
+                 rb_inspect(protocol));
+    StringValue(protocol);
+    if (request->status != 101) {
+        const char *fields = (char *)memchr(out->bytes, '\n', out->size) + 1;
+        VALUE rest = rb_str_new(fields, out->bytes + out->size - fields);
+        out->size = 0;
+        put_status(out, request->status = 101);
+        put(out, RSTRING_PTR(rest), (size_t)RSTRING_LEN(rest));
+        RB_GC_GUARD(rest);
+    }
+    head->upgrade = true;
+    if (!head->upgrade_to)
+        put_line(head, rb_str_new_cstr("upgrade"), RSTRING_PTR(protocol),
+                 (size_t)RSTRING_LEN(protocol));
+    RB_GC_GUARD(protocol);
+}
+
 void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
 {
     nb_request_t *request = head->request;
@@ -182,15 +224,10 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
     request->head.size = 0;
     head->out = &request->head;
     head->length = NB_LENGTH_UNKNOWN;
-    if (request->status == 200) {
+    if (request->status == 200)
         PUT(head->out, "HTTP/1.1 200 OK\r\n");
-    } else {
-        PUT(head->out, "HTTP/1.1 ");
-        put_number(head->out, (uint64_t)request->status);
-        PUT(head->out, " ");
-        put(head->out, nb_status_text(request->status), strlen(nb_status_text(request->status)));
-        PUT(head->out, "\r\n");
-    }
+    else
+        put_status(head->out, request->status);
     if (RB_TYPE_P(headers, T_HASH))
         rb_hash_foreach(headers, put_field, (VALUE)head);
     else if (rb_respond_to(headers, id_each))
@@ -198,6 +235,8 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
     else
         rb_raise(rb_eTypeError, "response headers do not respond to each: %" PRIsVALUE,
                  rb_inspect(headers));
+    if (RTEST(head->protocol) && (request->status == 101 || request->status / 100 == 2))
+        switch_protocols(head);
 }
 
 bool nb_response_has_body(const nb_request_t *request)
@@ -330,4 +369,6 @@ void nb_response_head_init(void)
     id_each = rb_intern("each");
     hijack_key = rb_interned_str_cstr("rack.hijack");
     rb_gc_register_mark_object(hijack_key);
+    protocol_key = rb_interned_str_cstr("rack.protocol");
+    rb_gc_register_mark_object(protocol_key);
 }

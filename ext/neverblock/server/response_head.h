@@ -14,10 +14,12 @@ typedef struct {
     nb_request_t *request;
     nb_buffer_t *out;
     VALUE hijack;    /* partial hijack: the value of "rack.hijack" */
+    VALUE protocol;  /* the value of "rack.protocol": switch to it */
     uint64_t length; /* content-length, or NB_LENGTH_UNKNOWN */
     bool date;       /* it has one */
     bool coded;      /* transfer-encoding: it frames the body itself */
     bool upgrade;    /* connection: upgrade, which a final response may offer */
+    bool upgrade_to; /* it has an Upgrade field */
 } nb_response_head_t;
 
 /* Status line and the application's fields, into request->head. */
