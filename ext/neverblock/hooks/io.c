@@ -10,6 +10,7 @@
 #include "hooks/descriptor.h"
 #include "hooks/file.h"
 #include "hooks/hold_buffer.h"
+#include "hooks/io_timeout.h"
 #include <errno.h>
 #include <ruby/fiber/scheduler.h>
 #include <ruby/io.h>
@@ -52,19 +53,6 @@ static nb_slot_t *slot_of(const nb_descriptor_t *at)
     return slot;
 }
 
-#ifdef HAVE_RB_IO_TIMEOUT
-static VALUE timeout_of(VALUE io)
-{
-    return rb_io_timeout(io);
-}
-#else
-static VALUE timeout_of(VALUE io)
-{
-    return Qnil;
-}
-#define rb_eIOTimeoutError rb_eIOError
-#endif
-
 static bool is_dry(const nb_descriptor_t *at, int mask)
 {
     nb_slot_t *slot = slot_of(at);
@@ -99,12 +87,11 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
         rb_raise(rb_eArgError,
                  "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
                  rb_inspect(events));
-    if (NIL_P(timeout))
-        timeout = timeout_of(at.io);
-    else
+    VALUE patience = NIL_P(timeout) ? nb_io_timeout(at.io) : timeout;
+    if (!NIL_P(timeout))
         nb_check_interval(timeout);
-    uint64_t deadline = nb_deadline(at.loop, timeout);
-    bool only_ask = deadline != NB_NEVER && NUM2DBL(timeout) <= 0;
+    uint64_t deadline = nb_deadline(at.loop, patience);
+    bool only_ask = deadline != NB_NEVER && NUM2DBL(patience) <= 0;
     nb_descriptor_take(&at);
     if (only_ask || !is_dry(&at, mask)) {
         nb_eager(at.loop);
@@ -115,6 +102,8 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     }
     int ready = nb_wait_fd(at.loop, at.fd, mask, deadline);
     nb_descriptor_check(&at);
+    if (!ready)
+        nb_io_timed_out(timeout);
     RB_GC_GUARD(io);
     return ready ? INT2FIX(ready) : Qfalse;
 }
@@ -239,14 +228,14 @@ static ssize_t write_some(nb_transfer_t *transfer)
 static void await(nb_transfer_t *transfer)
 {
     nb_descriptor_t *at = &transfer->at;
-    VALUE timeout = timeout_of(at->io);
+    VALUE timeout = nb_io_timeout(at->io);
     uint64_t deadline = nb_deadline(at->loop, timeout);
     if (nb_chaos(NB_CHAOS_SPURIOUS))
         return;
     if (!NIL_P(timeout)) /* it may be an object whose methods were asked */
         nb_descriptor_check(at);
     if (!nb_wait_fd(at->loop, at->fd, transfer->event, deadline))
-        rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
+        nb_io_timeout_raise();
     nb_descriptor_check(at);
 }
 

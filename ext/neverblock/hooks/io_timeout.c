@@ -1,0 +1,58 @@
+/* io_timeout.c - what Ruby expects when IO#timeout has ended a wait. Uses ruby.h.
+ *
+ * Read after: io_timeout.h.
+ */
+#include "hooks/io_timeout.h"
+#include <errno.h>
+#include <ruby/debug.h>
+#include <ruby/io.h>
+#include <ruby/version.h>
+#include <string.h>
+
+#ifdef HAVE_RB_IO_TIMEOUT
+VALUE nb_io_timeout(VALUE io)
+{
+    return rb_io_timeout(io);
+}
+#else
+VALUE nb_io_timeout(VALUE io)
+{
+    (void)io;
+    return Qnil;
+}
+#define rb_eIOTimeoutError rb_eIOError
+#endif
+
+void nb_io_timeout_raise(void)
+{
+    rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
+}
+
+#if RUBY_API_VERSION_CODE < 30400
+/* Of IO's own methods only IO#wait and its kin want to see that nothing came. */
+static bool wants_false(VALUE frame)
+{
+    VALUE owner = rb_profile_frame_classpath(frame), name = rb_profile_frame_method_name(frame);
+    VALUE place = rb_profile_frame_absolute_path(frame); /* <cfunc> */
+    if (NIL_P(place))
+        place = rb_profile_frame_path(frame); /* <internal:io> */
+    return NIL_P(owner) || NIL_P(name) || NIL_P(place) || RSTRING_PTR(place)[0] != '<' ||
+           strcmp(StringValueCStr(owner), "IO") || !strncmp(StringValueCStr(name), "wait", 4);
+}
+
+/* Ruby 3.2 and 3.3 take the false for an error, and look at errno: Errno::EAGAIN where blocking
+ * Ruby raises IO::TimeoutError, or "[BUG] errno == 0". Methods of sockets do raise EAGAIN there. */
+void nb_io_timed_out(VALUE timeout)
+{
+    VALUE frames[2] = {Qnil, Qnil};
+    int lines[2];
+    if (NIL_P(timeout) && rb_profile_frames(0, 2, frames, lines) == 2 && !wants_false(frames[1]))
+        nb_io_timeout_raise();
+    errno = EAGAIN;
+}
+#else
+void nb_io_timed_out(VALUE timeout)
+{
+    (void)timeout;
+}
+#endif
