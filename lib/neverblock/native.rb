@@ -43,5 +43,17 @@ rescue LoadError => error
 
   require "neverblock/neverblock"
 end
+
+# Ruby 4.0 and 4.1 warn once of an experimental class when they make a buffer for a hook of any
+# scheduler. No program asked for it: the warning is spent here, unheard.
+if RUBY_VERSION >= "4"
+  before = Warning[:experimental]
+  begin
+    Warning[:experimental] = false
+    IO::Buffer.for("")
+  ensure
+    Warning[:experimental] = before
+  end
+end
 NB::Native.chaos(NB::Native::CHAOS) if NB::Native::CHAOS
 NB::Native.on_spawn { NB::Native.spawned } # with a Ruby frame below: see hooks/fiber.c

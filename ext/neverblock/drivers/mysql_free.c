@@ -24,6 +24,7 @@
 #include "base/ptrmap.h"
 #include "drivers/mysql_library.h"
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct { /* one Mysql2::Client */
@@ -57,7 +58,12 @@ static void (*replace_free(VALUE object, nb_mysql_type_t *type, void (*free)(voi
         type->ours.function.dfree = free;
         type->ours.parent = type->theirs;
     }
-    *(const rb_data_type_t **)(uintptr_t)&RTYPEDDATA(object)->type = &type->ours;
+    /* A pointer; from Ruby 4.1 on a VALUE whose low bits say how the struct is kept. */
+    uintptr_t word;
+    void *place = (void *)(uintptr_t)&RTYPEDDATA(object)->type;
+    memcpy(&word, place, sizeof(word));
+    word = (uintptr_t)&type->ours | (word & (sizeof(word) - 1));
+    memcpy(place, &word, sizeof(word));
     return type->theirs->function.dfree;
 }
 

@@ -21,8 +21,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define STACK_PARTS 64
-
 static ID id_each, id_call, id_close, id_to_ary, id_to_path, id_to_s, id_to_i;
 
 static void write_parts(nb_request_t *request, struct iovec *iov, const VALUE *owners, int count)
@@ -60,12 +58,9 @@ static void send_array(nb_response_head_t *head, VALUE array)
         (nb_status_forbids_body(request->status) || !size || head->length != NB_LENGTH_UNKNOWN))
         size = NB_LENGTH_UNKNOWN;
     nb_response_head_finish(head, size);
-    struct iovec stack_iov[STACK_PARTS], *iov = stack_iov;
-    VALUE stack_owners[STACK_PARTS], *owners = stack_owners, iov_buffer = 0, owners_buffer = 0;
-    if (count + 1 > STACK_PARTS) {
-        iov = rb_alloc_tmp_buffer(&iov_buffer, (count + 1) * (long)sizeof(*iov));
-        owners = rb_alloc_tmp_buffer(&owners_buffer, (count + 1) * (long)sizeof(*owners));
-    }
+    VALUE iov_buffer = 0, owners_buffer = 0;
+    struct iovec *iov = ALLOCV_N(struct iovec, iov_buffer, count + 1);
+    VALUE *owners = ALLOCV_N(VALUE, owners_buffer, count + 1);
     iov[0] = (struct iovec){.iov_base = request->head.bytes, .iov_len = request->head.size};
     owners[0] = 0;
     for (long i = 0; i < count; i++) {
@@ -74,10 +69,8 @@ static void send_array(nb_response_head_t *head, VALUE array)
                                     .iov_len = (size_t)RSTRING_LEN(owners[i + 1])};
     }
     write_parts(request, iov, owners, (int)count + 1);
-    if (iov_buffer) {
-        rb_free_tmp_buffer(&iov_buffer);
-        rb_free_tmp_buffer(&owners_buffer);
-    }
+    ALLOCV_END(iov_buffer);
+    ALLOCV_END(owners_buffer);
     RB_GC_GUARD(array);
 }
 

@@ -50,10 +50,13 @@ module NB
         refuse(name) unless Native.backends.include?(name)
       end
 
+      # @param asked [Symbol, String, nil]
+      # @return [String] that name, else NB_BACKEND's, else the best that there is
       # @api private
       def backend_name(asked) = (asked || Native::DEFAULT_BACKEND || Native.backends.first).to_s
 
-      # @raise [ArgumentError]
+      # @param name [String]
+      # @raise [ArgumentError] always
       # @api private
       def refuse(name)
         raise ArgumentError, "backend: must be one of #{Native.backends.join(", ")} (also by " \
