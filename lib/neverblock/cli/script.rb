@@ -54,7 +54,7 @@ module NB
           PRISM ? sequence.compile_file_prism(@name) : sequence.compile_file(@name)
         end
       rescue SyntaxError => error
-        abort error.message unless PRISM # which Ruby prints bare
+        abort error.message if RUBY_VERSION < "3.2" # which prints it bare
         raise
       end
 
