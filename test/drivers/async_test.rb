@@ -105,6 +105,23 @@ class AsyncTest < Contract
     end
   end
 
+  contract "with_timeout when no time is left" do
+    Sync do |task|
+      [-1, 0, nil].each do |time|
+        assert_raises(Async::TimeoutError) { task.with_timeout(time) { sleep 5 } }
+        assert_raises(Async::TimeoutError) { task.with_timeout(time) { |_| sleep 5 } }
+        assert_equal(:no_wait, task.with_timeout(time) { :no_wait })
+      end
+    end
+  end
+
+  contract "with_timeout without an end", only: :fibers do
+    Sync do |task|
+      assert_equal(:done, task.with_timeout(Float::INFINITY) { sleep(0.001) && :done })
+      assert_equal(:done, task.with_timeout(Float::INFINITY) { |_| sleep(0.001) && :done })
+    end
+  end
+
   contract "a timeout that is moved and cancelled" do
     Sync do |task|
       assert_raises(Async::TimeoutError) do

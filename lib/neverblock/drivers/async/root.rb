@@ -138,9 +138,10 @@ module NB
         # @scheduling may wait, as the block does
         def with_timeout(duration, exception = ::Async::TimeoutError,
                          message = "execution expired", &block)
-          return Timers.limit(duration, exception.new(message), &block) unless block.arity.zero?
+          seconds = Timers.seconds(duration)
+          return Timers.limit(seconds, exception.new(message), &block) unless block.arity.zero?
 
-          @scheduler.timeout_after(duration, exception, message) { yield }
+          @scheduler.timeout_after(seconds, exception, message) { yield }
         end
 
         # As Async::Scheduler.

@@ -19,6 +19,15 @@ module NB
           def cancelled? = block.nil?
         end
 
+        # Some 30 years: what is longer, no clock can sleep.
+        LONGEST = 1e9
+        private_constant :LONGEST
+
+        # What is left of a time may be negative: async ends the block at its first wait then.
+        #
+        # @return [Float]
+        def self.seconds(duration) = duration.to_f.clamp(0.0, LONGEST)
+
         # Runs the block with a timeout that it can move.
         #
         # @yieldparam timeout [Async::Timeout]
@@ -55,7 +64,7 @@ module NB
         def schedule(time, block)
           handle = Handle.new(time, block)
           handle.task = NB.async(background: true) do
-            sleep([time - now, 0].max)
+            sleep(Timers.seconds(time - now))
             handle.block&.call
           end
           handle
