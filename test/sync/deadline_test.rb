@@ -33,7 +33,7 @@ class DeadlineTest < Minitest::Test
     assert_nil NB.deadline
   end
 
-  scheduled "a_task_has_that_of_its_starter" do
+  scheduled "a_task_has_that_of_its_starter", clock: :virtual do
     seen = []
     late = NB.timeout(1) do
       NB.group { |group| 2.times { group.async { seen << NB.deadline } } }

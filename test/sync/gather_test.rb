@@ -61,7 +61,7 @@ class GatherTest < Minitest::Test
     assert_equal [1], started
   end
 
-  scheduled "first_raises_the_first_error_if_all_fail" do
+  scheduled "first_raises_the_first_error_if_all_fail", clock: :virtual do
     late = -> { sleep(0.2) && raise(IndexError) }
     early = -> { sleep(0.001) && raise(KeyError) }
     assert_raises(KeyError) { NB::Gather.first([late, early]) }
@@ -201,6 +201,8 @@ class GatherTest < Minitest::Test
                  assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: 0) { 1 } }.message)
     assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: 1) }
     assert_raises(ArgumentError) { NB::Gather.map([1], concurrency: nil) { 1 } }
+    error = assert_raises(ArgumentError) { NB.map([1], concurrency: 1, errors: :ignore) { 1 } }
+    assert_equal "errors: must be :raise or :return, got: :ignore", error.message
   end
 
   scheduled "settle_gives_all_values_and_errors" do
@@ -244,7 +246,7 @@ class GatherTest < Minitest::Test
     assert_raises(SystemExit) { NB.settle(-> { exit }, -> { sleep }) }
   end
 
-  scheduled "as_completed_gives_values_as_they_come" do
+  scheduled "as_completed_gives_values_as_they_come", clock: :virtual do
     sleepers = [0.3, 0.005, 0.15].map { |nap| -> { sleep(nap).then { nap } } }
     assert_equal [0.005, 0.15, 0.3], NB.as_completed(*sleepers).to_a
     assert_equal 3, NB.as_completed(*sleepers).size
@@ -268,7 +270,7 @@ class GatherTest < Minitest::Test
     assert_equal [[1], 3], [got, ended.size]
   end
 
-  scheduled "first_gives_so_many" do
+  scheduled "first_gives_so_many", clock: :virtual do
     sleepers = [0.4, 0.001, 0.2].map { |nap| -> { sleep(nap).then { nap } } }
     assert_equal [0.001, 0.2], NB.first(*sleepers, count: 2)
     assert_equal [1, 2], NB.first(-> { 1 }, -> { 2 }, -> { flunk }, count: 2)
@@ -279,14 +281,16 @@ class GatherTest < Minitest::Test
     assert_raises(ArgumentError) { NB.first(-> { 1 }, count: 0) }
   end
 
+  scheduled "map_left_by_break" do
+    assert_equal :left, NB.map([1], concurrency: 1) { break :left }
+    assert_equal :left, NB.map([1], concurrency: 1, errors: :return) { break :left }
+  end
+
   scheduled "map_returns_errors" do
     values = NB.map([1, 0, 2], concurrency: 2, errors: :return) { |i| sleep(0.001) && (2 / i) }
     assert_equal [2, ZeroDivisionError, 1], [values[0], values[1].class, values[2]]
     values = NB.map([1, 0].lazy, concurrency: 2, errors: :return) { |i| 2 / i }.to_a
     assert_equal [2, ZeroDivisionError], [values[0], values[1].class]
-    assert_equal :left, NB.map([1], concurrency: 1, errors: :return) { break :left }
     assert_raises(SystemExit) { NB.map([1], concurrency: 1, errors: :return) { exit } }
-    error = assert_raises(ArgumentError) { NB.map([1], concurrency: 1, errors: :ignore) { 1 } }
-    assert_equal "errors: must be :raise or :return, got: :ignore", error.message
   end
 end

@@ -38,7 +38,7 @@ class LimiterTest < Minitest::Test
   end
 
   # A long block does not hold up the next: the limit is on beginnings.
-  everywhere "per_does_not_wait_for_the_end" do
+  everywhere "per_does_not_wait_for_the_end", clock: :virtual do
     limiter = NB::Limiter.new(2, per: 0.02)
     running = most = 0
     concurrently(6) do

@@ -27,8 +27,12 @@ module SyncSupport
 
   # Each runs a block in a fiber of a new scheduler, on this thread, until all fibers have ended.
   SCHEDULERS = {
-    neverblock: (->(block) { SyncSupport.set(NB::Scheduler.new, block) } if defined?(NB::Scheduler)),
-    async: (->(block) { Async { block.call } } if defined?(Async::Reactor))
+    neverblock: (if defined?(NB::Scheduler)
+                   lambda do |block, clock = :real|
+                     SyncSupport.set(NB::Scheduler.new(clock: clock), block)
+                   end
+                 end),
+    async: (->(block, _ = nil) { Async { block.call } } if defined?(Async::Reactor))
   }.compact.freeze
 
   def self.set(scheduler, block)
@@ -44,17 +48,18 @@ module SyncSupport
     #
     # @param others [Boolean] false: not under other schedulers than ours, since they give a fiber
     #   its turn, or hand it an exception, at other moments
-    def scheduled(name, others: true, &block)
+    # @param clock [Symbol] of ours; :virtual for a test that would sleep long
+    def scheduled(name, others: true, clock: :real, &block)
       (others ? SCHEDULERS.keys : SCHEDULERS.keys & %i[neverblock]).each do |scheduler|
         define_method("test_#{name}_on_#{scheduler}") do
-          in_fiber(scheduler) { instance_exec(&block) }
+          in_fiber(scheduler, clock: clock) { instance_exec(&block) }
         end
       end
     end
 
     # As `scheduled`, and once more in a plain thread.
-    def everywhere(name, others: true, &block)
-      scheduled(name, others: others, &block)
+    def everywhere(name, **how, &block)
+      scheduled(name, **how, &block)
       define_method("test_#{name}_on_threads") { in_thread { instance_exec(&block) } }
     end
   end
@@ -95,8 +100,9 @@ module SyncSupport
   end
 
   # The block's value and exception come out of here. What takes longer than the limit has failed.
-  def in_fiber(scheduler, limit: 60, &block)
-    in_loop(SCHEDULERS.fetch(scheduler), limit: limit, &block)
+  def in_fiber(scheduler, limit: 60, clock: :real, &block)
+    run = SCHEDULERS.fetch(scheduler)
+    in_loop(->(fiber) { run.call(fiber, clock) }, limit: limit, &block)
   end
 
   # @param runner [#call] as in SCHEDULERS

@@ -102,7 +102,7 @@ class TaskTest < Minitest::Test
     end
   }
   waits.each do |kind, wait|
-    scheduled "cancel_comes_out_of_a_wait_for_#{kind}" do
+    scheduled "cancel_comes_out_of_a_wait_for_#{kind}", clock: :virtual do
       task = NB::Task.new(&wait)
       sleep(0.001)
       assert_predicate task, :alive?
