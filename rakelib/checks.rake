@@ -1,5 +1,13 @@
 # frozen_string_literal: true
 
+# Run with each call compared with its signature. Left out: what calls wrongly, and what tells the
+# line or the objects of a call, which then are those of the check.
+TYPED = %w[sync/connection_pool sync/deadline sync/fiber_pool sync/gather sync/group
+           sync/interruption sync/limiter sync/periodic sync/process_pool sync/retrying sync/task
+           sync/task_names contract/shield loop/await loop/offload].freeze
+UNTYPED = "/on_async|on_threads|wrong|refused|name|inspect|reported|nothing|unseen|any_return|" \
+          "left_by_break/"
+
 namespace :lint do
   task(:ruby) { sh "rubocop", "--cache-root", "tmp/rubocop", "--format", "simple" }
 
@@ -10,6 +18,12 @@ namespace :lint do
 
   task(:signatures) { sh "rbs", *%w[net-http timeout uri].flat_map { |name| ["-r", name] },
                          "-I", "sig", "validate" }
+
+  task types: :compile do
+    files = TYPED.map { |name| "./test/#{name}_test.rb" }
+    sh({"NB_WORLDS" => "epoll"}, RbConfig.ruby, "-Ilib", "-Itest", "-r./test/support/types",
+       *files.map { |file| "-r#{file}" }, "-e", "", "--", "--exclude", UNTYPED)
+  end
 end
 
 desc "Make the API pages in doc/; fails when something public is not documented"
