@@ -9,8 +9,9 @@ class Cutting < ChaosRun
   # What a timeout of ours raises.
   Late = Class.new(StandardError)
 
-  KINDS = %i[limiter keyed pool gather settle map first as_completed group shield retry_twice every
-             deadline nested fiber_pool].freeze
+  KINDS = %i[limiter keyed span keyed_span pool gather settle map map_returns map_lazily first
+             first_two as_completed group shield shields bounded_shield retry_twice retry_in_time
+             every background until_stop deadline inherited nested fiber_pool].freeze
 
   def initialize(...)
     super
@@ -22,14 +23,19 @@ class Cutting < ChaosRun
 
   def conduct
     @limiter, @keys = NB::Limiter.new(3), NB::Limiter.new(1)
+    @spans, @key_spans = Array.new(2) { NB::Limiter.new(3, per: 0.0005) }
     @pool = NB::ConnectionPool.new(size: 3, timeout: 30) { Object.new }
     strands = Array.new(6) { |number| NB.async { 12.times { |turn| cut("#{number}.#{turn}") } } }
     strands.each(&:value)
     check("limiter", 0, @limiter.stats[:running])
     check("keys", [0, 0], [0, 1].map { |key| @keys[key].stats[:running] })
+    check("spans", [0] * 3, [@spans, @key_spans[0], @key_spans[1]].map { |one| waiting(one) })
     check("pool", 0, @pool.stats[:in_use])
     check("all at once", [0] * 3, NB.gather(*[-> { @limiter.with { pause && 0 } }] * 3))
   end
+
+  # Those who still wait, once its turn has come again.
+  def waiting(limiter) = limiter.with(timeout: 20) { limiter.stats[:waiting] }
 
   # One operation that is cancelled, times out, or is let alone.
   def cut(turn)
@@ -89,6 +95,9 @@ class Cutting < ChaosRun
     @keys[key].with { at_most(1, "of key #{key}") }
   end
 
+  def span(owner) = check(owner, :value, @spans.with { piece(owner) })
+  def keyed_span(owner) = check(owner, :value, @key_spans[@random.rand(2)].with { piece(owner) })
+
   def pool(_owner)
     @pool.with { |thing| at_most(1, thing.object_id) }
   end
@@ -101,7 +110,24 @@ class Cutting < ChaosRun
   end
 
   def map(owner) = check(owner, [:value] * 5, NB.map(1..5, concurrency: 2) { piece(owner) })
+
+  # What cuts it is none of the errors that are returned.
+  def map_returns(owner)
+    values = NB.map(1..5, concurrency: 2, errors: :return) do |number|
+      piece(owner)
+      number.odd? ? number : raise(KeyError)
+    end
+    check(owner, [1, KeyError, 3, KeyError, 5],
+          values.map { |value| value.is_a?(Exception) ? value.class : value })
+  end
+
+  def map_lazily(owner)
+    values = NB.map((1..9).lazy, concurrency: 2) { piece(owner) }
+    check(owner, [:value] * 3, values.first(3))
+  end
+
   def first(owner) = check(owner, :value, NB.first(*pieces(owner)))
+  def first_two(owner) = check(owner, [:value] * 2, NB.first(*pieces(owner), count: 2))
 
   def as_completed(owner)
     wanted = @random.rand(1..3)
@@ -126,6 +152,33 @@ class Cutting < ChaosRun
     check(owner, begun, ended)
   end
 
+  def shields(owner)
+    begun = ended = 0
+    NB.shield do
+      begun += 1
+      NB.shield { pause }
+      pause # also a cancel that came in the inner one
+      ended += 1
+    end
+  ensure
+    check(owner, begun, ended)
+  end
+
+  # It may be cut, after its bound.
+  def bounded_shield(owner) = check(owner, :value, NB.shield(0.0003) { pause && piece(owner) })
+
+  # Ends by an error of the block or by the timeout, and soon.
+  def retry_in_time(owner)
+    NB.timeout(0.002) do
+      NB.retry(times: 1_000, on: Exception, wait: 0.0005, max_wait: 0.0005) do
+        piece(owner)
+        raise IOError
+      end
+    end
+  rescue IOError, Timeout::Error
+    :done
+  end
+
   def retry_twice(owner)
     tries = 0
     NB.retry(times: 3, on: Exception, wait: 0.0002) do |attempt|
@@ -146,10 +199,32 @@ class Cutting < ChaosRun
     @left[owner]&.cancel
   end
 
+  # What waits is cut, not what it waits for.
+  def background(owner)
+    task = NB.shield { @left[owner] = NB.async(background: true) { piece(owner) } }
+    check(owner, true, [nil, task].include?(task.wait(0.0003)))
+    check(owner, :value, task.value(20))
+  end
+
+  def until_stop(owner) = check(owner, :value, NB.until_stop { piece(owner) })
+
+  # What a task started ends by the deadline, whatever becomes of who started it.
+  def inherited(owner)
+    NB.timeout(0.0005) do
+      NB.shield do
+        @left[owner] = NB.async { piece(owner) && sleep }
+        @left[owner].report_on_exception = false
+      end
+      sleep
+    end
+  rescue Timeout::Error
+    :done
+  end
+
   # Its end, not its value.
   def wait_for(task)
     task&.wait
-  rescue NB::Cancelled
+  rescue NB::Cancelled, Timeout::Error
     nil
   end
 
