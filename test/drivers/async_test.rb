@@ -233,7 +233,7 @@ class AsyncTest < Contract
     %i[stop cancel].each do |word|
       next unless Async::Node.method_defined?(word)
 
-      tasks = Array.new(2) { Async { sleep } }
+      tasks = [Async { sleep }, Async(transient: true) { sleep }]
       Fiber.scheduler.public_send(word)
       assert_equal [true, true], tasks.map(&:stopped?), word
     end

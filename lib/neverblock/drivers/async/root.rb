@@ -156,6 +156,13 @@ module NB
         # @return [Async::Task, nil]
         def run(...) = block_given? ? async(...) : nil
 
+        # As Async::Scheduler: all tasks, also transient ones, which a task leaves to themselves.
+        # @scheduling may wait
+        def stop(*arguments, **options)
+          children&.each { |task| task.stop(*arguments, **options) }
+        end
+        alias cancel stop
+
         # Stops all tasks of the loop.
         # @scheduling may wait
         def close
