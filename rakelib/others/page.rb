@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Others
+  # Keeps the results of the last runs, and writes docs/OTHERS.md from them.
+  class Page
+    RESULTS = File.expand_path("results.json", __dir__)
+    PAGE = File.expand_path("docs/OTHERS.md")
+    HEAD = <<~TEXT
+      # Other projects' own tests
+
+      Tests that other people wrote, at a pinned version, run twice: plain, and with each test in a fiber of
+      our loop. `rake others` runs them (`rake others[ruby-socket]` one suite) and writes this page. A test
+      that ends otherwise inside the loop than plain is a *difference*; each needs a reason in
+      `rakelib/others/differences.txt`, else the command fails. The sources are Debian's packages. A test that
+      fails both times is no difference.
+
+      | suite | version | Ruby | tests | plain failures | failures inside | differences |
+      |---|---|---|---|---|---|---|
+    TEXT
+
+    def initialize(results = File.exist?(RESULTS) ? JSON.parse(File.read(RESULTS)) : {})
+      @results = results
+    end
+
+    # @param suite [Suite]
+    # @param comparison [Comparison]
+    def add(suite, comparison, ruby)
+      @results["#{suite.name} #{ruby}"] = {
+        "suite" => suite.name, "version" => suite.version, "ruby" => ruby,
+        "tests" => comparison.tests, "plain" => comparison.plain_failures,
+        "inside" => comparison.inside_failures,
+        "differences" => comparison.differences.map { |one| [one.test, one.inside, one.reason] }
+      }
+      @results = @results.sort.to_h
+    end
+
+    def write
+      File.write(RESULTS, "#{JSON.pretty_generate(@results)}\n")
+      File.write(PAGE, text)
+    end
+
+    def text
+      rows = @results.values.map do |row|
+        cells = row.values_at(*%w[suite version ruby tests plain inside])
+        "| #{[*cells, row["differences"].size].join(" | ")} |\n"
+      end
+      HEAD + rows.join + reasons
+    end
+
+    private
+
+    def reasons
+      lines = @results.values.flat_map do |row|
+        row["differences"].map do |test, fate, reason|
+          where = "#{row["suite"]}, Ruby #{row["ruby"]}"
+          "- #{where}: `#{test}` #{fate}: #{reason || "not known yet"}\n"
+        end
+      end
+      lines.empty? ? "" : "\n## Differences and their reasons\n\n#{lines.join}"
+    end
+  end
+end

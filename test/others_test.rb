@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require_relative "../rakelib/others/comparison"
+require_relative "../rakelib/others/page"
+require_relative "../rakelib/others/reasons"
+require_relative "../rakelib/others/suite"
+require_relative "../rakelib/others/trial"
+
+# How `rake others` compares two runs of another project's tests.
+class OthersTest < Minitest::Test
+  PASSED = ["passed", ""].freeze
+  FAILED = ["failed", "Expected 1\nbut was 2"].freeze
+
+  def compare(plain, inside, reasons = {}) = Others::Comparison.new(plain, inside, reasons)
+
+  def test_equal_runs_are_green
+    comparison = compare({ "A#a" => PASSED, "A#b" => FAILED }, { "A#a" => PASSED, "A#b" => FAILED })
+    assert comparison.green?
+    assert_equal 2, comparison.tests
+    assert_equal [1, 1], [comparison.plain_failures, comparison.inside_failures]
+  end
+
+  def test_a_difference_without_a_reason_is_red
+    comparison = compare({ "A#a" => PASSED }, { "A#a" => FAILED })
+    refute comparison.green?
+    assert_equal ["A#a: passed plain, failed inside, no reason listed. Expected 1"],
+                 comparison.complaints
+  end
+
+  def test_a_difference_with_a_reason_is_green
+    comparison = compare({ "A#a" => PASSED }, { "A#a" => ["hung", ""] }, { "A#a" => "because" })
+    assert comparison.green?
+    assert_equal ["because"], comparison.differences.map(&:reason)
+  end
+
+  def test_a_reason_without_a_difference_is_red
+    comparison = compare({ "A#a" => PASSED }, { "A#a" => PASSED }, { "A#a" => "because" })
+    refute comparison.green?
+    assert_equal ["A#a: a reason is listed, but there is no difference"], comparison.complaints
+  end
+
+  def test_a_test_that_is_missing_or_skipped_on_one_side_is_a_difference
+    plain = { "A#a" => PASSED, "A#b" => PASSED }
+    assert_equal %w[A#a A#b], compare(plain, { "A#b" => ["skipped", "no"] }).differences.map(&:test)
+    assert_equal %w[A#a A#b], compare({}, plain).differences.map(&:test)
+  end
+
+  def test_a_test_that_fails_plain_may_fail_in_another_way_but_not_be_missing
+    plain = { "A#a" => FAILED }
+    assert compare(plain, { "A#a" => ["hung", ""] }).green?
+    refute compare(plain, {}).green?
+  end
+
+  def test_no_tests_at_all_are_red
+    assert_equal ["no test ran"], compare({}, {}).complaints
+    refute compare({}, {}).green?
+  end
+
+  def test_the_worst_result_of_a_test_counts
+    lines = [%w[start A#a], %w[passed A#a], %w[failed A#a teardown], %w[passed A#a]]
+    assert_equal({ "A#a" => %w[failed teardown] }, Others::Trial.fates(lines))
+  end
+
+  def test_reasons_are_of_a_suite_and_of_rubies
+    lines = ["# words", "", "x 3.1,3.3 A::B#c: it: is", "x all A#d: so", "y all A#e: no"]
+    reasons = Others::Reasons.new(lines.join("\n"))
+    assert_equal({ "A::B#c" => "it: is", "A#d" => "so" }, reasons.of("x", "3.1"))
+    assert_equal({ "A#d" => "so" }, reasons.of("x", "3.4"))
+    assert_raises(ArgumentError) { Others::Reasons.new("x all A#d so") }
+  end
+
+  def test_each_listed_reason_names_a_suite_that_exists
+    names = Others::RUBIES.keys.flat_map { |api| Others.suites(api).map(&:name) }
+    File.foreach(Others::Reasons::FILE).grep_v(/\A(#|$)/).each { |line| assert_includes names, line[/\S+/] }
+    Others::Reasons.new
+  end
+
+  def test_the_page_is_made_from_the_results
+    assert_equal Others::Page.new.text, File.read("docs/OTHERS.md")
+  end
+end
