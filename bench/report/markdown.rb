@@ -78,8 +78,16 @@ module Bench
         quick = "quick run, " if result.quick?
         "([source and method](../bench/tables/#{id}.rb); #{result.ruby}, #{quick}" \
           "#{options["pairs"]} × #{Format.short(options["seconds"])} s, " \
-          "load #{result.session["machine"]["load"]})"
+          "load #{result.session["machine"]["load"]}#{elsewhere(result)})"
       end
+
+      # Whether its samples come from another machine than most.
+      def elsewhere(result)
+        usual = @results.map { |one| cpu(one) }.tally.max_by(&:last).first
+        ", on another machine: #{cpu(result)}" unless cpu(result) == usual
+      end
+
+      def cpu(result) = result.session["machine"]["cpu"]
 
       def corner(grid) = "#{grid.column_title} (#{grid.unit}, #{grid.better} is better)"
 

@@ -83,6 +83,17 @@ class BenchReportTest < Minitest::Test
     assert_includes text, "Ruby 3.4.5, 3 × 5 s, load 0.1)"
   end
 
+  def test_markdown_names_another_machine_than_most
+    results = Array.new(3) { usual_result }
+    own = results.last.session
+    results.last.define_singleton_method(:session) do
+      own.merge("machine" => own["machine"].merge("cpu" => "one of its own"))
+    end
+    assert_equal ["load 0.1, on another machine: one of its own)"],
+                 results.map { |one| Report::Markdown.new(results).send(:setting, one) }
+                        .filter_map { |text| text[/load .*on another.*/] }
+  end
+
   def test_markdown_tells_scatter_errors_and_notes
     one = usual_result
     one.runs.first.sample.merge!("value" => 10, "errors" => 2, "notes" => ["a part of it"])
