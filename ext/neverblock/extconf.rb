@@ -33,7 +33,10 @@ have_func("rb_fiber_new_storage", "ruby.h")
 have_func("rb_io_timeout", "ruby/io.h")
 have_func("rb_io_closed_p", "ruby/io.h")
 have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h")
+have_func("rb_postponed_job_trigger", "ruby/debug.h")
 have_library("pthread")
+have_func("pthread_getcpuclockid", %w[pthread.h time.h])
+have_func("pthread_condattr_setclock", %w[pthread.h time.h])
 
 create_makefile("neverblock/neverblock")
 

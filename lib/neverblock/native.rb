@@ -15,7 +15,7 @@ module NB
     # The seed of the faults that a build for tests has (ext/neverblock/loop/chaos.h), or nil.
     CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }
     # When a loop that stands still is reported on stderr (loop/watchdog.rb): NB_WATCHDOG.
-    WATCHDOG = ENV.fetch("NB_WATCHDOG", "0")
+    WATCHDOG = ENV.fetch("NB_WATCHDOG", "1")
     # Whether the build with ASan and UBSan is to be loaded (`rake asan`).
     SANITIZED = ENV.key?("NB_SANITIZE")
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".

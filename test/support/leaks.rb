@@ -9,7 +9,7 @@ module Leaks
 
   # Idle offload threads are bounded and end by themselves after some seconds; the one that watches
   # timeouts stays, as that of Ruby's own does.
-  OURS = ["neverblock offload", "neverblock overtime", "neverblock watchdog"].freeze
+  OURS = ["neverblock offload", "neverblock overtime"].freeze
   def self.threads = Thread.list.reject { |thread| OURS.include?(thread.name) }
 
   # @return [Array<String>] what is there afterwards and was not before

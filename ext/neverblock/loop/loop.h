@@ -10,7 +10,8 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   wait · yield · run                  parking; letting others run; waiting for all
- *   watchdog · life · guest · orphan · fork   standing still; beginning, end, and odd places
+ *   stall · witness · watchdog           standing still
+ *   life · guest · orphan · fork         beginning, end, and odd places
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
  */
@@ -22,6 +23,7 @@
 #include "loop/fdtable.h"
 #include "loop/ready.h"
 #include "loop/timers.h"
+#include <pthread.h>
 #include <ruby.h>
 #include <stdatomic.h>
 
@@ -59,11 +61,14 @@ typedef struct nb_hook {
 /* What watchdog.c knows of a loop; under its lock. */
 typedef struct {
     nb_list_t link;
+    pthread_t thread;
     pid_t tid;
     clockid_t cpu_clock;
     uint64_t seen;              /* its progress at the last look */
     uint64_t since_ns;          /* since when there is no more */
-    uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core, if begun */
+    uint64_t begun_ns;          /* when this was noted, if begun: */
+    uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core */
+    uint64_t late_ns;           /* the watchdog was since then */
     bool begun, told;
 } nb_watched_t;
 

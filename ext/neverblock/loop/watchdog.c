@@ -1,26 +1,38 @@
-/* watchdog.c - notices a loop that stands still, and where. Uses ruby.h. Read after: watchdog.h.
+/* watchdog.c - notices a loop that stands still, and where. Uses ruby.h. Read after: watchdog.h,
+ * witness.h.
  *
- * A thread of Ruby's (NB::Watchdog) looks at the loops' counters without the GVL, so the loops do
- * nothing for it. It takes the GVL only for a loop that stands still, for the backtrace: at once
- * from a system call, at the end of the time slice from Ruby code, after C code that keeps
- * the GVL, if the fiber does not wait in the loop before.
+ * A thread that Ruby does not know looks at the counters of the process's loops, so the loops do
+ * nothing for it, and it needs no GVL. Of a loop that has not turned for the limit it asks where
+ * its thread is (witness.c), and reports that when the loop goes on, or after another second.
  */
 #include "loop/watchdog.h"
+#include "loop/witness.h"
 #include <pthread.h>
-#include <ruby/thread.h>
-#include <stdio.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
-#define NAP_NS 25000000
+#define REPORT_NS NB_NS_PER_S /* after the limit, of a loop that does not go on */
+#define SOON_NS 5000000
+#define LOOKS_FOR_NAME 20  /* after the end, each SOON_NS after the other */
+#define GVL_NS NB_NS_PER_S /* less is how Ruby's threads take turns, each for 100 ms */
+#define STACK_SIZE (256 * 1024)
 
 /* The list changes only under the GVL and the lock together. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t stopped;
+    pthread_cond_t added;
     nb_list_t loops;
-    uint64_t limit_ns;
-    bool stop;
+    uint64_t limit_ns; /* 0: nobody looks */
+    uint64_t last_ns;  /* when it looked last */
+    uint64_t wake_ns;
+    bool runs;
+    nb_loop_t *accused; /* whose thread was asked; NULL: it goes on, or there is none */
+    unsigned ended;     /* how often to look still before what was noted of it is reported */
+    nb_stall_t stall;
 } watchdog = {.loops = {&watchdog.loops, &watchdog.loops}};
 
 static nb_loop_t *loop_at(nb_list_t *item)
@@ -33,33 +45,24 @@ static void forget(void)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
+#ifdef HAVE_PTHREAD_CONDATTR_SETCLOCK
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
     pthread_mutex_init(&watchdog.lock, NULL);
-    pthread_cond_init(&watchdog.stopped, &attributes);
-    watchdog.stop = false;
+    pthread_cond_init(&watchdog.added, &attributes);
+    watchdog.runs = false;
+    watchdog.ended = 0;
+    watchdog.accused = NULL;
     while (!nb_list_empty(&watchdog.loops))
         nb_list_remove(watchdog.loops.next);
+    nb_witness_forget();
+    nb_stall_forget();
 }
 
 static uint64_t progress_of(const nb_loop_t *loop)
 {
     return __atomic_load_n(&loop->counters.turns, __ATOMIC_RELAXED) +
            __atomic_load_n(&loop->counters.switches, __ATOMIC_RELAXED);
-}
-
-/* How long the thread has waited for a core so far; 0 where the kernel does not tell. */
-static uint64_t queued_ns(const nb_watched_t *watched)
-{
-    char path[64];
-    unsigned long long run = 0, queued = 0;
-    snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int)watched->tid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%llu %llu", &run, &queued) != 2)
-        queued = 0;
-    fclose(file);
-    return queued;
 }
 
 static uint64_t cpu_ns(const nb_watched_t *watched)
@@ -70,144 +73,261 @@ static uint64_t cpu_ns(const nb_watched_t *watched)
     return (uint64_t)time.tv_sec * NB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
+/* A fiber that is alone holds up nobody. */
 static bool may_stand(nb_loop_t *loop)
 {
     return !atomic_load_explicit(&loop->asleep, memory_order_relaxed) && loop->fibers &&
-           !loop->guest.host && !loop->virtual_ns;
+           (loop->fibers > 1 || loop->fds.count > 1 || loop->timers.count) && !loop->guest.host &&
+           !loop->virtual_ns;
 }
 
+/* It stands since its last turn, but not since before anybody looked: asleep it does not turn. */
 static void begin(nb_loop_t *loop, uint64_t now)
 {
     nb_watched_t *watched = &loop->watched;
+    uint64_t turned_ns = __atomic_load_n(&loop->now_ns, __ATOMIC_RELAXED);
+    bool moved = watched->seen != progress_of(loop);
+    watched->since_ns = !moved || turned_ns > now ? now : watchdog.last_ns;
+    if (moved && turned_ns > watched->since_ns && turned_ns < now)
+        watched->since_ns = turned_ns;
     watched->seen = progress_of(loop);
-    watched->since_ns = now;
+    if (watched->late_ns > now - watched->since_ns)
+        watched->late_ns = now - watched->since_ns;
     watched->begun = watched->told = false;
 }
 
-/* Nanoseconds for which the loop stands, without those in which its thread had no core. */
+/* Nanoseconds for which the loop stands, without those in which its thread had no core, or the
+ * process did not run: then this thread was late, too. */
 static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
 {
-    uint64_t queued = queued_ns(watched) - watched->queued_ns;
+    uint64_t lost = nb_stall_queued_ns(watched->tid) - watched->queued_ns;
     uint64_t stood = now > watched->since_ns ? now - watched->since_ns : 0;
-    return stood > queued ? stood - queued : 0;
+    if (lost < watched->late_ns)
+        lost = watched->late_ns;
+    return stood > lost ? stood - lost : 0;
 }
 
-static bool stands(nb_loop_t *loop, uint64_t now)
+static void write_report(void)
+{
+    char text[1600];
+    unsigned unreported = 0;
+    nb_stall_t *stall = &watchdog.stall;
+    nb_witness_tell(stall);
+    watchdog.ended = 0;
+    if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
+        return;
+    if (!nb_stall_is_news(stall, nb_clock_now(), &unreported))
+        return;
+    int length = nb_stall_text(stall, unreported, text, sizeof(text));
+    if (length >= (int)sizeof(text))
+        length = (int)sizeof(text) - 1;
+    (void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+static void measure(const nb_loop_t *loop, uint64_t now)
+{
+    const nb_watched_t *watched = &loop->watched;
+    uint64_t computed = cpu_ns(watched) - watched->cpu_ns, stood = stood_ns(watched, now);
+    /* What it waited for a core since it goes on does not count against it. */
+    watchdog.stall.stood_ns = stood > watchdog.limit_ns ? stood : watchdog.limit_ns;
+    /* Looked at since begun_ns only: before, it did as afterwards. */
+    watchdog.stall.computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
+                                                (now - watched->begun_ns + 1);
+}
+
+/* It has turned, or is gone: the report waits for the name of the method in C. */
+static void end(nb_loop_t *loop, uint64_t now)
+{
+    if (watchdog.accused != loop)
+        return;
+    measure(loop, now);
+    watchdog.accused = NULL;
+    watchdog.ended = LOOKS_FOR_NAME;
+    watchdog.wake_ns = now + SOON_NS;
+}
+
+static void accuse(nb_loop_t *loop)
+{
+    watchdog.accused = loop;
+    loop->watched.told = true;
+    nb_stall_note_wait(&watchdog.stall, loop->watched.tid);
+    nb_witness_ask(loop);
+}
+
+static void look_before(uint64_t wake_ns)
+{
+    if (wake_ns < watchdog.wake_ns)
+        watchdog.wake_ns = wake_ns;
+}
+
+/* It stands for longer than the limit. */
+static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
+{
+    if (watchdog.accused == loop) {
+        if (!nb_witness_knows())
+            nb_witness_ask(loop);
+        if (stood >= watchdog.limit_ns + REPORT_NS) {
+            measure(loop, now);
+            watchdog.accused = NULL;
+            write_report();
+        }
+    } else if (!loop->watched.told && !watchdog.accused && !watchdog.ended) {
+        accuse(loop);
+    }
+    look_before(now + SOON_NS);
+}
+
+static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
 {
     nb_watched_t *watched = &loop->watched;
+    watched->late_ns += late_ns;
     if (!may_stand(loop) || watched->seen != progress_of(loop)) {
+        end(loop, now);
+        watched->late_ns = late_ns;
         begin(loop, now);
-        return false;
     }
-    if (!watched->begun) { /* most looks end before this: only a second one asks the kernel */
+    if (!may_stand(loop))
+        return;
+    if (!watched->begun) {
         watched->begun = true;
+        watched->begun_ns = now;
         watched->cpu_ns = cpu_ns(watched);
-        watched->queued_ns = queued_ns(watched);
+        watched->queued_ns = nb_stall_queued_ns(watched->tid);
     }
-    return !watched->told && now >= watched->since_ns + watchdog.limit_ns &&
-           stood_ns(watched, now) >= watchdog.limit_ns;
+    uint64_t limit_ns = watched->since_ns + watchdog.limit_ns;
+    if (now < limit_ns) {
+        look_before(limit_ns);
+        return;
+    }
+    if (watched->told && watchdog.accused != loop)
+        return;
+    uint64_t stood = stood_ns(watched, now);
+    if (stood >= watchdog.limit_ns)
+        look_again(loop, now, stood);
+    else
+        look_before(now + watchdog.limit_ns - stood);
+}
+
+static void report_ended(uint64_t now)
+{
+    nb_witness_tell(&watchdog.stall);
+    if (watchdog.stall.unnamed && --watchdog.ended)
+        look_before(now + SOON_NS);
+    else
+        write_report();
 }
 
 /* late_ns: for so long this thread did not run, and perhaps the whole machine. */
-static nb_loop_t *look(uint64_t now, uint64_t late_ns)
+static void look(uint64_t now, uint64_t late_ns)
 {
-    nb_loop_t *found = NULL;
+    uint64_t nap_ns = watchdog.limit_ns / 2;
+    bool was_ended = watchdog.ended > 0;
+    watchdog.wake_ns = now + (nap_ns > NB_LOOK_NS ? NB_LOOK_NS : nap_ns);
     for (nb_list_t *item = watchdog.loops.next; item != &watchdog.loops; item = item->next) {
-        nb_loop_t *loop = loop_at(item);
-        loop->watched.since_ns += late_ns;
-        if (stands(loop, now) && !found)
-            found = loop;
+        look_at(loop_at(item), now, late_ns);
     }
-    if (found)
-        found->watched.told = true;
-    return found;
+    watchdog.last_ns = now;
+    if (was_ended)
+        report_ended(now);
 }
 
-static uint64_t nap(uint64_t now)
+static uint64_t nap(void)
 {
-    uint64_t wake_ns = now + NAP_NS;
-    struct timespec wake = {.tv_sec = (time_t)(wake_ns / NB_NS_PER_S),
-                            .tv_nsec = (long)(wake_ns % NB_NS_PER_S)};
-    pthread_cond_timedwait(&watchdog.stopped, &watchdog.lock, &wake);
+    struct timespec wake = {.tv_sec = (time_t)(watchdog.wake_ns / NB_NS_PER_S),
+                            .tv_nsec = (long)(watchdog.wake_ns % NB_NS_PER_S)};
+    if (nb_list_empty(&watchdog.loops) && !watchdog.ended) {
+        pthread_cond_wait(&watchdog.added, &watchdog.lock);
+        watchdog.wake_ns = watchdog.last_ns = nb_clock_now();
+    } else {
+        pthread_cond_timedwait(&watchdog.added, &watchdog.lock, &wake);
+    }
     return nb_clock_now();
 }
 
-static void *watch(void *data)
+static void *watch(void *unused)
 {
-    nb_loop_t **found = data;
-    uint64_t now = nb_clock_now(), late_ns = 0;
+#ifdef __linux__
+    prctl(PR_SET_NAME, "nb-watchdog", 0, 0, 0);
+#endif
     pthread_mutex_lock(&watchdog.lock);
-    while (!watchdog.stop && !(*found = look(now, late_ns))) {
-        uint64_t before = now;
-        now = nap(before);
-        late_ns = now > before + 2 * NAP_NS ? now - before - NAP_NS : 0;
+    uint64_t now = watchdog.last_ns = nb_clock_now();
+    for (uint64_t late_ns = 0;;) {
+        look(now, late_ns);
+        now = nap();
+        late_ns = now > watchdog.wake_ns + SOON_NS ? now - watchdog.wake_ns : 0;
     }
-    watchdog.stop = false;
-    pthread_mutex_unlock(&watchdog.lock);
     return NULL;
 }
 
-static void stop(void *data)
+/* It gets no signal, and nobody waits for it. Without memory for it, nobody looks. */
+static void start(void)
 {
-    (void)data;
-    pthread_mutex_lock(&watchdog.lock);
-    watchdog.stop = true;
-    pthread_cond_signal(&watchdog.stopped);
-    pthread_mutex_unlock(&watchdog.lock);
+    sigset_t all, old;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    watchdog.runs = !pthread_create(&thread, &attributes, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
 }
 
-/* Whether it is there still, and has not turned until this thread had the GVL. */
-static bool still_stands(const nb_loop_t *found)
+static bool note_thread(nb_watched_t *watched)
 {
-    bool result = false;
-    pthread_mutex_lock(&watchdog.lock);
-    for (nb_list_t *item = watchdog.loops.next; item != &watchdog.loops; item = item->next)
-        if (loop_at(item) == found)
-            result = may_stand(loop_at(item)) && found->watched.told &&
-                     found->watched.seen == progress_of(found);
-    pthread_mutex_unlock(&watchdog.lock);
-    return result;
-}
-
-/* @!visibility private - waits until a loop stands still for that many nanoseconds. Returns the
- * backtrace of the fiber that runs, for how many seconds the loop stands, and how many of them its
- * thread computed; or nil to call again. Of the thread in NB::Watchdog. */
-static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns)
-{
-    nb_loop_t *found = NULL;
-    watchdog.limit_ns = NUM2ULL(limit_ns);
-    rb_nogvl(watch, &found, stop, NULL, 0);
-    if (!found || !still_stands(found))
-        return Qnil;
-    uint64_t stood = stood_ns(&found->watched, nb_clock_now());
-    uint64_t computed = cpu_ns(&found->watched) - found->watched.cpu_ns;
-    VALUE frames = rb_funcall(found->thread, rb_intern("backtrace"), 0);
-    return rb_ary_new_from_args(3, frames, DBL2NUM((double)stood / 1e9),
-                                DBL2NUM((double)computed / 1e9));
+#if defined(HAVE_PTHREAD_GETCPUCLOCKID) && defined(SYS_gettid)
+    watched->thread = pthread_self();
+    watched->tid = (pid_t)syscall(SYS_gettid);
+    return !pthread_getcpuclockid(watched->thread, &watched->cpu_clock);
+#else
+    return false;
+#endif
 }
 
 void nb_watchdog_add(nb_loop_t *loop)
 {
     nb_watchdog_remove(loop);
     pthread_mutex_lock(&watchdog.lock);
-    loop->watched.tid = (pid_t)syscall(SYS_gettid);
-    if (!pthread_getcpuclockid(pthread_self(), &loop->watched.cpu_clock)) {
+    if (watchdog.limit_ns && note_thread(&loop->watched)) {
+        loop->watched.seen = progress_of(loop);
         begin(loop, nb_clock_now());
         nb_list_append(&watchdog.loops, &loop->watched.link);
+        if (!watchdog.runs)
+            start();
+        pthread_cond_signal(&watchdog.added);
     }
     pthread_mutex_unlock(&watchdog.lock);
 }
 
+/* The process may end next: then this is the last time to report. */
 void nb_watchdog_remove(nb_loop_t *loop)
 {
+    if (nb_list_empty(&loop->watched.link))
+        return;
+    if (watchdog.accused == loop && !rb_during_gc())
+        nb_witness_name();
     pthread_mutex_lock(&watchdog.lock);
+    end(loop, nb_clock_now());
+    if (watchdog.ended)
+        write_report();
     nb_list_remove(&loop->watched.link);
     pthread_mutex_unlock(&watchdog.lock);
 }
 
+/* @!visibility private - from the next loop on, loops are looked at. limit_ns: 0 for never. */
+static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALUE ours)
+{
+    watchdog.limit_ns = NUM2ULL(limit_ns);
+    if (watchdog.limit_ns)
+        nb_witness_install(libraries, ours);
+    return Qnil;
+}
+
 void nb_watchdog_init(void)
 {
-    rb_define_singleton_method(rb_path2class("NB::Native"), "watch", rb_nb_native_watch, 1);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "watch", rb_nb_native_watch, 3);
     forget();
     pthread_atfork(NULL, NULL, forget);
 }

@@ -33,12 +33,17 @@ module NB
       # @api private
       def append(&block) = @appendices << block
 
+      # @return [Array(Array<String>, Array<String>)] how paths begin that are not the program's:
+      #   those of all libraries, and ours only
+      # @api private
+      def others = [LIBRARIES, OURS]
+
       # @param frames [Array<String>] a backtrace
       # @return [String] its innermost line of the program
       # @api private
       def place(frames)
-        [LIBRARIES, OURS].each do |others|
-          found = frames.find { |frame| !frame.start_with?(*others) }
+        others.each do |prefixes|
+          found = frames.find { |frame| !frame.start_with?(*prefixes) }
           return found if found
         end
         "a fiber without a line of the program"

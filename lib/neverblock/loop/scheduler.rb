@@ -159,7 +159,7 @@ module NB
       others.size if others.all? { |thread| sleeps_forever?(thread) }
     end
 
-    def other_threads = Thread.list - [Thread.current, Overtime.thread, Watchdog.thread]
+    def other_threads = Thread.list - [Thread.current, Overtime.thread]
     def sleeps_forever?(thread) = thread.inspect.include?("sleep_forever")
 
     def deadlock_error

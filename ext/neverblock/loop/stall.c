@@ -1,0 +1,219 @@
+/* stall.c - what is said of a loop that stood still. Pure C. Read after: stall.h.
+ *
+ * Runs on a thread that Ruby does not know: no stdio, which a process that exits may have locked.
+ */
+#include "loop/stall.h"
+#include "base/clock.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PLACES 256
+#define MINUTE_NS (60 * NB_NS_PER_S)
+#define NS_PER_MS 1000000
+#define OUR_HOOKS "NB::Scheduler#"
+
+/* ---- what /proc tells of a thread ---------------------------------------------------------- */
+
+static bool read_proc(pid_t tid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)tid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, size - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+uint64_t nb_stall_queued_ns(pid_t tid)
+{
+    char text[96];
+    unsigned long long run, queued;
+    if (!read_proc(tid, "schedstat", text, sizeof(text)) ||
+        sscanf(text, "%llu %llu", &run, &queued) != 2)
+        return 0;
+    return queued;
+}
+
+typedef struct {
+    long number;
+    const char *name;
+    bool has_fd; /* as its first argument */
+} syscall_t;
+
+static const syscall_t calls[] = {
+    {SYS_read, "read", true},
+    {SYS_write, "write", true},
+    {SYS_readv, "readv", true},
+    {SYS_writev, "writev", true},
+    {SYS_pread64, "pread", true},
+    {SYS_pwrite64, "pwrite", true},
+    {SYS_recvfrom, "recv", true},
+    {SYS_recvmsg, "recvmsg", true},
+    {SYS_sendto, "send", true},
+    {SYS_sendmsg, "sendmsg", true},
+    {SYS_connect, "connect", true},
+    {SYS_accept, "accept", true},
+    {SYS_accept4, "accept4", true},
+    {SYS_flock, "flock", true},
+    {SYS_fcntl, "fcntl", true},
+    {SYS_fsync, "fsync", true},
+    {SYS_fdatasync, "fdatasync", true},
+    {SYS_ftruncate, "ftruncate", true},
+    {SYS_ioctl, "ioctl", true},
+    {SYS_openat, "open", false},
+#ifdef SYS_open
+    {SYS_open, "open", false},
+#endif
+#ifdef SYS_poll
+    {SYS_poll, "poll", false},
+#endif
+#ifdef SYS_select
+    {SYS_select, "select", false},
+#endif
+    {SYS_ppoll, "poll", false},
+    {SYS_pselect6, "select", false},
+    {SYS_nanosleep, "nanosleep", false},
+    {SYS_clock_nanosleep, "clock_nanosleep", false},
+    {SYS_wait4, "wait4", false},
+    {SYS_waitid, "waitid", false},
+    {SYS_epoll_pwait, "epoll_wait", true},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, "epoll_wait", true},
+#endif
+};
+
+static const syscall_t *find_call(long number)
+{
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+        if (calls[i].number == number)
+            return &calls[i];
+    return NULL;
+}
+
+static void note_file(char *text, size_t size, unsigned fd)
+{
+    char path[32], target[256];
+    snprintf(path, sizeof(path), "/proc/self/fd/%u", fd);
+    ssize_t length = readlink(path, target, sizeof(target) - 1);
+    target[length > 0 ? length : 0] = '\0';
+    snprintf(text, size, " (fd %u%s%s)", fd, length > 0 ? ": " : "", target);
+}
+
+void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
+{
+    char text[256], file[320] = "";
+    long number;
+    unsigned long long first;
+    stall->wait[0] = '\0';
+    if (!read_proc(tid, "syscall", text, sizeof(text)) ||
+        sscanf(text, "%ld %llx", &number, &first) != 2 || number < 0)
+        return; /* it says "running" */
+    const syscall_t *call = find_call(number);
+    if (number == SYS_futex) {
+        snprintf(stall->wait, sizeof(stall->wait), "for another thread or a timer");
+    } else if (!call) {
+        snprintf(stall->wait, sizeof(stall->wait), "in the system call %ld", number);
+    } else {
+        if (call->has_fd)
+            note_file(file, sizeof(file), (unsigned)first);
+        snprintf(stall->wait, sizeof(stall->wait), "in the system call %s%s", call->name, file);
+    }
+}
+
+/* ---- one report per place and minute ------------------------------------------------------- */
+
+static struct {
+    uint64_t hash, reported_ns;
+    unsigned unreported;
+} places[PLACES];
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+    return hash ? hash : 1;
+}
+
+bool nb_stall_is_news(const nb_stall_t *stall, uint64_t now, unsigned *unreported)
+{
+    uint64_t hash = hash_of(stall->place);
+    size_t found = 0; /* or the one that was told longest ago */
+    for (size_t i = 0; i < PLACES; i++) {
+        if (places[i].hash == hash) {
+            found = i;
+            break;
+        }
+        if (places[i].reported_ns < places[found].reported_ns)
+            found = i;
+    }
+    bool known = places[found].hash == hash;
+    if (known && now < places[found].reported_ns + MINUTE_NS) {
+        places[found].unreported++;
+        return false;
+    }
+    *unreported = known ? places[found].unreported : 0;
+    places[found].hash = hash;
+    places[found].reported_ns = now;
+    places[found].unreported = 0;
+    return true;
+}
+
+void nb_stall_forget(void)
+{
+    memset(places, 0, sizeof(places));
+}
+
+/* ---- the sentence -------------------------------------------------------------------------- */
+
+static bool waited(const nb_stall_t *stall)
+{
+    return stall->computed_ns * 2 <= stall->stood_ns;
+}
+
+/* In our own hooks it waits in the kernel, which is no standing still, or for the GVL. */
+bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
+{
+    return !stall->collects && waited(stall) &&
+           ((stall->in_ruby && stall->wait[0]) ||
+            !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
+}
+
+static void describe(const nb_stall_t *stall, char *text, size_t size)
+{
+    bool waits = waited(stall);
+    if (nb_stall_waited_for_gvl(stall))
+        snprintf(text, size,
+                 "it waits for the GVL, which other threads have. NB.in_process { } "
+                 "for what they compute may help");
+    else if (stall->collects)
+        snprintf(text, size, "it collects garbage. Fewer objects at a time may help");
+    else if (!waits)
+        snprintf(text, size, "it computes. NB.in_process { } may help");
+    else
+        snprintf(text, size, "it waits outside of the loop%s%s. NB.offload { } may help",
+                 stall->wait[0] ? ", " : "", stall->wait);
+}
+
+int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size)
+{
+    char what[640], more[64] = "", callee[160] = "";
+    describe(stall, what, sizeof(what));
+    if (stall->callee[0])
+        snprintf(callee, sizeof(callee), " (%s)", stall->callee);
+    if (unreported)
+        snprintf(more, sizeof(more), " (%u more there since the last report)", unreported);
+    return snprintf(text, size,
+                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s%s: %s; see "
+                    "docs/TROUBLESHOOTING.md%s\n",
+                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS),
+                    stall->place[0] ? stall->place : "a place that is not known", callee, what,
+                    more);
+}

@@ -1,0 +1,116 @@
+/* stall_test.c - what is said of a loop that stood still, and how often. */
+#include "loop/stall.h"
+#include "base/clock.h"
+#include "test.h"
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+
+#define MINUTE (60 * NB_NS_PER_S)
+
+static nb_stall_t stall_at(const char *place)
+{
+    nb_stall_t stall = {.stood_ns = 250000000, .computed_ns = 250000000};
+    snprintf(stall.place, sizeof(stall.place), "%s", place);
+    return stall;
+}
+
+static void a_place_is_told_once_a_minute(void)
+{
+    nb_stall_t one = stall_at("a.rb:1"), other = stall_at("a.rb:2");
+    unsigned unreported = 9;
+    nb_stall_forget();
+    CHECK(nb_stall_is_news(&one, MINUTE, &unreported));
+    CHECK_EQ(0, unreported);
+    CHECK(!nb_stall_is_news(&one, MINUTE + 1, &unreported));
+    CHECK(!nb_stall_is_news(&one, 2 * MINUTE - 1, &unreported));
+    CHECK(nb_stall_is_news(&other, MINUTE + 1, &unreported));
+    CHECK(nb_stall_is_news(&one, 2 * MINUTE, &unreported));
+    CHECK_EQ(2, unreported);
+}
+
+static void of_many_places_the_oldest_is_forgotten(void)
+{
+    char name[32];
+    unsigned unreported;
+    nb_stall_forget();
+    for (int i = 0; i < 257; i++) {
+        snprintf(name, sizeof(name), "a.rb:%d", i);
+        nb_stall_t stall = stall_at(name);
+        CHECK(nb_stall_is_news(&stall, MINUTE + (uint64_t)i, &unreported));
+    }
+    nb_stall_t first = stall_at("a.rb:0"), last = stall_at("a.rb:256");
+    CHECK(!nb_stall_is_news(&last, MINUTE + 300, &unreported));
+    CHECK(nb_stall_is_news(&first, MINUTE + 300, &unreported));
+}
+
+static bool says(const nb_stall_t *stall, unsigned unreported, const char *words)
+{
+    char text[1600];
+    nb_stall_text(stall, unreported, text, sizeof(text));
+    return strstr(text, words);
+}
+
+static void the_sentence_says_what_the_thread_did(void)
+{
+    nb_stall_t stall = stall_at("a.rb:1:in `x'");
+    CHECK(
+        says(&stall, 0, "has stood still for 250 ms at a.rb:1:in `x': it computes. NB.in_process"));
+    CHECK(says(&stall, 3, "(3 more there since the last report)\n"));
+    stall.collects = true;
+    CHECK(says(&stall, 0, "it collects garbage"));
+    stall.computed_ns = 0;
+    stall.collects = false;
+    CHECK(says(&stall, 0, "it waits outside of the loop. NB.offload"));
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call read (fd 3)");
+    snprintf(stall.callee, sizeof(stall.callee), "IO#read");
+    CHECK(says(&stall, 0,
+               "`x' (IO#read): it waits outside of the loop, in the system call read (fd 3)."));
+    snprintf(stall.callee, sizeof(stall.callee), "NB::Scheduler#block");
+    CHECK(nb_stall_waited_for_gvl(&stall));
+    CHECK(says(&stall, 0, "it waits for the GVL"));
+    stall.callee[0] = stall.place[0] = '\0';
+    CHECK(!nb_stall_waited_for_gvl(&stall));
+    stall.in_ruby = true;
+    CHECK(nb_stall_waited_for_gvl(&stall));
+    CHECK(says(&stall, 0, "at a place that is not known"));
+}
+
+static int fds[2];
+static volatile pid_t reader;
+
+static void *read_nothing(void *unused)
+{
+    char byte;
+    (void)unused;
+    reader = (pid_t)syscall(SYS_gettid);
+    (void)!read(fds[0], &byte, 1);
+    return NULL;
+}
+
+static void a_thread_in_a_system_call_is_seen(void)
+{
+    pthread_t thread;
+    nb_stall_t stall = {0};
+    char wanted[64];
+    CHECK_EQ(0, pipe(fds));
+    snprintf(wanted, sizeof(wanted), "in the system call read (fd %d: pipe:", fds[0]);
+    pthread_create(&thread, NULL, read_nothing, NULL);
+    for (int i = 0; i < 10000 && (!reader || !strstr(stall.wait, wanted)); i++) {
+        usleep(1000);
+        if (reader)
+            nb_stall_note_wait(&stall, reader);
+    }
+    CHECK(!strncmp(stall.wait, wanted, strlen(wanted)));
+    CHECK_EQ(1, write(fds[1], "x", 1));
+    pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+    RUN(a_place_is_told_once_a_minute);
+    RUN(of_many_places_the_oldest_is_forgotten);
+    RUN(the_sentence_says_what_the_thread_did);
+    RUN(a_thread_in_a_system_call_is_seen);
+    return test_report();
+}
