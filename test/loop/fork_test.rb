@@ -28,9 +28,12 @@ class ForkTest < Minitest::Test
     assert_equal "true\n3\n", output
   end
 
+  # From Ruby 4.0 on the child has no scheduler, until it runs a loop of its own.
   def test_fibers_of_the_child_run_and_those_of_the_parent_do_not
+    child = "Fiber.schedule { sleep 0.01; puts :childs }"
+    child = "NB.run { #{child} }" if RUBY_VERSION >= "4"
     output = ruby("NB.run { Fiber.schedule { sleep 0.05; puts :parents }; " \
-                  "Process.wait(fork { Fiber.schedule { sleep 0.01; puts :childs } }) }")
+                  "Process.wait(fork { #{child} }) }")
 
     assert_equal %W[childs\n parents\n], output.lines.sort # whichever comes first, each once
   end

@@ -18,12 +18,14 @@ require "timeout"
 
 # One run of the matrix, in the place where the loop runs.
 class ForkMatrix
+  # From Ruby 4.0 on a forked child has no scheduler, until it runs a loop of its own.
+  IN_LOOP = ->(work) { Fiber.current_scheduler ? work.call : NB.run(&work) }
   ENDINGS = {
     exit!: -> { exit!(0) },
     exit: -> { exit(0) },
     exec: -> { exec("sh", "-c", COUNT_FDS.sub(/(\$.*\))/, "$((\\1 - #{INHERITED}))")) },
     sleep: -> { sleep(0.06) },
-    gc: -> { 3.times { 50.times { NB.async { sleep 0.001 } } && sleep(0.002) && GC.start } },
+    gc: -> { IN_LOOP.(-> { 3.times { 50.times { NB.async { sleep 0.001 } } && sleep(0.002) && GC.start } }) },
     new_loop: -> { Thread.new { NB.run { sleep 0.03 } }.value },
     in_process: -> { NB.in_process { 40 + 2 } == 42 || raise("wrong") },
     offload: -> { NB.offload { 42 } == 42 || raise("wrong") },
