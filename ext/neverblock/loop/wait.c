@@ -49,6 +49,7 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->eager = 0;
     loop->counters.switches++;
     rb_fiber_transfer(fiber, 0, NULL);
+    RB_GC_GUARD(fiber); /* Ruby 4 looks at it once more here, when it has ended long ago */
     if (loop->unlock)
         loop->unlock(loop, Qnil);
     loop->current = self->owner;
