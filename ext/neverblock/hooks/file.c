@@ -16,6 +16,7 @@
 #include <ruby/io/buffer.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <termios.h>
 #include <unistd.h>
 
 int ruby_thread_has_gvl_p(void); /* exported, in no public header */
@@ -109,6 +110,14 @@ static ssize_t now_or_not(int fd, void *base, size_t size, off_t from, bool writ
 #endif
 }
 
+int nb_file_patience(int fd)
+{
+    struct termios mode;
+    if (tcgetattr(fd, &mode) || (mode.c_lflag & ICANON) || mode.c_cc[VMIN])
+        return -1;
+    return mode.c_cc[VTIME];
+}
+
 ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
 {
     ssize_t count = now_or_not(fd, base, size, CURRENT_POSITION, false);
@@ -118,7 +127,7 @@ ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
         return count;
     int ready = nb_poll_now(fd, NB_READABLE);
     if (ready <= 0)
-        return ready ? ready : -EAGAIN;
+        return ready ? ready : nb_file_patience(fd) < 0 ? -EAGAIN : -ENODATA;
     count = read(fd, base, size);
     return count < 0 ? -errno : count;
 }

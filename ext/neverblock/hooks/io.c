@@ -183,6 +183,22 @@ static bool is_stale(nb_slot_t *slot, ssize_t count)
     return true;
 }
 
+/* A terminal whose reads end without bytes, at once or after some tenths of a second (VMIN 0, as
+ * IO#getch and IO#raw with `min: 0` set it): no poller ever calls it readable then. */
+static ssize_t read_terminal(nb_transfer_t *transfer)
+{
+    nb_descriptor_t *at = &transfer->at;
+    int tenths = nb_file_patience(at->fd);
+    if (tenths < 0) /* no longer so */
+        return -EINTR;
+    uint64_t deadline = nb_deadline(at->loop, DBL2NUM(tenths / 10.0));
+    if (!tenths || !nb_wait_fd(at->loop, at->fd, NB_READABLE, deadline))
+        return 0;
+    nb_descriptor_check(at);
+    ssize_t count = nb_file_read(at->loop, at->fd, transfer->base, transfer->size);
+    return count == -ENODATA ? 0 : count;
+}
+
 static ssize_t read_some(nb_transfer_t *transfer)
 {
     nb_descriptor_t *at = &transfer->at;
@@ -202,6 +218,8 @@ static ssize_t read_some(nb_transfer_t *transfer)
         return is_stale(slot, count) ? -EINTR : count;
     }
     ssize_t count = nb_file_read(at->loop, at->fd, transfer->base, transfer->size);
+    if (count == -ENODATA)
+        count = read_terminal(transfer);
     nb_descriptor_check(at);
     return count;
 }
