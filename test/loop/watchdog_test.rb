@@ -67,6 +67,7 @@ class WatchdogTest < Minitest::Test
   end
 
   def test_forked_children_report_beside_loops_of_other_threads_of_their_parent
+    skip "From Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     err = stderr("def stall = (size = told?; blocking { sleep 0.01 until told? != size })\n" \
                  "t = Thread.new { plant { sleep } }; sleep 0.1; plant { Process.wait(fork { others; sleep 0.01; stall; exit!(0) }) }\n" \
                  "Process.wait(fork { plant { stall } }); t.kill.join")
