@@ -65,7 +65,7 @@ module ServerProgram
 
   def ready?
     JSON.parse(NB::Server::Control.ask(@control, "/ready"))["ready"]
-  rescue SystemCallError, TypeError
+  rescue SystemCallError, EOFError
     false
   end
 
@@ -74,7 +74,7 @@ module ServerProgram
 
   def pids
     workers.map { |worker| worker["pid"] }
-  rescue SystemCallError, TypeError
+  rescue SystemCallError, EOFError
     [] # refused, or closed before the answer: the control socket is between two masters
   end
 
