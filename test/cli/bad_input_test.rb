@@ -148,6 +148,22 @@ class BadInputTest < Minitest::Test
     server&.close
   end
 
+  # NeverBlock does not depend on it.
+  def test_no_rack
+    write("no_rack.rb", <<~RUBY)
+      module NoRack
+        def require(name) = name == "rack" ? raise(LoadError.new.tap { |e| e.define_singleton_method(:path) { name } }) : super
+      end
+      Kernel.prepend(NoRack)
+    RUBY
+    [[], %w[-w 1]].each do |words|
+      _, errors, status = Open3.capture3({"RUBYOPT" => "-r./no_rack"}, *Program::NB,
+        "serve", "-b", TCP, *words, chdir: @folder)
+      assert_match(/\Anb serve: cannot read config.ru: the gem rack is not there: .*\n\z/, errors)
+      assert_equal 1, status.exitstatus
+    end
+  end
+
   # What the application raises is Ruby's to report, and ends where the application does.
   def test_an_application_that_does_not_load
     files = {"raises.ru" => "\nraise 'oops'\n", "syntax.ru" => "run ->(\n",

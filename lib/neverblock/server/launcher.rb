@@ -124,10 +124,20 @@ module NB
       private
 
       def read_app
-        require "rack"
-        require "rack/builder"
+        load_rack
         ENV["RACK_ENV"] = @config.environment
         ::Rack::Builder.parse_file(@config.rackup).then { |app,| app }
+      end
+
+      # It is the application's, in the version that it needs.
+      def load_rack
+        require "rack"
+        require "rack/builder"
+      rescue LoadError => error
+        raise unless error.path == "rack"
+
+        raise SetupError, "cannot read #{@config.rackup}: the gem rack is not there: add it to " \
+                          "the Gemfile and start by bundle exec, or run gem install rack"
       end
 
       def run_single
