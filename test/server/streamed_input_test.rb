@@ -104,6 +104,21 @@ class ServerStreamedInputTest < Minitest::Test
     assert_equal ["y" * 10, nil], [input.gets, input.gets]
   end
 
+  # Threads take turns at any call: within a read, too.
+  def test_what_threads_read_goes_to_one_of_them
+    parts = Struct.new(:left) { def body_part = left.shift.tap { Thread.pass } }
+    input = NB::Server::StreamedInput.new(parts.new(Array.new(4_000, "abcdef")))
+    reads = [-> { input.each_part { |part| break part } }, -> { input.read(4) },
+             -> { input.readpartial(9) }, -> { input.eof? ? nil : "" }]
+    turns = TracePoint.new(:call, :c_call) { Thread.pass if rand < 0.05 }
+    turns.enable
+    got = reads.map { |read| Thread.new { Array.new(1_000) { read.call } } }.flat_map(&:value)
+    got << input.read
+    assert_equal 24_000, got.grep(String).sum(&:bytesize)
+  ensure
+    turns.disable
+  end
+
   def test_the_ends_are_those_of_io
     serve_streaming do |env|
       input = env["rack.input"]

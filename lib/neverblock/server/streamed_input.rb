@@ -16,6 +16,7 @@ module NB
         @exchange = exchange
         @rest = +"".b
         @taken = 0 # bytes of @rest: to cut each read off would copy what is left
+        @lock = Mutex.new # what two threads or fibers read goes to one of them
       end
 
       # @param length [Integer, nil] bytes; nil: all that comes
@@ -23,8 +24,10 @@ module NB
       # @raise [BodyError] when the body ends early, is malformed or too large
       # @scheduling may wait
       def read(length = nil, buffer = nil)
-        fill until (length && left >= length) || @ended
-        take(length, buffer)
+        @lock.synchronize do
+          fill until (length && left >= length) || @ended
+          take(length, buffer)
+        end
       end
 
       # @param length [Integer] bytes at most
@@ -33,8 +36,10 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def readpartial(length, buffer = nil)
-        fill if left.zero?
-        take(length, buffer) || raise(EOFError, "end of file reached")
+        @lock.synchronize do
+          fill if left.zero?
+          take(length, buffer) || raise(EOFError, "end of file reached")
+        end
       end
 
       # @yieldparam part [String] as it arrived, at least a byte
@@ -42,10 +47,8 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def each_part
-        fill if left.zero?
-        until left.zero?
-          yield take
-          fill
+        while (part = next_part)
+          yield part
         end
         self
       end
@@ -54,12 +57,14 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def gets
-        searched = 0
-        until (feed = @rest.index("\n", @taken + searched)) || @ended
-          searched = left
-          fill
+        @lock.synchronize do
+          searched = 0
+          until (feed = @rest.index("\n", @taken + searched)) || @ended
+            searched = left
+            fill
+          end
+          take(feed ? feed + 1 - @taken : [left, 1].max)
         end
-        take(feed ? feed + 1 - @taken : [left, 1].max)
       end
 
       # @yieldparam line [String]
@@ -79,8 +84,10 @@ module NB
       # @raise [BodyError] see {#read}
       # @scheduling may wait
       def eof?
-        fill if left.zero?
-        left.zero?
+        @lock.synchronize do
+          fill if left.zero?
+          left.zero?
+        end
       end
 
       # What has not come is not waited for. @return [nil] @scheduling never waits
@@ -93,6 +100,13 @@ module NB
       private
 
       def left = @rest.bytesize - @taken
+
+      def next_part
+        @lock.synchronize do
+          fill if left.zero?
+          take([left, 1].max)
+        end
+      end
 
       def fill
         part = @ended ? nil : @exchange.body_part
