@@ -25,10 +25,12 @@ module ServerTest
 
   def serve(app = nil, **options, &block)
     log = options.delete(:log) || (@log = StringIO.new)
+    backend = options.delete(:backend)
     server = NB::Server.new(app || block, **{bind: "tcp://127.0.0.1:0", log: log}, **options)
     started = Thread::Queue.new
+    run = -> { server.run { started << true } }
     thread = Thread.new do
-      server.run { started << true }
+      backend ? NB.run(backend: backend, &run) : run.call
     rescue Exception => error # rubocop:disable Lint/RescueException -- told to the test
       started << error
     end

@@ -17,6 +17,7 @@ enum {
     NB_HANGUP = 8,  /* the peer sends no more; it may well receive */
     NB_CLOSED = 16, /* by ourselves */
     NB_ENDED = 32,  /* both directions, or an error: concerns whoever waits, for whatever */
+    NB_ONCE = 64,   /* of a watch: each of its bits is told once, until it is asked for again */
 };
 
 typedef struct {
@@ -33,7 +34,7 @@ typedef struct {
     /* All return 0 or -errno. */
     int (*open)(nb_backend_t *backend);
     void (*close)(nb_backend_t *backend);
-    /* fd is to be watched for mask. Edge: called once per file, watches foreverything.
+    /* fd is to be watched for mask. Edge: called once per file, watches for everything.
      * Level: called at each change of the union of masks; 0 takes the fd out.
      * -EPERM: the fd cannot be polled (a regular file): it is always ready. */
     int (*watch)(nb_backend_t *backend, int fd, uint32_t generation, int mask);

@@ -1,17 +1,26 @@
 /* poll.c - poll(2): the portable reference, level-triggered, O(fds) per wait. Pure C. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "backend/backend.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+
+/* Elsewhere only a read tells of a peer's half-close. */
+#if !defined(POLLRDHUP) || defined(NB_PORTABLE)
+#undef POLLRDHUP
+#define POLLRDHUP 0
+#endif
+
+typedef struct {
+    uint32_t generation;
+    int mask;
+} wish_t;
 
 typedef struct {
     struct pollfd *fds;
-    uint32_t *generations;
+    wish_t *wishes; /* of the fd at the same place */
     int count, capacity;
     int *places; /* fd -> place in fds + 1, 0 when absent */
     int places_size;
@@ -21,7 +30,7 @@ typedef struct {
 short nb_poll_events(int mask)
 {
     return (short)((mask & NB_READABLE ? POLLIN : 0) | (mask & NB_PRIORITY ? POLLPRI : 0) |
-                   (mask & NB_WRITABLE ? POLLOUT : 0));
+                   (mask & NB_WRITABLE ? POLLOUT : 0) | (mask & NB_HANGUP ? POLLRDHUP : 0));
 }
 
 int nb_poll_mask(short revents)
@@ -33,6 +42,8 @@ int nb_poll_mask(short revents)
         mask |= NB_PRIORITY;
     if (revents & POLLOUT)
         mask |= NB_WRITABLE;
+    if (revents & POLLRDHUP)
+        mask |= NB_READABLE | NB_HANGUP;
     if (revents & (POLLHUP | POLLERR))
         mask |= NB_READABLE | NB_WRITABLE | NB_HANGUP | NB_ENDED;
     return mask;
@@ -65,7 +76,7 @@ static void set_close(nb_backend_t *backend)
     if (!set)
         return;
     free(set->fds);
-    free(set->generations);
+    free(set->wishes);
     free(set->places);
     free(set);
     backend->state = NULL;
@@ -88,10 +99,10 @@ static int grow(poll_set_t *set, int fd)
         if (!fds)
             return -ENOMEM;
         set->fds = fds;
-        uint32_t *generations = realloc(set->generations, (size_t)capacity * sizeof(*generations));
-        if (!generations)
+        wish_t *wishes = realloc(set->wishes, (size_t)capacity * sizeof(*wishes));
+        if (!wishes)
             return -ENOMEM;
-        set->generations = generations;
+        set->wishes = wishes;
         set->capacity = capacity;
     }
     return 0;
@@ -104,7 +115,7 @@ static void take_out(poll_set_t *set, int fd)
     if (place == last)
         return;
     set->fds[place] = set->fds[last];
-    set->generations[place] = set->generations[last];
+    set->wishes[place] = set->wishes[last];
     set->places[set->fds[place].fd] = place + 1;
 }
 
@@ -125,7 +136,7 @@ static int set_watch(nb_backend_t *backend, int fd, uint32_t generation, int mas
     }
     int place = set->places[fd] - 1;
     set->fds[place] = (struct pollfd){.fd = fd, .events = nb_poll_events(mask)};
-    set->generations[place] = generation;
+    set->wishes[place] = (wish_t){generation, mask};
     return 0;
 }
 
@@ -138,6 +149,15 @@ static int poll_for(poll_set_t *set, int64_t timeout_ns)
     int64_t ms = timeout_ns < 0 ? -1 : (timeout_ns + 999999) / 1000000;
     return poll(set->fds, (nfds_t)set->count, ms > INT32_MAX ? INT32_MAX : (int)ms);
 #endif
+}
+
+/* Whether the bytes that came are the last, for one who wants to know and gets no POLLRDHUP. */
+static int end_of(const struct pollfd *polled, int mask)
+{
+    char byte;
+    if (POLLRDHUP || !(mask & NB_HANGUP) || !(polled->revents & POLLIN))
+        return 0;
+    return recv(polled->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? NB_HANGUP : 0;
 }
 
 static int set_wait(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns)
@@ -155,8 +175,8 @@ static int set_wait(nb_backend_t *backend, nb_event_t *events, int capacity, int
         /* A closed fd wakes its waiters, whose next system call then says EBADF. */
         int mask = revents & POLLNVAL
                        ? NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED
-                       : nb_poll_mask(revents);
-        events[count++] = (nb_event_t){set->fds[i].fd, set->generations[i], mask};
+                       : nb_poll_mask(revents) | end_of(&set->fds[i], set->wishes[i].mask);
+        events[count++] = (nb_event_t){set->fds[i].fd, set->wishes[i].generation, mask};
         if (count == capacity)
             set->start = i + 1;
     }

@@ -84,18 +84,25 @@ nb_slot_t *nb_fdtable_make_slot(nb_fdtable_t *table, int fd)
     return slots ? &slots[(size_t)fd & (PAGE_SIZE - 1)] : NULL;
 }
 
-static int union_mask(const nb_slot_t *slot)
+/* What it is watched for now. */
+static int interest(const nb_watch_t *watch)
 {
-    int mask = 0;
+    return watch->mask & ~(watch->told | NB_ONCE);
+}
+
+/* Level only. Tells the backend what the watches of the fd want together, and one more mask. */
+static int watch_union(nb_fdtable_t *table, const nb_slot_t *slot, int fd, int mask)
+{
     for (nb_list_t *item = slot->watches.next; item != &slot->watches; item = item->next)
-        mask |= nb_container_of(item, nb_watch_t, link)->mask;
-    return mask;
+        mask |= interest(nb_container_of(item, nb_watch_t, link));
+    return table->backend.ops->watch(&table->backend, fd, slot->generation, mask);
 }
 
 /* A new file behind the fd: tells the backend and begins a new generation. */
-static int enlist(nb_fdtable_t *table, nb_slot_t *slot, int fd, int mask)
+static int enlist(nb_fdtable_t *table, nb_slot_t *slot, const nb_watch_t *watch)
 {
-    int result = table->backend.ops->watch(&table->backend, fd, ++slot->generation, mask);
+    slot->generation++;
+    int result = watch_union(table, slot, watch->fd, interest(watch));
     slot->registered = result == 0;
     slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
     slot->woken = slot->misses = slot->doubtful = 0;
@@ -109,11 +116,11 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
         return watch->fd < 0 ? -EBADF : -ENOMEM;
     bool edge = table->backend.ops->edge;
     int result = 0;
+    watch->told = 0;
     if (!edge || !slot->registered)
-        result =
-            enlist(table, slot, watch->fd, edge ? watch->mask : watch->mask | union_mask(slot));
+        result = enlist(table, slot, watch);
     if (result < 0)
-        return result == -EPERM ? watch->mask : result;
+        return result == -EPERM ? interest(watch) : result;
     nb_list_append(&slot->watches, &watch->link);
     nb_list_init(&watch->pending);
     if (edge)
@@ -133,18 +140,35 @@ void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch)
     table->count--;
     if (!table->backend.ops->edge) {
         nb_slot_t *slot = nb_fdtable_slot(table, watch->fd);
-        table->backend.ops->watch(&table->backend, watch->fd, slot->generation, union_mask(slot));
+        watch_union(table, slot, watch->fd, 0);
     }
 }
 
-static void notify(nb_slot_t *slot, int mask)
+void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask)
+{
+    watch->told &= ~mask;
+    if (watch->link.next && !nb_list_empty(&watch->link))
+        watch_union(table, nb_fdtable_slot(table, watch->fd), watch->fd, 0);
+}
+
+/* As long as the state lasts, a level backend would tell it with every turn. */
+static void tell_once(nb_fdtable_t *table, nb_watch_t *watch, const nb_slot_t *slot, int mask)
+{
+    watch->told |= mask & NB_ENDED ? watch->mask : mask & watch->mask;
+    watch_union(table, slot, watch->fd, 0);
+}
+
+static void notify(nb_fdtable_t *table, nb_slot_t *slot, int mask)
 {
     nb_list_t *item = slot->watches.next;
     while (item != &slot->watches) {
         nb_watch_t *watch = nb_container_of(item, nb_watch_t, link);
         item = item->next; /* on_ready may take this watch out, no other */
-        if (mask & (watch->mask | NB_ENDED))
-            watch->on_ready(watch, mask);
+        if (!(mask & (watch->mask | NB_ENDED)))
+            continue;
+        if (watch->mask & NB_ONCE && !table->backend.ops->edge)
+            tell_once(table, watch, slot, mask);
+        watch->on_ready(watch, mask);
     }
 }
 
@@ -154,12 +178,12 @@ static void verify(nb_fdtable_t *table, nb_watch_t *watch)
     nb_list_remove(&watch->pending);
     int result = table->backend.ops->verify(&table->backend, watch->fd, slot->generation);
     if (result == -ENOENT)
-        result = enlist(table, slot, watch->fd, watch->mask);
+        result = enlist(table, slot, watch);
     /* A file that cannot be watched (closed, or regular) wakes its waiters: their next system call
      * tells them the truth. */
     if (result < 0) {
         slot->registered = slot->dry = 0;
-        notify(slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED);
+        notify(table, slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED);
     }
 }
 
@@ -192,7 +216,7 @@ void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
         slot->hung_up = 1;
     if (!nb_list_empty(&slot->watches)) {
         slot->ignored = 0;
-        notify(slot, event->mask);
+        notify(table, slot, event->mask);
     } else if (table->backend.ops->edge && ++slot->ignored >= IGNORED_LIMIT) {
         table->backend.ops->forget(&table->backend, event->fd);
         slot->registered = slot->dry = 0;
@@ -211,5 +235,5 @@ void nb_fdtable_closing(nb_fdtable_t *table, int fd)
     slot->generation++;
     slot->closings++;
     slot->tag = 0;
-    notify(slot, NB_HANGUP | NB_ENDED | NB_CLOSED);
+    notify(table, slot, NB_HANGUP | NB_ENDED | NB_CLOSED);
 }

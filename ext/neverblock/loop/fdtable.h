@@ -21,6 +21,7 @@ typedef struct nb_watch {
     nb_list_t pending; /* in one of the table's lists of watches not yet verified */
     unsigned turn;     /* when it was added, for a doubtful one */
     int fd, mask;
+    int told; /* of a watch with NB_ONCE, level backends: what it is not watched for at present */
     /* Called with the ready part of mask, while still added; must not raise or wait. */
     void (*on_ready)(struct nb_watch *, int mask);
 } nb_watch_t;
@@ -92,12 +93,23 @@ static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
     return slots ? &slots[fd & ((1 << NB_FDTABLE_PAGE_BITS) - 1)] : nb_fdtable_make_slot(table, fd);
 }
 
+/* nb_fdtable_again of what was told. */
+void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask);
+
 /* Adds the watch (fd, mask and on_ready set). Returns 0 when added, a ready mask > 0 when the fd is
  * of a kind that is always ready (not added), or -errno. */
 int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
 
 /* Takes the watch out, if it is in. */
 void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch);
+
+/* A watch with NB_ONCE has found that what it was told (mask) is over: it wants to be told again.
+ * An edge backend does so by itself. */
+static inline void nb_fdtable_again(nb_fdtable_t *table, nb_watch_t *watch, int mask)
+{
+    if (watch->told & mask)
+        nb_fdtable_rearm(table, watch, mask);
+}
 
 /* Makes sure that the files behind pending watches are those that are registered. Once per turn:
  * one of them, and those doubtful ones that two turns brought no event. before_sleep: all. */

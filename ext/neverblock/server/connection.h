@@ -81,6 +81,17 @@ struct nb_conn {
     unsigned char peer[16];
 };
 
+/* A call has shown that the socket has no bytes (NB_READABLE), or no room (NB_WRITABLE): the next
+ * event tells of them. */
+static inline void nb_conn_dry(nb_conn_t *conn, int mask)
+{
+    if (mask & NB_READABLE)
+        conn->readable = false;
+    if (mask & NB_WRITABLE)
+        conn->writable = false;
+    nb_fdtable_again(&conn->server->loop->fds, &conn->watch, mask);
+}
+
 /* --- sending: output.c, and the connection is closed when that fails -------------------------- */
 
 /* All return 0, or -1 when the connection is closed now. */

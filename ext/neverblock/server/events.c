@@ -152,8 +152,8 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_arrival_t *arrival
     conn->port = arrival->port;
     conn->writable = true; /* readable is told by the first event */
     conn->timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_due};
-    conn->watch =
-        (nb_watch_t){.fd = fd, .mask = NB_READABLE | NB_WRITABLE | NB_HANGUP, .on_ready = on_ready};
+    conn->watch = (nb_watch_t){
+        .fd = fd, .mask = NB_READABLE | NB_WRITABLE | NB_HANGUP | NB_ONCE, .on_ready = on_ready};
     nb_list_init(&conn->queue);
     nb_list_init(&conn->dirty);
     nb_list_init(&conn->waiters);

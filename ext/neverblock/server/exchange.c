@@ -197,6 +197,8 @@ static void fetch_body(nb_request_t *request)
         request->refused_body = receive_body(conn);
     if (!nb_body_missing(conn))
         nb_input_arrived(conn->server, request);
+    if (request->refused_body || !nb_body_missing(conn))
+        nb_conn_wake_waiters(conn); /* no event need come any more */
     if (request->refused_body) {
         conn->keep = false;
         rb_raise(rb_const_get(rb_mNBServer, rb_intern("BodyError")),

@@ -3,6 +3,7 @@
  * Read after: listener.h, events.h.
  */
 #include "server/listener.h"
+#include "base/portable.h"
 #include "server/events.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +58,7 @@ static int accept_one(nb_listener_t *listener)
 {
     struct sockaddr_storage peer;
     socklen_t size = sizeof(peer);
-    int fd =
-        accept4(listener->watch.fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = nb_accept(listener->watch.fd, (struct sockaddr *)&peer, &size);
     if (fd >= 0) {
         nb_arrival_t arrival = {(struct sockaddr *)&peer, listener->port, listener->local,
                                 listener->https};
@@ -88,7 +88,10 @@ static void accept_some(nb_listener_t *listener)
             accept_after(server, RETRY_NS);
             return;
         }
-        listener->readable = result == 0;
+        if (result == 0)
+            continue;
+        listener->readable = false;
+        nb_fdtable_again(&server->loop->fds, &listener->watch, NB_READABLE);
     }
 }
 
@@ -107,9 +110,12 @@ static void on_ready(nb_watch_t *watch, int mask)
 /* Accepted sockets inherit them. */
 static void set_options(int fd)
 {
-    int one = 1, unsent = UNSENT_BYTES;
+    int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+#ifdef TCP_NOTSENT_LOWAT
+    int unsent = UNSENT_BYTES;
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+#endif
 }
 
 int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port)
@@ -117,7 +123,7 @@ int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_
     nb_listener_t *listener = calloc(1, sizeof(*listener));
     if (!listener)
         return -ENOMEM;
-    listener->watch = (nb_watch_t){.fd = fd, .mask = NB_READABLE, .on_ready = on_ready};
+    listener->watch = (nb_watch_t){.fd = fd, .mask = NB_READABLE | NB_ONCE, .on_ready = on_ready};
     listener->server = server;
     listener->local = local;
     listener->https = https;

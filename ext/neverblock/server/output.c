@@ -6,12 +6,12 @@
  * Read after: output.h.
  */
 #include "server/output.h"
+#include "base/portable.h"
 #include "server/deadline.h"
 #include "server/request.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ static ssize_t send_once(nb_conn_t *conn, struct iovec *iov, int count)
         if (errno == EINTR)
             continue;
         if (errno == EAGAIN) {
-            conn->writable = false;
+            nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
         conn->server->counters.resets++;
@@ -245,11 +245,11 @@ static int flush_file(nb_conn_t *conn, nb_output_t *output)
         if (turn >= BYTES_A_TURN)
             return give_way(conn);
         size_t size = output->file_left < BYTES_A_TURN ? output->file_left : BYTES_A_TURN;
-        ssize_t sent = sendfile(conn->watch.fd, output->file, &output->file_at, size);
+        ssize_t sent = nb_send_file(conn->watch.fd, output->file, &output->file_at, size);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno == EAGAIN) {
-            conn->writable = false;
+            nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
         if (sent <= 0) /* the client is gone, or the file has become shorter */

@@ -27,14 +27,18 @@ ssize_t nb_reader_receive(nb_conn_t *conn)
         if (size > 0) {
             /* A short read has emptied the socket: the next bytes bring a new edge. */
             conn->readable = (size_t)size == most || conn->ended;
+            if (!conn->readable)
+                nb_conn_dry(conn, NB_READABLE);
             server->counters.request_bytes += (uint64_t)size;
             return size;
         }
         if (size < 0 && errno == EINTR)
             continue;
-        conn->readable = false;
-        if (size < 0 && errno == EAGAIN)
+        if (size < 0 && errno == EAGAIN) {
+            nb_conn_dry(conn, NB_READABLE);
             return 0;
+        }
+        conn->readable = false;
         if (size < 0)
             server->counters.resets++;
         conn->hung_up = true;
