@@ -7,6 +7,7 @@ require "etc"
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
 kind = "-chaos" if ENV["NB_CHAOS"] # beside the usual one, as are its objects
 kind = "-asan" if ENV["NB_SANITIZE"]
+kind = "-portable" if ENV["NB_PORTABLE"]
 build = "tmp/ruby-#{api}/ext#{kind}"
 built = "#{build}/neverblock.so"
 installed = "lib/neverblock/#{api}#{kind}/neverblock.so"

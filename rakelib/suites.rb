@@ -29,6 +29,7 @@ class Suites
     Suite.new("chaos", "chaos:short", :each, 600),
     Suite.new("gc", "gc:short", :each, 600),
     Suite.new("asan", "asan:short", :each, 600),
+    Suite.new("portable", "portable:short", :each, 600),
     Suite.new("soak", "soak[60]", :each, 300)
   ].freeze
   # Run by name only, such as `bin/test chaos`, until each has passed ten times in a row on both

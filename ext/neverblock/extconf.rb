@@ -2,7 +2,7 @@
 
 # Builds neverblock.so from every room below this folder. Options by environment:
 # NB_SANITIZE=1 adds ASan and UBSan, NB_CHAOS=1 the faults of loop/chaos.h, NB_DEV=1 turns warnings
-# into errors.
+# into errors. NB_PORTABLE=1 leaves out what only Linux has, to test how other systems do it.
 require "mkmf"
 
 ROOMS = Dir.children(__dir__).select { |name| File.directory?(File.join(__dir__, name)) }.sort
@@ -15,6 +15,7 @@ $INCFLAGS << " -I$(srcdir)" # rubocop:disable Style/GlobalVars
 append_cflags(%w[-std=gnu11 -O3 -Wall -Wextra -Wno-unused-parameter])
 append_cflags(%w[-Wno-suggest-attribute=noreturn -fvisibility=hidden])
 append_cflags("-Werror") if ENV["NB_DEV"]
+append_cppflags("-D_GNU_SOURCE")
 append_cppflags("-DNB_CHAOS") if ENV["NB_CHAOS"]
 if ENV["NB_SANITIZE"]
   # No redzones on stacks: ASan does not know those of fibers, which exceptions leave by longjmp.
@@ -24,11 +25,14 @@ if ENV["NB_SANITIZE"]
   append_ldflags(%w[-fsanitize=address,undefined])
 end
 
-have_header("sys/epoll.h")
-have_header("sys/eventfd.h")
-have_header("linux/filter.h")
-have_func("epoll_pwait2", "sys/epoll.h")
-have_func("preadv2", "sys/uio.h")
+if ENV["NB_PORTABLE"]
+  append_cppflags(%w[-U__linux__ -DNB_PORTABLE])
+else
+  have_header("sys/epoll.h")
+  have_header("linux/filter.h")
+  have_func("epoll_pwait2", "sys/epoll.h")
+  have_func("preadv2", "sys/uio.h")
+end
 have_func("rb_fiber_new_storage", "ruby.h")
 have_func("rb_io_timeout", "ruby/io.h")
 have_func("rb_io_closed_p", "ruby/io.h")

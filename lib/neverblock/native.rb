@@ -18,6 +18,8 @@ module NB
     WATCHDOG = ENV.fetch("NB_WATCHDOG", "1")
     # Whether the build with ASan and UBSan is to be loaded (`rake asan`).
     SANITIZED = ENV.key?("NB_SANITIZE")
+    # Whether the build without what only Linux has is to be loaded (`rake portable`).
+    PORTABLE = ENV.key?("NB_PORTABLE")
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".
     DRIVERS = ENV.fetch("NB_DRIVERS", "")
 
@@ -36,6 +38,7 @@ end
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
 api += "-chaos" if NB::Native::CHAOS
 api += "-asan" if NB::Native::SANITIZED
+api += "-portable" if NB::Native::PORTABLE
 begin
   require_relative "#{api}/neverblock"
 rescue LoadError => error

@@ -3,6 +3,7 @@
 require "minitest/autorun"
 require "socket"
 require "tmpdir"
+require "neverblock"
 require_relative "../support/program"
 
 # Whatever is wrong in a command line, or in what it names, is one sentence and a status: no
@@ -32,8 +33,8 @@ class BadInputTest < Minitest::Test
     "serve --drain-timeout 1e400" => /got: "1e400"/,
     "run --drain-timeout 0x10 -e 1" => /got: "0x10"/, "serve --drain-timeout -0" => /got: "-0"/,
     "run --drain-timeout= -e 1" => /got: ""/, "run -wx -e 1" => /invalid option: -wx/,
-    "run --backend none -e 1" => /backend: must be one of epoll, poll/,
-    "run --backend= -e 1" => /backend: must be one of epoll, poll/,
+    "run --backend none -e 1" => /backend: must be one of #{NB::Native.backends.join(", ")}/,
+    "run --backend= -e 1" => /backend: must be one of #{NB::Native.backends.join(", ")}/,
     "serve -b fd://99999999999999999999" => /bind: expected/,
     "doctor none" => /no such folder/,
     "doctor -x bogus --no-boot" => /unknown check bogus/, "doctor -w x" => /invalid argument/,

@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "tmpdir"
+require "neverblock"
 require_relative "../support/program"
 
 # `nb run SCRIPT` does what `ruby SCRIPT` does: each script is run by both and compared.
@@ -158,7 +159,7 @@ class RunTest < Minitest::Test
       assert_equal 2, status.exitstatus
     end
     _, errors, status = Program.nb("run", "--backend", "kqueue", "-e", "1")
-    assert_includes errors, "must be one of epoll, poll"
+    assert_includes errors, "must be one of #{NB::Native.backends.join(", ")}"
     assert_equal 2, status.exitstatus
   end
 end

@@ -2,13 +2,14 @@
 
 require "minitest/autorun"
 require "tmpdir"
+require "neverblock"
 require_relative "../support/program"
 
 # Words and variables of the environment that the commands cannot take.
 class WordsTest < Minitest::Test
   TCP = "tcp://127.0.0.1:0"
   VARIABLES = {
-    "NB_BACKEND" => /backend: must be one of epoll, poll/,
+    "NB_BACKEND" => /backend: must be one of #{NB::Native.backends.join(", ")}/,
     "NB_WATCHDOG" => /NB_WATCHDOG: must be 1/,
     "NB_DRIVERS" => /NB_DRIVERS: must be 0/
   }.freeze

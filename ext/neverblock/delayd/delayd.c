@@ -1,7 +1,4 @@
 /* delayd.c - the delay server's listener and loop. Pure C. Read after: delayd.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* accept4 */
-#endif
 #include "delayd/delayd.h"
 
 #ifdef HAVE_SYS_EPOLL_H

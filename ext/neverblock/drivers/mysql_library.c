@@ -1,6 +1,5 @@
 /* mysql_library.c - the MySQL client library of this process. Pure C. Read after: mysql_library.h.
  */
-#define _GNU_SOURCE
 #include "drivers/mysql_library.h"
 #include <dlfcn.h>
 

@@ -1,9 +1,6 @@
 /* file.c - fds that may be in blocking mode, and io_pread, io_pwrite. Uses ruby.h.
  *
  * Read after: file.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "hooks/file.h"
 #include "hooks/descriptor.h"
 #include "hooks/hold_buffer.h"
@@ -110,6 +107,11 @@ static ssize_t now_or_not(int fd, void *base, size_t size, off_t from, bool writ
 #endif
 }
 
+static bool is_open_for(int fd, int access)
+{
+    return (fcntl(fd, F_GETFL) & O_ACCMODE) == access;
+}
+
 int nb_file_patience(int fd)
 {
     struct termios mode;
@@ -126,6 +128,8 @@ ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
     if (count != -EOPNOTSUPP)
         return count;
     int ready = nb_poll_now(fd, NB_READABLE);
+    if (!ready && is_open_for(fd, O_WRONLY)) /* it will never be ready */
+        return -EBADF;
     if (ready <= 0)
         return ready ? ready : nb_file_patience(fd) < 0 ? -EAGAIN : -ENODATA;
     count = read(fd, base, size);
@@ -142,6 +146,8 @@ ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
     if (count != -EOPNOTSUPP)
         return count;
     int ready = nb_poll_now(fd, NB_WRITABLE);
+    if (!ready && is_open_for(fd, O_RDONLY))
+        return -EBADF;
     if (ready <= 0)
         return ready ? ready : -EAGAIN;
     /* A blocking pipe that is writable takes PIPE_BUF bytes without blocking, not more for sure. */

@@ -7,6 +7,7 @@
  */
 #include "hooks/hooks.h"
 #include "base/clock.h"
+#include "base/portable.h"
 #include "hooks/descriptor.h"
 #include "hooks/file.h"
 #include "hooks/hold_buffer.h"

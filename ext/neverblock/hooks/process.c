@@ -1,14 +1,13 @@
 /* process.c - process_wait: a child's end as a readable pidfd. Uses ruby.h. Read after: wait.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include <errno.h>
 #include <ruby/thread.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 /* Ruby < 3.3 exports no C function for it. */
 static VALUE reap(VALUE pid, int flags)
@@ -111,7 +110,7 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
     if ((options & WNOHANG) || !NIL_P(status))
         return status;
     errno = 0;
-#ifdef SYS_pidfd_open
+#if defined(__linux__) && defined(SYS_pidfd_open)
     if (NUM2PIDT(pid) > 0 && !(options & WUNTRACED))
         pidfd.fd = (int)syscall(SYS_pidfd_open, NUM2PIDT(pid), 0);
 #endif

@@ -1,7 +1,4 @@
 /* life.c - how a loop is made, marked and freed. Uses ruby.h. Read after: loop.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1 /* pthread_getattr_np */
-#endif
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "loop/shield.h"

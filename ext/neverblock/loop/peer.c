@@ -1,7 +1,4 @@
 /* peer.c - whether the other end of a file is in this process. Pure C. Read after: peer.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "loop/peer.h"
 #include <dirent.h>
 #include <errno.h>

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #define PLACES 256
 #define MINUTE_NS (60 * NB_NS_PER_S)
@@ -18,6 +20,7 @@
 
 /* ---- what /proc tells of a thread ---------------------------------------------------------- */
 
+#ifdef __linux__
 static bool read_proc(pid_t tid, const char *name, char *text, size_t size)
 {
     char path[64];
@@ -126,6 +129,20 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
         snprintf(stall->wait, sizeof(stall->wait), "in the system call %s%s", call->name, file);
     }
 }
+
+#else
+uint64_t nb_stall_queued_ns(pid_t tid)
+{
+    (void)tid;
+    return 0;
+}
+
+void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
+{
+    (void)tid;
+    stall->wait[0] = '\0';
+}
+#endif
 
 /* ---- one report per place and minute ------------------------------------------------------- */
 

@@ -9,10 +9,10 @@
 #include "loop/witness.h"
 #include <pthread.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 
 #define REPORT_NS NB_NS_PER_S /* after the limit, of a loop that does not go on */
@@ -277,7 +277,7 @@ static void start(void)
 
 static bool note_thread(nb_watched_t *watched)
 {
-#if defined(HAVE_PTHREAD_GETCPUCLOCKID) && defined(SYS_gettid)
+#if defined(HAVE_PTHREAD_GETCPUCLOCKID) && defined(__linux__)
     watched->thread = pthread_self();
     watched->tid = (pid_t)syscall(SYS_gettid);
     return !pthread_getcpuclockid(watched->thread, &watched->cpu_clock);

@@ -16,8 +16,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #define FRAMES 256
 #define PATIENCE 100 /* times NAP_NS */
@@ -125,7 +127,7 @@ static bool handler_is_ours(void)
 
 static int send_signal(const nb_loop_t *loop)
 {
-#ifdef SYS_tgkill
+#ifdef __linux__
     return (int)syscall(SYS_tgkill, getpid(), loop->watched.tid, SIGURG);
 #else
     return pthread_kill(loop->watched.thread, SIGURG);

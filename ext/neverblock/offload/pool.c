@@ -1,7 +1,4 @@
 /* pool.c - native threads for what cannot wait. Pure C. Read after: pool.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
 #include "offload/pool.h"
 #include <errno.h>
 #include <pthread.h>

@@ -5,11 +5,18 @@
 #include "server/date.h"
 #include <time.h>
 
+/* Not to the nanosecond, where that is cheaper. */
+#ifdef CLOCK_REALTIME_COARSE
+#define CLOCK CLOCK_REALTIME_COARSE
+#else
+#define CLOCK CLOCK_REALTIME
+#endif
+
 /* One text per second, RFC 9110 5.6.7. */
 const char *nb_server_date(nb_server_t *server)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    clock_gettime(CLOCK, &now);
     if (now.tv_sec != server->date_second) {
         struct tm tm;
         gmtime_r(&now.tv_sec, &tm);

@@ -6,6 +6,7 @@
  * Read after: refusal.h.
  */
 #include "server/refusal.h"
+#include "base/portable.h"
 #include "hooks/hooks.h"
 #include "http/status.h"
 #include "server/date.h"

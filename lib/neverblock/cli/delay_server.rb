@@ -9,7 +9,7 @@ module NB
   # `GET /?ms=250&bytes=1000` is answered after 250 ms with 1,000 bytes; without them the server's
   # own `delay:` and `body:` hold. It speaks HTTP/1.1 and 1.0 with keep-alive, answers pipelined
   # requests in order, drops the bodies of requests, and refuses what it cannot read with 400.
-  # Linux only.
+  # On systems without epoll {DelayServerPortable} does the same, slower.
   #
   # @example Twenty requests of a second each, from threads
   #   server = NB::DelayServer.new(delay: 1.0)
@@ -20,6 +20,11 @@ module NB
   #   serving.join
   #   server.close
   class DelayServer
+    unless method_defined?(:run) # a build without epoll
+      require_relative "delay_server_portable"
+      include DelayServerPortable
+    end
+
     # The longest delay, in seconds.
     MAX_DELAY = 86_400.0
     # The longest body.

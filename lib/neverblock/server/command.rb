@@ -12,15 +12,22 @@ module NB
         #
         # @return [Array] for Process.exec
         def words
-          ruby = File.readlink("/proc/self/exe")
-          ruby = RbConfig.ruby unless File.executable?(ruby) # replaced by a newer one since
-          program, *arguments = File.binread("/proc/self/cmdline").split("\0", -1)[0..-2]
+          ruby, program, *arguments = kernel_words
           return [[ruby, program], *arguments] if named?(arguments)
 
           [[ruby, ruby], *("--yjit" if yjit?), $PROGRAM_NAME, *titled(program)]
         end
 
         private
+
+        # The executable, then what it was called with; nothing of the second without /proc.
+        def kernel_words
+          ruby = File.readlink("/proc/self/exe")
+          ruby = RbConfig.ruby unless File.executable?(ruby) # replaced by a newer one since
+          [ruby, *File.binread("/proc/self/cmdline").split("\0", -1)[0..-2]]
+        rescue SystemCallError
+          [RbConfig.ruby]
+        end
 
         # With -S or a relative path it is not the same word. Bytes: names need not be valid in the
         # encoding of the locale, above all in the C locale, which many services run in.

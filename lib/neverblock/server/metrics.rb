@@ -152,7 +152,11 @@ module NB
       end
 
       # @return [Integer] this process's resident memory in KiB
-      def resident_kb = Integer(File.read("/proc/self/statm").split[1]) * 4
+      def resident_kb
+        Integer(File.read("/proc/self/statm").split[1]) * 4
+      rescue Errno::ENOENT # no Linux
+        `ps -o rss= -p #{Process.pid}`.to_i
+      end
 
       private_class_method :sum, :labelled, :http, :by_status, :of_loop, :fibers, :of_process
     end

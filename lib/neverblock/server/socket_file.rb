@@ -39,6 +39,8 @@ module NB
       def listener(path)
         socket = Socket.new(:UNIX, :STREAM, 0)
         socket.connect_nonblock(Addrinfo.unix(path))
+        return 0 unless Socket.const_defined?(:SO_PEERCRED)
+
         socket.getsockopt(:SOCKET, :PEERCRED).unpack("i").first
       rescue Errno::ECONNREFUSED
         nil
