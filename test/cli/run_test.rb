@@ -135,8 +135,9 @@ class RunTest < Minitest::Test
   def test_backend_and_repairs_can_be_chosen
     out, = Program.nb("run", "--backend", "poll", "-e", "puts NB.stats[:backend]")
     assert_equal "poll\n", out
-    out, = Program.nb("run", "--backend=epoll", "--no-repairs", "-e", "puts NB.stats[:backend]")
-    assert_equal "epoll\n", out
+    best = NB::Native.backends.first
+    out, = Program.nb("run", "--backend=#{best}", "--no-repairs", "-e", "puts NB.stats[:backend]")
+    assert_equal "#{best}\n", out
   end
 
   def test_sigquit_prints_what_fibers_wait_for
