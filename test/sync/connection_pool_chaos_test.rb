@@ -123,7 +123,7 @@ class ConnectionPoolChaosTest < Minitest::Test
     end
   end
 
-  POOL = %r{/neverblock/sync/connection_pool\.rb\z}
+  POOL = %r{/neverblock/sync/(connection_pool|interruption)\.rb\z}
 
   # Thread#raise strikes where a method returns. Here it does so at each return in turn.
   def test_an_interrupt_at_any_return_leaves_no_slot_behind
@@ -138,16 +138,40 @@ class ConnectionPoolChaosTest < Minitest::Test
     assert_operator struck.size, :>, 5
   end
 
+  # What the first has left half done is not handed out, wherever the second comes.
+  def test_a_second_interrupt_at_any_return_keeps_no_half_used_connection
+    struck = (0..).take_while do |place|
+      pool = NB::ConnectionPool.new(size: 1) { Connection.new(0, 0, 0) }
+      first = pool.with(&:itself)
+      second = strike(place) do |trace|
+        pool.with do
+          trace.enable(target_thread: Thread.current)
+          raise NB::Cancelled, "first"
+        end
+      rescue NB::Cancelled => error
+        raise if error.message == "struck"
+      end
+      again = pool.with(timeout: 0, &:itself)
+      refute_same first, again, "struck at return #{place}"
+      assert_equal [1, 0], [first.closed, again.closed]
+      second
+    end
+    assert_operator struck.size, :>, 5
+  end
+
+  # @yieldparam trace [TracePoint] to be enabled, else it is from the start
   # @return [Boolean] whether there were so many returns
-  def strike(place)
+  def strike(place, &block)
     returns = -1
     trace = TracePoint.new(:return) do |point|
       raise NB::Cancelled, "struck" if POOL.match?(point.path) && (returns += 1) == place
     end
-    trace.enable(target_thread: Thread.current) { yield }
+    block.arity.zero? ? trace.enable(target_thread: Thread.current, &block) : yield(trace)
     false
   rescue NB::Cancelled
     true
+  ensure
+    trace.disable
   end
 
   def threads_of_chaos(pool, random)

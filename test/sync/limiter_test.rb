@@ -134,6 +134,16 @@ class LimiterTest < Minitest::Test
     end
   end
 
+  everywhere "a_second_interrupt_at_any_return_loses_no_turn" do
+    make = [-> { NB::Limiter.new(1) }, -> { NB::Limiter.new(1, per: 1e-9) },
+            -> { NB::Limiter.new(1)["key"] }]
+    make.product([false, true]) do |limiter, contended|
+      at = 0
+      nil while strike_twice(at += 1, limiter.call, contended)
+      assert_operator at, :>, 1
+    end
+  end
+
   # A signal's handler raises wherever the main thread is.
   def test_signals_lose_no_turn
     [NB::Limiter.new(1), NB::Limiter.new(1, per: 1e-9)].each do |limiter|
@@ -292,14 +302,47 @@ class LimiterTest < Minitest::Test
 
   # @return [Boolean] whether there were so many returns
   def strike_at_return(count)
+    trace = strike_at(count)
+    trace.enable(target_thread: Thread.current)
+    yield
+    false
+  rescue Strike
+    true
+  ensure
+    trace.disable
+  end
+
+  def strike_at(count)
     trace = TracePoint.new(:return, :b_return) do |event|
       next unless event.path.include?("neverblock/sync") && (count -= 1).zero?
 
       trace.disable
       raise Strike
     end
-    trace.enable(target_thread: Thread.current)
-    yield
+  end
+
+  # In the block, and as that leaves; with another one there that waits for the turn.
+  def strike_twice(count, limiter, contended)
+    struck = false
+    first = Thread::Queue.new
+    concurrently(contended ? 2 : 1) do |index|
+      next struck = strike_in(limiter, strike_at(count)) { first << 1 } if index.zero?
+
+      first.pop
+      limiter.with { 1 }
+    end
+    assert_equal 1, limiter.with(timeout: 1) { 1 }
+    struck
+  end
+
+  def strike_in(limiter, trace)
+    limiter.with do
+      yield
+      sleep(0.001)
+      trace.enable(target_thread: Thread.current)
+      raise KeyError
+    end
+  rescue KeyError
     false
   rescue Strike
     true

@@ -322,6 +322,31 @@ class ProcessPoolTest < Minitest::Test
     assert settled { !Process.wait(-1, Process::WNOHANG) rescue true }
   end
 
+  # The first ends the process, the second comes before the pool has been told.
+  def test_a_process_that_was_killed_under_two_interrupts_gets_no_further_call
+    in_thread do
+      pool = NB::ProcessPool.new(size: 1) { |value| value == :sleep ? sleep : value }
+      20.times { kill_under_two_interrupts(pool) && assert_equal(:next, pool.call(:next)) }
+    ensure
+      pool&.close
+    end
+  end
+
+  def kill_under_two_interrupts(pool)
+    victim = Thread.current
+    second = TracePoint.new(:c_return) do |event|
+      next unless event.method_id == :kill && event.path.end_with?("forked_worker.rb")
+
+      second.disable
+      raise NB::Cancelled, "second"
+    end
+    pool.call(:warm)
+    first = Thread.new { sleep(0.005) && victim.raise(NB::Cancelled, "first") }
+    second.enable(target_thread: victim)
+    assert_equal "second", assert_raises(NB::Cancelled) { pool.call(:sleep) }.message
+    first.join
+  end
+
   def test_wrong_arguments_are_refused
     assert_raises(ArgumentError) { NB::ProcessPool.new(size: 1) }
     assert_raises(ArgumentError) { NB::ProcessPool.new(size: 0) { 1 } }

@@ -163,14 +163,11 @@ module NB
       begin
         checkout(slots, place, timeout)
         value = use(fiber, place, &block)
-        ending = :whole
+        whole = true
         value
-      rescue Exception => error # rubocop:disable Lint/RescueException -- only looked at
-        ending = :interrupted if Interruption.struck?(error)
-        raise
       ensure
         # An interrupt may strike as any call returns: none stands before this one.
-        give_back(slots, place, ending) if pid == @pid # else it is that of the parent
+        give_back(slots, place, whole) if pid == @pid # else it is that of the parent
       end
     end
 
@@ -216,17 +213,26 @@ module NB
     end
 
     # At once and not when it is next lent: an open transaction holds locks that others wait for.
-    def give_back(slots, place, ending)
-      return if place.thing.nil? || place.spoiled || (ending == :whole && !left_open?(place))
+    # A second interrupt may follow the first at once: before it is known what to do, the connection
+    # is not to be used again.
+    def give_back(slots, place, whole)
+      return if place.thing.nil? || place.spoiled
 
-      place.spoiled = true # whatever interrupts the next line
-      usable = tidy?(place.thing)
-      place.spoiled = !usable || (ending == :interrupted && @tidy.equal?(Tidy))
+      place.spoiled = true
+      place.spoiled = !(whole ? closed_up?(place.thing) : usable_after_error?(place.thing))
     ensure
       checkin(slots, place)
     end
 
-    def left_open?(place) = @tidy.equal?(Tidy) && Tidy.left_open?(place.thing)
+    def closed_up?(connection)
+      !@tidy.equal?(Tidy) || !Tidy.left_open?(connection) || tidy?(connection)
+    end
+
+    # With what has left the block last: neither a `throw` nor a `break` leaves an error.
+    def usable_after_error?(connection)
+      struck = $! && Interruption.struck?($!) && @tidy.equal?(Tidy)
+      tidy?(connection) && !struck
+    end
 
     def tidy?(connection)
       Timeout.timeout(TIDY_SECONDS) { @tidy.call(connection) }

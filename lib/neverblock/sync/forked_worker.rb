@@ -85,7 +85,7 @@ module NB
     # @return [Boolean] whether the child still waits for a call; only asked between two of them
     # @scheduling never waits
     # @thread any
-    def alive? = @frames.quiet?
+    def alive? = !@asked && @frames.quiet?
 
     # @return [Boolean] whether the child was waited for, so that there can be no further call
     # @scheduling never waits
@@ -124,9 +124,11 @@ module NB
 
     # One that is not brought to its end cannot be followed by another, which would get its answer.
     def exchange(request)
+      @asked = true # until it has answered: a child that is killed is quiet for a moment
       @frames.write(request)
-      answer = @frames.read
-      answer || raise(EOFError)
+      answer = @frames.read or raise EOFError
+      @asked = false
+      answer
     rescue EOFError, Errno::EPIPE, Errno::ECONNRESET
       raise ProcessError, "process #{@pid} #{fate} before it answered"
     ensure
