@@ -22,6 +22,7 @@ module Servers
   private_constant :LOCK
 
   @running = {}
+  @obituaries = {}
 
   class << self
     # @param name [String]
@@ -29,9 +30,12 @@ module Servers
     # @yieldparam folder [String] empty, removed at the end
     # @yieldreturn [Array<String>] the command; its output goes to log.txt in the folder
     # @return [Server] the one of that name; the block is called only for the first
-    # @raise [RuntimeError] with the end of its log, when it does not answer on its port
+    # @raise [RuntimeError] with the end of its log, when it does not answer on its port, or has
+    #   ended since
     def fetch(name)
       LOCK.synchronize do
+        raise obituary(name) if @running[name] && obituary(name)
+
         @running[name] ||= begin
           port = Ports.free
           folder = Dir.mktmpdir("nb-#{name}")
@@ -42,8 +46,9 @@ module Servers
 
     # Ends it, if it runs.
     def stop(name)
+      warn obituary(name) if obituary(name)
       server = @running.delete(name) or return
-      terminate(server.pid)
+      terminate(server.pid) unless @obituaries.delete(name)
       FileUtils.rm_rf(server.folder)
     end
 
@@ -60,13 +65,28 @@ module Servers
 
     private
 
+    # What a server leaves that ended by itself, nil while it runs.
+    def obituary(name)
+      @obituaries[name] ||= begin
+        server = @running[name]
+        _, status = server && Process.wait2(server.pid, Process::WNOHANG)
+        status && "#{name} ended by itself (#{status.inspect}):\n#{end_of(log_of(server))}"
+      end
+    rescue Errno::ECHILD
+      nil # another process's
+    end
+
+    def log_of(server) = File.join(server.folder, "log.txt")
+
+    def end_of(log) = File.readlines(log).last(20).join
+
     def start(server)
-      log = File.join(server.folder, "log.txt")
+      log = log_of(server)
       server.pid = Process.spawn(*server.command, in: File::NULL, out: [log, "a"], err: %i[child out], pgroup: true)
       return server if answers?(server.port, server.pid)
 
       terminate(server.pid)
-      raise "#{server.command.join(" ")} does not answer on port #{server.port}:\n#{File.readlines(log).last(20).join}"
+      raise "#{server.command.join(" ")} does not answer on port #{server.port}:\n#{end_of(log)}"
     end
 
     def answers?(port, pid)

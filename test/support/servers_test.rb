@@ -28,4 +28,15 @@ class ServersTest < Minitest::Test
     end
     assert_match(/does not answer on port \d+:\nno such database/, error.message)
   end
+
+  def test_says_what_was_with_one_that_ended_by_itself
+    server = fetch
+    File.write("#{server.folder}/log.txt", "out of memory\n", mode: "a")
+    Process.kill(:KILL, server.pid)
+    error = nil
+    Timeout.timeout(10) { sleep 0.01 until error = (fetch && nil rescue $!) } # rubocop:disable Style/RescueModifier
+    assert_match(/\Adelayd ended by itself \(.*SIGKILL.*\):\n.*out of memory\n\z/m, error.message)
+    assert_output(nil, error.message) { Servers.stop("delayd") }
+    assert_equal "done", Net::HTTP.get(URI("http://127.0.0.1:#{fetch.port}/"))
+  end
 end
