@@ -196,6 +196,61 @@ class FiberContractTest < Contract
     assert_equal %i[other woken], log
   end
 
+  contract "a fiber entered by transfer ends in the one that began" do
+    assert_equal :ended, Fiber.new { sleep(0.002) && :ended }.transfer
+    failing = Fiber.new { sleep(0.002) && raise(KeyError, "mine") }
+    error = assert_raises(KeyError) { failing.transfer }
+    assert_equal "mine", error.message
+    assert_raises(FiberError) { Fiber.new { Fiber.current.resume }.transfer }
+    assert_equal :caught, catch(:out) { Fiber.new { :caught }.transfer }
+  end
+
+  contract "a chain of transfers ends in the last fiber that was resumed" do
+    log = []
+    last = Fiber.new { Fiber.new { log << :inner }.resume and log << :last and sleep(0.002) && 3 }
+    middle = Fiber.new { last.transfer and log << :never }
+    first = Fiber.new { (log << middle.transfer) && :first }
+    assert_equal :first, first.resume
+    assert_equal [:inner, :last, 3], log
+  end
+
+  contract "who comes back by transfer is no longer the one in whom others end" do
+    home = Fiber.current
+    other = Fiber.new { |value| value = home.transfer(value + 1) while value }
+    assert_equal [2, 3], [other.transfer(1), other.transfer(2)]
+    inner = Fiber.new { Fiber.new { 5 }.transfer }
+    assert_equal 5, inner.resume
+    assert_nil other.transfer(nil)
+  end
+
+  contract "a transfer from a blocking fiber ends in it" do
+    assert_equal 3, Fiber.new(blocking: true) { Fiber.new { 2 }.transfer + 1 }.resume
+  end
+
+  contract "transfers in many strands end each in its own" do
+    strands = Array.new(20) do |i|
+      strand { Array.new(3) { |n| Fiber.new { sleep(0.001) && ((i * 10) + n) }.transfer } }
+    end
+    assert_equal Array.new(20) { |i| [i * 10, (i * 10) + 1, (i * 10) + 2] }, strands.map(&:value)
+  end
+
+  contract "Fiber#raise in one that has left by transfer" do
+    home = Fiber.current
+    fiber = Fiber.new { home.transfer }
+    fiber.transfer
+    assert_raises(KeyError) { fiber.raise KeyError }
+    refute_predicate fiber, :alive?
+    ready = Fiber.new { home.transfer rescue :rescued } # rubocop:disable Style/RescueModifier
+    ready.transfer
+    assert_equal :rescued, ready.raise("x")
+  end
+
+  contract "a timeout around a transfer" do
+    waiting = Fiber.new { sleep }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.005) { waiting.transfer } }
+    refute_predicate waiting, :alive?
+  end
+
   contract "dead fibers raise when resumed" do
     fiber = Fiber.new { :done }
     assert_equal :done, fiber.resume

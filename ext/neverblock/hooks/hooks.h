@@ -16,6 +16,7 @@ void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);
 void Init_nb_hooks_fiber(VALUE cScheduler);
 void Init_nb_hooks_fiber_interrupt(VALUE cScheduler);
+void Init_nb_hooks_transfer(VALUE cScheduler);
 void Init_nb_hooks_operation(VALUE cScheduler);
 void Init_nb_hooks_counted(void);
 void Init_nb_hooks_joined(void);

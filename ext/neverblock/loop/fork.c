@@ -6,6 +6,7 @@
  *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
+#include "loop/away.h"
 #include "loop/orphan.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
@@ -42,6 +43,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
 {
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
+    nb_away_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     loop->ready.head = loop->ready.tail;
     loop->ready.count = 0;

@@ -1,6 +1,7 @@
 /* life.c - how a loop is made, marked and freed. Uses ruby.h. Read after: loop.h. */
 #include "base/clock.h"
 #include "base/mailbox.h"
+#include "loop/away.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
 #include <errno.h>
@@ -94,6 +95,7 @@ static void loop_mark(void *data)
         if (loop->parked.slots[i].value)
             mark_parks(loop->parked.slots[i].value);
     nb_shields_mark(loop);
+    nb_away_mark(loop);
     if (loop->mark_timeouts)
         loop->mark_timeouts(loop);
     mark_value(loop);
@@ -126,6 +128,7 @@ void nb_loop_release(nb_loop_t *loop)
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     nb_ptrmap_free(&loop->shields);
+    nb_away_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     free(loop->ready.items);
     loop->ready = (nb_ready_t){0};

@@ -9,7 +9,7 @@
  *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
- *   wait · yield · run                  parking; letting others run; waiting for all
+ *   away · wait · yield · run           parking; letting others run; waiting for all
  *   stall · witness · watchdog           standing still
  *   life · guest · orphan · fork         beginning, end, and odd places
  *
@@ -96,6 +96,8 @@ typedef struct nb_loop {
     nb_ready_t ready;
     nb_ptrmap_t parked;       /* fiber -> nb_park_t */
     nb_ptrmap_t shields;      /* fiber -> the innermost shield that it is in */
+    nb_ptrmap_t away;         /* fiber that has left by Fiber#transfer -> loop/away.c */
+    nb_ptrmap_t leads;        /* fiber of the loop -> the first of these that left in it */
     nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     uint64_t now_ns;          /* the clock at the last turn */
     uint64_t turn_ns;         /* then, when the fiber that runs had waited for its turn; those that

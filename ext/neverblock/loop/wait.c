@@ -1,8 +1,10 @@
 /* wait.c - parking and waking fibers. Uses ruby.h. Read after: wait.h. */
 #include "loop/wait.h"
 #include "base/clock.h"
+#include "loop/away.h"
 #include "loop/guest.h"
 #include "loop/lapse.h"
+#include <ruby/fiber/scheduler.h>
 
 static void on_due(nb_timer_t *timer)
 {
@@ -48,7 +50,10 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->current = owner;
     loop->eager = 0;
     loop->counters.switches++;
-    rb_fiber_transfer(fiber, 0, NULL);
+    if (NIL_P(rb_fiber_scheduler_current()))
+        nb_away_enter(loop, self, fiber);
+    else
+        rb_fiber_transfer(fiber, 0, NULL);
     RB_GC_GUARD(fiber); /* Ruby 4 looks at it once more here, when it has ended long ago */
     if (loop->unlock)
         loop->unlock(loop, Qnil);

@@ -2,6 +2,7 @@
 
 # Fiber#raise and Fiber#kill on a fiber that waits in a loop. It was entered by transfer, so Ruby
 # never comes back to the caller, who is lost forever (all versions). Here the caller queues first.
+# One that has left by Fiber#transfer is entered by transfer too: fiber_transfer.rb.
 module NB
   module Repairs
     %i[raise kill].each do |name|
@@ -11,9 +12,10 @@ module NB
         proc do |*arguments, **options|
           call = -> { __send__(original, *arguments, **options) }
           scheduler = Fiber.scheduler
-          next call.call unless scheduler.is_a?(Scheduler) && scheduler.waiting?(self)
+          next call.call unless scheduler.is_a?(Scheduler)
+          next scheduler.hand_over(&call) if scheduler.waiting?(self)
 
-          scheduler.hand_over(&call)
+          scheduler.away?(self) ? scheduler.leave(&call) : call.call
         end
       end
     end

@@ -1,0 +1,71 @@
+/* transfer.c - Fiber#transfer, with the loop told that the fiber leaves. Uses ruby.h.
+ * Read after: away.h. */
+#include "hooks/hooks.h"
+#include "loop/away.h"
+#include <ruby/fiber/scheduler.h>
+#include <ruby/ractor.h>
+
+static ID id_original;
+
+typedef struct {
+    VALUE fiber;
+    int argc;
+    VALUE *argv;
+} nb_transfer_t;
+
+static VALUE call_original(VALUE argument)
+{
+    const nb_transfer_t *transfer = (nb_transfer_t *)argument;
+    return rb_funcallv_kw(transfer->fiber, id_original, transfer->argc, transfer->argv,
+                          RB_PASS_CALLED_KEYWORDS);
+}
+
+/* A blocking fiber that one of the loop has resumed is no different. */
+static VALUE call_transfer(int argc, VALUE *argv, VALUE self)
+{
+    nb_transfer_t transfer = {self, argc, argv};
+    VALUE scheduler = rb_fiber_scheduler_get();
+    nb_loop_t *loop = nb_is_loop(scheduler) ? nb_loop_any(scheduler) : NULL;
+    if (!loop || loop->closed)
+        return call_original((VALUE)&transfer);
+    return nb_away_during(loop, call_original, (VALUE)&transfer);
+}
+
+/* @!visibility private - replaces Fiber#transfer. */
+static VALUE rb_nb_native_watch_transfers(VALUE mod)
+{
+    VALUE cFiber = rb_path2class("Fiber");
+    rb_alias(cFiber, id_original, rb_intern("transfer"));
+    rb_funcall(cFiber, rb_intern("private"), 1, ID2SYM(id_original));
+    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_define_method(cFiber, "transfer", call_transfer, -1);
+    rb_ext_ractor_safe(false);
+    return Qnil;
+}
+
+static VALUE yield_block(VALUE unused)
+{
+    return rb_yield_values(0);
+}
+
+/* @!visibility private - runs the block, which transfers to a fiber that is away (Fiber#raise). */
+static VALUE rb_nb_scheduler_leave(VALUE self)
+{
+    return nb_away_during(nb_loop_get(self), yield_block, Qnil);
+}
+
+/* @!visibility private - whether the fiber has left by Fiber#transfer, and has not come back. */
+static VALUE rb_nb_scheduler_away_p(VALUE self, VALUE fiber)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    return !loop->closed && nb_is_away(loop, fiber) ? Qtrue : Qfalse;
+}
+
+void Init_nb_hooks_transfer(VALUE cScheduler)
+{
+    id_original = rb_intern("__nb_transfer");
+    rb_define_method(cScheduler, "leave", rb_nb_scheduler_leave, 0);
+    rb_define_method(cScheduler, "away?", rb_nb_scheduler_away_p, 1);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "watch_transfers",
+                               rb_nb_native_watch_transfers, 0);
+}

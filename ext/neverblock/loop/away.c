@@ -1,0 +1,109 @@
+/* away.c - who has left by Fiber#transfer, and goes on when a fiber ends. Uses ruby.h.
+ * Read after: away.h. */
+#include "loop/away.h"
+
+/* One that has left, on its own C stack. */
+typedef struct {
+    nb_loop_t *loop;
+    VALUE fiber;
+    VALUE owner; /* the fiber of the loop that it runs in, or is */
+    VALUE error; /* what the fiber that has ended raised; or nil */
+} nb_away_t;
+
+/* The first one to leave is where Ruby would go on: only those that its owner has resumed, and
+ * these in their turn, can leave while none is away. */
+static bool leads(const nb_away_t *away)
+{
+    return nb_ptrmap_get(&away->loop->leads, away->owner) == away;
+}
+
+static VALUE come_back(VALUE argument)
+{
+    nb_away_t *away = (nb_away_t *)argument;
+    nb_loop_t *loop = away->loop;
+    nb_ptrmap_remove(&loop->away, away->fiber);
+    if (leads(away))
+        nb_ptrmap_remove(&loop->leads, away->owner);
+    loop->current = away->owner;
+    return Qnil;
+}
+
+VALUE nb_away_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
+{
+    nb_away_t away = {loop, rb_fiber_current(), loop->current, Qnil};
+    if (!away.owner || nb_ptrmap_get(&loop->away, away.fiber))
+        return body(argument);
+    if (nb_ptrmap_reserve(&loop->leads) < 0 || nb_ptrmap_add(&loop->away, away.fiber, &away) < 0)
+        rb_memerror();
+    if (!nb_ptrmap_get(&loop->leads, away.owner))
+        nb_ptrmap_put(&loop->leads, away.owner, &away);
+    VALUE value = rb_ensure(body, argument, come_back, (VALUE)&away);
+    if (away.error != Qnil)
+        rb_exc_raise(away.error);
+    return value;
+}
+
+bool nb_is_away(const nb_loop_t *loop, VALUE fiber)
+{
+    return nb_ptrmap_get(&loop->away, fiber) != NULL;
+}
+
+typedef struct {
+    VALUE fiber;
+    int count;
+    VALUE value;
+} nb_passage_t;
+
+static VALUE pass(VALUE argument)
+{
+    const nb_passage_t *passage = (nb_passage_t *)argument;
+    return rb_fiber_transfer(passage->fiber, passage->count, &passage->value);
+}
+
+/* The fiber to which it matters that the current one has ended; NULL if there is none. */
+static nb_away_t *take_leader(nb_loop_t *loop)
+{
+    nb_away_t *away = loop->leads.count ? nb_ptrmap_get(&loop->leads, loop->current) : NULL;
+    if (away)
+        nb_ptrmap_remove(&loop->leads, loop->current);
+    return away;
+}
+
+void nb_away_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber)
+{
+    int tag = 0;
+    nb_passage_t passage = {fiber, 0, Qnil};
+    VALUE value = rb_protect(pass, (VALUE)&passage, &tag);
+    while (self->state != NB_RUNNING && (!tag || nb_is_exception(rb_errinfo()))) {
+        nb_away_t *away = take_leader(loop);
+        if (!away)
+            break;
+        if (tag)
+            away->error = rb_errinfo();
+        rb_set_errinfo(Qnil);
+        passage = (nb_passage_t){away->fiber, 1, value};
+        value = rb_protect(pass, (VALUE)&passage, &tag);
+    }
+    RB_GC_GUARD(passage.value);
+    if (tag)
+        rb_jump_tag(tag);
+}
+
+static void mark_keys(const nb_ptrmap_t *map)
+{
+    for (size_t i = 0; map->slots && i <= map->mask; i++)
+        if (map->slots[i].value)
+            rb_gc_mark((VALUE)map->slots[i].key);
+}
+
+void nb_away_mark(const nb_loop_t *loop)
+{
+    mark_keys(&loop->away);
+    mark_keys(&loop->leads);
+}
+
+void nb_away_free(nb_loop_t *loop)
+{
+    nb_ptrmap_free(&loop->away);
+    nb_ptrmap_free(&loop->leads);
+}
