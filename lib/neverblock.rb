@@ -269,10 +269,14 @@ module NB
     def deadline = Deadline.left
 
     # Runs the block as a whole: what others raise in this fiber meanwhile (a cancel, a timeout, a
-    # failed group, the end of the loop, a signal) comes out of here when the block has ended. What
-    # was raised before comes out before it begins. Nests; a timeout or a group that begins inside
-    # works as always. Tasks that are started inside are not shielded. An IO that another fiber
-    # closes still raises.
+    # failed group, the end of the loop) comes out of here when the block has ended. What was raised
+    # before comes out before it begins. Nests; a timeout or a group that begins inside works as
+    # always. Tasks that are started inside are not shielded. An IO that another fiber closes still
+    # raises.
+    #
+    # So does a signal that comes while the block waits. One that comes while it computes strikes at
+    # once, as ever in Ruby, unless {run} has `on_interrupt: :drain`: there only the third of those
+    # that come while it computes does.
     #
     # Outside of a loop it is `Thread.handle_interrupt(Object => :never)`: there no timeout strikes
     # inside, and nothing bounds it.

@@ -118,6 +118,53 @@ class DrainTest < ScriptCase
     end
   RUBY
 
+  BUSY = <<~'RUBY'
+    def busy(seconds)
+      stop = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+      nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < stop
+    end
+
+    def computing(*signals, **options)
+      NB.run(**options) do
+        NB.shield { signals.each { |name| busy(0.02); Process.kill(name, Process.pid) }; busy(0.02); puts "whole" }
+        sleep
+      end
+    rescue Interrupt
+      puts "interrupted"
+    end
+  RUBY
+
+  script "a signal strikes a shield that computes as it strikes all of Ruby, but not where it is looked after", BUSY + <<~'RUBY', out: "interrupted\nwhole\ninterrupted\ninterrupted\n", only: :fibers
+    computing(:INT)
+    computing(:INT, :INT, on_interrupt: :drain)
+    computing(:INT, :INT, :INT, on_interrupt: :drain)
+  RUBY
+
+  script "a second signal takes nothing from the bound of a shield, nor a turn of a limiter", <<~'RUBY', out: "[true, true, 0]\n" * 2, only: :fibers
+    def two_signals_when_asleep
+      parent = Process.pid
+      reader, $asleep = IO.pipe
+      fork do
+        $asleep.close
+        reader.read(1)
+        2.times { sleep(0.05) && Process.kill(:INT, parent) }
+        exit!
+      end
+    end
+    [{}, { on_interrupt: :drain, drain_timeout: 0 }].each do |options|
+      turns = NB::Limiter.new(1)
+      two_signals_when_asleep
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      begin
+        NB.run(**options) { turns.with { NB.shield(0.2) { asleep && sleep(15) } } }
+      rescue Interrupt
+        took = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+      end
+      Process.wait
+      p [took >= 0.25, took < 10, turns.stats[:running]]
+    end
+  RUBY
+
   script "fibers beside the block are let end, then cancelled", <<~'RUBY', out: "block\ntrue\nensured\ninterrupted\n", only: :fibers
     begin
       NB.run(on_interrupt: :drain) do
