@@ -374,6 +374,24 @@ class SignalTest < ScriptCase
     p [*thread.value, ensured]
   RUBY
 
+  script "what a thread raises in its joiner before it ends comes out of the join", <<~'RUBY', out: "[20, true]\n"
+    inside do
+      joiner = Thread.current
+      raised = Array.new(20) do
+        queue = Queue.new
+        thread = Thread.new { queue.pop and joiner.raise(KeyError, "mine") }
+        begin
+          queue << true
+          thread.join && :nothing
+        rescue KeyError => error
+          thread.join
+          error.message
+        end
+      end
+      p [raised.count("mine"), (sleep(0.001) && true)]
+    end
+  RUBY
+
   script "Thread#kill ends a thread that runs a loop", <<~'RUBY', out: "[true, false]\n"
     ensured = false
     begun = Queue.new

@@ -12,6 +12,21 @@ class TimeoutContractTest < Contract
     assert_equal 0.5, Timeout.timeout(0.5) { |seconds| seconds }
   end
 
+  # So Timeout.timeout calls it from timeout 0.3 on (Ruby 3.2) until it passes its own exception.
+  if Timeout.const_defined?(:ExitException)
+    contract "a rescue of everything sees Timeout's own exception", only: :fibers do
+      seen = nil
+      assert_raises(Timeout::Error) do
+        scheduler.timeout_after(0.01, Timeout::Error, "execution expired") do
+          sleep
+        rescue Exception => seen # rubocop:disable Lint/RescueException
+          raise
+        end
+      end
+      assert_instance_of Timeout::ExitException, seen
+    end
+  end
+
   contract "raises Timeout::Error, never early" do
     error = assert_takes(0.03) { assert_raises(Timeout::Error) { Timeout.timeout(0.03) { sleep } } }
     assert_equal "execution expired", error.message

@@ -33,6 +33,15 @@ bool nb_is_exception(VALUE caught)
            RTEST(rb_obj_is_kind_of(caught, rb_eException));
 }
 
+/* In Thread#join, of which the end of a thread is told: that is nobody's alone. What the thread has
+ * raised in its joiner before comes out of the join, as without a loop. */
+static bool waits_for_thread(const nb_park_t *park)
+{
+    VALUE blocker = park->blocker;
+    return park->kind == NB_PARK_BLOCK && blocker && !SPECIAL_CONST_P(blocker) &&
+           RBASIC_CLASS(blocker) && RTEST(rb_obj_is_kind_of(blocker, rb_cThread));
+}
+
 /* Mutex, Queue and ConditionVariable wake one of several waiters and forget it. If that one raised
  * instead of taking what it was woken for, the others would wait forever: from unblock on, what is
  * to be raised in it comes at its next wait. */
@@ -45,6 +54,16 @@ static bool was_unblocked(const nb_park_t *park)
 bool nb_park_may_raise(const nb_park_t *park)
 {
     return !nb_park_raises(park) && !was_unblocked(park) && park->kind != NB_PARK_SPAWN;
+}
+
+void nb_unblock(nb_park_t *park)
+{
+    nb_wake(park, NB_WOKEN);
+    if (park->exception != Qundef && waits_for_thread(park))
+        return;
+    if (nb_park_raises(park))
+        nb_put_off(park);
+    park->reason = NB_WOKEN;
 }
 
 void nb_put_off(nb_park_t *park)
@@ -68,7 +87,7 @@ void nb_interrupt_at(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned dep
         return;
     nb_park_t *park = nb_park_of(loop, fiber);
     loop->counters.cancels++;
-    if (park && nb_park_may_raise(park)) {
+    if (park && (nb_park_may_raise(park) || (!nb_park_raises(park) && waits_for_thread(park)))) {
         park->exception = exception;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
     } else if (RTEST(rb_fiber_alive_p(fiber))) {

@@ -130,14 +130,9 @@ bool nb_park_may_raise(const nb_park_t *park);
 /* Leaves what was to be raised in a park to its fiber's next wait. */
 void nb_put_off(nb_park_t *park);
 
-/* Wakes a park in block or sleep; what was to be raised in it comes at its next wait. */
-static inline void nb_unblock(nb_park_t *park)
-{
-    nb_wake(park, NB_WOKEN);
-    if (nb_park_raises(park))
-        nb_put_off(park);
-    park->reason = NB_WOKEN;
-}
+/* Wakes a park in block or sleep; what was to be raised in it comes at its next wait, except where
+ * it waits for a thread's end. */
+void nb_unblock(nb_park_t *park);
 
 /* The innermost park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
