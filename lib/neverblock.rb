@@ -2,8 +2,8 @@
 
 module NB
   module Rails # drivers/rails.rb and its like name what they need
-    autoload :Railtie, "neverblock/rails/railtie"
-    autoload :Alone, "neverblock/rails/alone"
+    autoload :Railtie, File.join(__dir__, "neverblock/rails/railtie")
+    autoload :Alone, File.join(__dir__, "neverblock/rails/alone")
   end
 end
 
@@ -39,7 +39,8 @@ require_relative "neverblock/drivers/all"
 #     20.times.map { NB.async { Net::HTTP.get(URI("http://127.0.0.1:8080/")) } }.map(&:value)
 #   end
 module NB
-  autoload :HTTP, "neverblock/sync/persistent_http"
+  autoload :HTTP, File.join(__dir__, "neverblock/sync/persistent_http")
+  autoload :BlockingCalls, File.join(__dir__, "neverblock/monitor/blocking_calls")
 
   class << self
     # Runs the block inside a loop: every wait in it lets other fibers run. Returns when the block
@@ -347,6 +348,13 @@ module NB
     def dump
       Dump.new(Fiber.scheduler) if Fiber.scheduler.is_a?(Scheduler)
     end
+
+    # The calls for which this process's loops waited although no fiber could run meanwhile, since
+    # {BlockingCalls.start}.
+    #
+    # @return [Array<BlockingCalls::Call>] the place that took longest first
+    # @scheduling never waits
+    def blocking_calls = BlockingCalls.list
 
     # Prints {NB.dump} to stderr whenever the process gets the signal.
     #

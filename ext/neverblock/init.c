@@ -4,6 +4,7 @@
 #include "drivers/net_http.h"
 #include "drivers/net_http_write.h"
 #include "hooks/hooks.h"
+#include "loop/blocking.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
 #include "server/server.h"
@@ -14,6 +15,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_loop(mNB);
     Init_nb_fork();
     Init_nb_chaos();
+    Init_nb_blocking();
     Init_nb_guest(rb_cNBScheduler);
     Init_nb_hooks_io(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);

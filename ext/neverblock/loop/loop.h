@@ -10,8 +10,9 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · wait · yield · run           parking; letting others run; waiting for all
- *   stall · witness · watchdog           standing still
- *   life · guest · orphan · fork         beginning, end, and odd places
+ *   place · stall · witness · watchdog   standing still
+ *   life · guest · orphan               beginning, end, and odd places
+ *   fork · blocking                     a child; calls that did not ask the loop
  *
  * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
  */

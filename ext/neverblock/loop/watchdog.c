@@ -6,6 +6,7 @@
  * its thread is (witness.c), and reports that when the loop goes on, or after another second.
  */
 #include "loop/watchdog.h"
+#include "loop/place.h"
 #include "loop/witness.h"
 #include <pthread.h>
 #include <signal.h>
@@ -320,8 +321,9 @@ void nb_watchdog_remove(nb_loop_t *loop)
 static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALUE ours)
 {
     watchdog.limit_ns = NUM2ULL(limit_ns);
+    nb_place_install(libraries, ours);
     if (watchdog.limit_ns)
-        nb_witness_install(libraries, ours);
+        nb_witness_install();
     return Qnil;
 }
 

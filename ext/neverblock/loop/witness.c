@@ -10,6 +10,7 @@
  * Read after: witness.h.
  */
 #include "loop/witness.h"
+#include "loop/place.h"
 #include <errno.h>
 #include <pthread.h>
 #include <ruby/debug.h>
@@ -21,10 +22,8 @@
 #include <sys/syscall.h>
 #endif
 
-#define FRAMES 256
 #define PATIENCE 100 /* times NAP_NS */
 #define NAP_NS 200000
-#define PREFIXES 64
 
 enum { IDLE, ASKED, ANSWERS, ANSWERED };
 
@@ -39,37 +38,9 @@ static struct {
     char name[sizeof((nb_stall_t *)0)->callee];
 } witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *const internal[] = {"<internal:", NULL}; /* Ruby's methods that may wait in C */
-
-static struct {
-    const char *libraries[PREFIXES + 1], *ours[PREFIXES + 1];
-    bool done;
-} others;
-
 #ifdef HAVE_RB_POSTPONED_JOB_TRIGGER
 static rb_postponed_job_handle_t job;
 #endif
-
-static bool begins_with_one(const char *text, long length, const char *const *prefixes)
-{
-    for (; *prefixes; prefixes++) {
-        size_t size = strlen(*prefixes);
-        if ((size_t)length >= size && !memcmp(text, *prefixes, size))
-            return true;
-    }
-    return false;
-}
-
-static VALUE *find_place(VALUE *frames, int count, const char *const *prefixes)
-{
-    for (int i = 0; i < count; i++) {
-        VALUE path = rb_profile_frame_path(frames[i]);
-        if (RB_TYPE_P(path, T_STRING) &&
-            !begins_with_one(RSTRING_PTR(path), RSTRING_LEN(path), prefixes))
-            return &frames[i];
-    }
-    return NULL;
-}
 
 static void note_place(VALUE frame, int line)
 {
@@ -83,14 +54,12 @@ static void note_place(VALUE frame, int line)
 /* Of the thread that calls it, if that is the one asked. */
 static void note_frames(void)
 {
-    static VALUE frames[FRAMES];
-    static int lines[FRAMES];
-    int count = rb_profile_frames(0, FRAMES, frames, lines);
+    static VALUE frames[NB_PLACE_FRAMES];
+    static int lines[NB_PLACE_FRAMES];
+    int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, lines);
     if (count <= 0 || rb_thread_current() != witness.ruby_thread)
         return; /* a thread of Ruby's that changes its native thread */
-    VALUE *place = find_place(frames, count, others.libraries);
-    if (!place)
-        place = find_place(frames, count, others.ours);
+    const VALUE *place = nb_place_find(frames, count);
     if (!place)
         return;
     note_place(*place, lines[place - frames]);
@@ -98,8 +67,7 @@ static void note_frames(void)
     if (innermost == Qnil)
         witness.callee = frames[0];
     else
-        witness.in_ruby =
-            !begins_with_one(RSTRING_PTR(innermost), RSTRING_LEN(innermost), internal);
+        witness.in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
 }
 
 /* Thereby Ruby calls on_job at the thread's next check for interrupts. */
@@ -213,14 +181,6 @@ static void trigger_job(void)
 #endif
 }
 
-static void copy_prefixes(const char **copies, VALUE prefixes)
-{
-    for (long i = 0; i < RARRAY_LEN(prefixes) && i < PREFIXES; i++) {
-        VALUE prefix = rb_ary_entry(prefixes, i);
-        copies[i] = strdup(StringValueCStr(prefix));
-    }
-}
-
 /* Whoever has a handler of their own keeps it; then reports name no place. */
 static void install_handler(void)
 {
@@ -231,13 +191,12 @@ static void install_handler(void)
         sigaction(SIGURG, &ours, NULL);
 }
 
-void nb_witness_install(VALUE libraries, VALUE ours)
+void nb_witness_install(void)
 {
-    if (others.done)
+    static bool done;
+    if (done)
         return;
-    others.done = true;
-    copy_prefixes(others.libraries, libraries);
-    copy_prefixes(others.ours, ours);
+    done = true;
     witness.callee = Qnil;
     rb_gc_register_address(&witness.callee);
 #ifdef HAVE_RB_POSTPONED_JOB_TRIGGER

@@ -18,9 +18,8 @@ void nb_witness_tell(nb_stall_t *stall);
 /* Finds the name of the method in C, which else a postponed job does. With the GVL. */
 void nb_witness_name(void);
 
-/* Once, with the GVL. libraries, ours: Arrays of String, with which paths begin that are not the
- * program's; see NB::Dump. */
-void nb_witness_install(VALUE libraries, VALUE ours);
+/* Once, with the GVL, after nb_place_install. */
+void nb_witness_install(void);
 
 /* In a forked child. */
 void nb_witness_forget(void);

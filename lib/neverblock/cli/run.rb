@@ -24,6 +24,8 @@ module NB
           -w              print Ruby's warnings
           --backend NAME  epoll or poll (NB_BACKEND, or the best available)
           --no-repairs    leave Ruby's own holes as they are
+          --blocking      at the end, list the calls that waited outside of the loop: place, time,
+                          number (Ruby 3.2)
           --on-interrupt drain
                           at the first INT or TERM take no more work, and let what runs end; the
                           second ends it at once
@@ -34,10 +36,12 @@ module NB
         loop, as plain blocking Ruby.
       TEXT
 
+      # Before the list of --blocking.
+      REPORT = "Calls that waited outside of the loop, while no other fiber ran:"
       # What a command line asks for.
       Order = Struct.new(:script, :code, :libraries, :folders, :warnings, :backend, :repairs,
-                         :on_interrupt, :drain_timeout, :arguments, keyword_init: true)
-      private_constant :Order
+                         :blocking, :on_interrupt, :drain_timeout, :arguments, keyword_init: true)
+      private_constant :Order, :REPORT
 
       class << self
         # @param argv [Array<String>]
@@ -57,6 +61,8 @@ module NB
             end
           end
           0
+        ensure
+          report_blocking if order&.blocking
         end
 
         private
@@ -93,6 +99,7 @@ module NB
           case word
           when "-w" then order.warnings = true
           when "--no-repairs" then order.repairs = false
+          when "--blocking" then order.blocking = true
           else raise UsageError, "invalid option: #{word}"
           end
         end
@@ -130,6 +137,17 @@ module NB
           $LOAD_PATH.unshift(*order.folders)
           ARGV.replace(order.arguments)
           NB.dump_on("QUIT")
+          BlockingCalls.start if order.blocking
+        rescue NotImplementedError => error
+          raise UsageError, "--blocking: #{error.message}"
+        end
+
+        def report_blocking
+          return unless BlockingCalls.available?
+
+          BlockingCalls.stop
+          calls = NB.blocking_calls
+          warn calls.empty? ? "No call waited outside of the loop." : REPORT, calls
         end
       end
     end

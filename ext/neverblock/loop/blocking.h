@@ -1,0 +1,8 @@
+/* blocking.h - what a loop's thread waited for without asking the loop. Uses ruby.h.
+ * Read after: loop.h. Used by: init.c. */
+#ifndef NB_LOOP_BLOCKING_H
+#define NB_LOOP_BLOCKING_H
+
+void Init_nb_blocking(void);
+
+#endif

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+require_relative "../loop/dump"
+
+module NB
+  # Lists the calls for which a loop's thread waited without asking the loop, so that no fiber ran
+  # meanwhile: a method in C that gives up the GVL for itself, such as File#flock, a driver without
+  # a cure, or a wait of a blocking fiber. Every one counts, however short; what keeps the GVL
+  # (JSON, a Regexp) is not seen here: that is reported from 100 ms on (see NB_WATCHDOG).
+  #
+  # Needs Ruby 3.2, whose threads tell when they give up the GVL. `nb run --blocking` prints the
+  # list at the end of a script. A place in it needs NB.offload, or a driver with a cure.
+  #
+  # @example What in a program waits outside of the loop
+  #   NB::BlockingCalls.start
+  #   NB.run { NB.async { File.open("lock").flock(File::LOCK_EX) }.wait }
+  #   puts NB.blocking_calls
+  # @see https://docs.ruby-lang.org/capi/en/master/d4/d9e/thread_8h.html rb_internal_thread_add_event_hook
+  module BlockingCalls
+    # One place that waited.
+    class Call
+      # @return [String, nil] "app.rb:12:in `name'"; nil: further places than are kept
+      attr_reader :place
+      # @return [String, nil] the method of Ruby's or in C that it called; nil: none, or unknown
+      attr_reader :callee
+      # @return [Integer] how often
+      attr_reader :count
+      # @return [Float] seconds without the GVL, of all
+      attr_reader :total
+      # @return [Float] seconds of the longest
+      attr_reader :longest
+
+      # @api private
+      def initialize(place, callee, count, total, longest) # rubocop:disable Metrics/ParameterLists
+        @place = place
+        @callee = callee
+        @count = count
+        @total = total
+        @longest = longest
+      end
+
+      # @return [String] one line
+      def to_s
+        format("%9.1f ms  longest %7.1f ms  %6d times  %s%s", total * 1000, longest * 1000, count,
+               place || "(other places)", callee && " (#{callee})")
+      end
+    end
+    # Ruby's own changes between threads take less.
+    LEAST = 0.00001
+
+    class << self
+      # Notes from now on, in every loop of the process, beside what was noted before.
+      #
+      # @param least [Numeric] seconds; shorter waits are not noted
+      # @return [void]
+      # @raise [NotImplementedError] on Ruby 3.1
+      # @raise [ArgumentError] for a negative or endless time
+      # @scheduling never waits
+      def start(least: LEAST)
+        unless (0..3600).cover?(least)
+          raise ArgumentError, "least: must be from 0 to 3600 seconds, got: #{least.inspect}"
+        end
+
+        raise NotImplementedError, UNAVAILABLE unless available?
+
+        Native.watch_blocking((least * 1e9).to_i, *Dump.others)
+      end
+
+      # Notes no more. What was noted stays.
+      #
+      # @return [void]
+      # @scheduling never waits
+      def stop = available? && Native.watch_blocking(nil, *Dump.others)
+
+      # Forgets what was noted.
+      #
+      # @return [void]
+      # @scheduling never waits
+      def clear = available? && Native.clear_blocking
+
+      # @return [Array<Call>] of each place, the one that took longest first
+      # @scheduling never waits
+      def list
+        return [] unless available?
+
+        Native.blocking_calls.map { |call| read(*call) }.sort_by { |call| -call.total }
+      end
+
+      # @return [Boolean] whether this Ruby tells
+      # @scheduling never waits
+      def available? = Native.respond_to?(:watch_blocking)
+
+      private
+
+      def read(path, line, label, callee, count, total, longest) # rubocop:disable Metrics/ParameterLists
+        Call.new(path && "#{path}:#{line}:in `#{label}'", callee, count, total / 1e9, longest / 1e9)
+      end
+    end
+
+    # What start says where it cannot.
+    UNAVAILABLE = "the list of blocking calls needs Ruby 3.2 or later: this is #{RUBY_VERSION}, " \
+                  "whose threads do not tell when they give up the GVL".freeze
+  end
+end
