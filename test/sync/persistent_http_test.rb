@@ -142,6 +142,92 @@ class PersistentHttpTest < Minitest::Test
     assert_equal [4, 4], [@server.connections, @server.requests.size]
   end
 
+  # As load balancers do when nobody has used it for a while.
+  def test_a_connection_that_the_server_reset_is_opened_anew
+    serve do |io, _|
+      @server.answer(io) if @server.read_request(io)
+      io.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
+    end
+    client = NB::HTTP.persistent(@server.url)
+    4.times do |count|
+      assert_equal "done", client.post("/", "body").body
+      eventually { @server.ended > count }
+    end
+    assert_equal [4, 4], [@server.connections, @server.requests.size]
+  end
+
+  # A server that loses its patience says so before it closes; others send more than they said.
+  def test_what_nobody_asked_for_is_nobodys_answer
+    { "on an idle connection" => 0.05, "behind an answer" => 0 }.each do |where, pause|
+      sent = Thread::Queue.new
+      serve do |io, number|
+        while @server.read_request(io)
+          @server.answer(io, "#{number}", head: ("X-More: 1\r\n" if number == 1))
+          sleep(pause)
+          @server.answer(io, "nobody's")
+          sent << true
+        end
+      end
+      client = NB::HTTP.persistent(@server.url)
+      NB.run do
+        assert_equal "1", client.get("/").body
+        sent.pop
+        assert_equal "2", client.post("/", "body").body, where
+      end
+      teardown
+    end
+  end
+
+  # Ruby's own Net::HTTP asks again, and the block gets the first half twice.
+  def test_a_block_gets_each_piece_once
+    serve do |io, _|
+      @server.read_request(io)
+      io.write("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+    end
+    client = NB::HTTP.persistent(@server.url)
+    got = +""
+    assert_raises(IOError) do
+      client.get("/") { |response| response.read_body { |part| (got << part) && raise(IOError) } }
+    end
+    assert_equal ["half", 1], [got, @server.requests.size]
+    return unless Net::HTTP.method_defined?(:ignore_eof)
+
+    assert_raises(EOFError) do
+      client.get("/") { |response| response.read_body { |part| got << part } }
+    end
+    assert_equal ["halfhalf", 2], [got, @server.requests.size]
+  end
+
+  # Ruby's own Net::HTTP gives it as if it were all.
+  def test_half_an_answer_is_none
+    skip "net-http #{Net::HTTP::VERSION} hides it" unless Net::HTTP.method_defined?(:ignore_eof)
+    half = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf"
+    serve do |io, number|
+      @server.read_request(io)
+      io.write(half, *("half" if number > 1))
+    end
+    client = NB::HTTP.persistent(@server.url)
+    assert_equal "halfhalf", client.get("/").body
+    assert_equal 2, @server.connections
+    @server.stop
+    serve { |io, _| @server.read_request(io) && io.write(half) }
+    assert_raises(EOFError) { NB::HTTP.persistent(@server.url).post("/", "body") }
+  end
+
+  def test_a_server_that_comes_back
+    port = Ports.free
+    client = NB::HTTP.persistent("127.0.0.1:#{port}")
+    2.times do |round|
+      serve(TCPServer.new("127.0.0.1", port)) { |io, _| answer_all(io) }
+      assert_equal(["done"] * 3, Array.new(3) { client.post("/", "body").body }, "round #{round}")
+      @server.stop
+      %i[get delete].each { |name| assert_raises(Errno::ECONNREFUSED) { client.send(name, "/") } }
+      assert_raises(Errno::ECONNREFUSED) { client.post("/", "body") }
+      assert_equal [0, 0], client.stats.values_at(:in_use, :idle)
+    end
+    serve { nil } # for teardown
+  end
+
   def test_connection_close_is_respected
     serve do |io, _|
       @server.answer(io, head: "Connection: close\r\n") while @server.read_request(io)
@@ -228,6 +314,10 @@ class PersistentHttpTest < Minitest::Test
   end
 
   private
+
+  def answer_all(io)
+    @server.answer(io) while @server.read_request(io)
+  end
 
   def serve(*listener, &block) = @server = Server.new(*listener, &block)
 

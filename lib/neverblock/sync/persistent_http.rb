@@ -19,10 +19,15 @@ module NB
     # Net::HTTP with keep-alive, shared. Each request has a connection for itself; at most `size`
     # are open, who finds none free waits its turn.
     #
-    # A connection that the server has closed meanwhile, or that was idle for too long, is opened
-    # anew before the request. When it breaks during one, Net::HTTP repeats what is safe to repeat
-    # (GET, HEAD, PUT, DELETE and the like) once; POST and PATCH raise. One whose answer was not
-    # read to its end, whatever came in between, is closed.
+    # A connection that the server has closed or reset meanwhile, or that was idle for too long, is
+    # opened anew before the request. So is one on which something came that nobody had asked for.
+    # When it breaks during a request, be it in the middle of the answer, Net::HTTP repeats what is
+    # safe to repeat (GET, HEAD, PUT, DELETE and the like) once, on a new one, unless a block has
+    # had some of the answer. POST and PATCH raise EOFError or Errno::ECONNRESET: the server may
+    # have done what they ask for. Where nobody listens any more, all raise Errno::ECONNREFUSED,
+    # and a later request tries anew. One whose answer was not read to its end, whatever came in
+    # between, is closed. (The net-http of Ruby 3.1 takes the body of an answer that was cut for a
+    # whole one.)
     class Persistent
       # @return [URI::HTTP] the server it talks to
       attr_reader :uri
@@ -40,7 +45,7 @@ module NB
         @idle_timeout = Check.seconds("idle_timeout:", idle_timeout) || Float::INFINITY
         @configure = configure
         @pool = ConnectionPool.new(size: size, timeout: pool_timeout, close: :finish.to_proc,
-                                   alive: :started?.to_proc) { open }
+                                   alive: method(:quiet?)) { open }
       end
 
       # Sends a request and reads the answer.
@@ -56,7 +61,7 @@ module NB
       # @thread any
       def request(request, body = nil, &block)
         @pool.with do |http|
-          response = http.request(request, body, &block)
+          response = block ? in_pieces(http, request, body, &block) : http.request(request, body)
           whole = true
           response
         ensure
@@ -118,10 +123,39 @@ module NB
         raise ArgumentError, "not an HTTP URL with a host: #{url.inspect}"
       end
 
+      # Whether nothing has come that no request waits for: the end, a 408 before it, the rest of an
+      # answer longer than it said. The next request would take that for its own answer.
+      def quiet?(http)
+        socket = http.instance_variable_get(:@socket)
+        return false if socket.closed? # OpenSSL would read from whoever has that descriptor now
+        return http.started? unless socket.io.respond_to?(:read_nonblock) # WebMock's
+
+        unread(socket).zero? && socket.io.read_nonblock(1, exception: false) == :wait_readable
+      end
+
+      # Before net-protocol 0.2 there is only the string.
+      def unread(socket)
+        return socket.__send__(:rbuf_size) if socket.respond_to?(:rbuf_size, true)
+
+        socket.instance_variable_get(:@rbuf).bytesize
+      end
+
+      # What the block has got it does not get again.
+      def in_pieces(http, request, body)
+        retries = http.max_retries
+        http.request(request, body) do |response|
+          http.max_retries = 0
+          yield response
+        end
+      ensure
+        http.max_retries = retries
+      end
+
       def open
         http = ::Net::HTTP.new(@uri.hostname, @uri.port)
         http.use_ssl = @uri.is_a?(URI::HTTPS)
         http.keep_alive_timeout = @idle_timeout
+        http.ignore_eof = false if http.respond_to?(:ignore_eof=) # a body that is cut is none
         @configure&.call(http)
         http.start
       end
