@@ -45,6 +45,7 @@ void nb_struck_init(VALUE cScheduler)
     rb_gc_register_mark_object(rb_cNBTimeoutError);
     rb_cNBTimeoutExpired = exception_class();
     rb_gc_register_mark_object(rb_cNBTimeoutExpired);
+    /* What a timeout without a class of its own raises in its block. */
     rb_define_const(cScheduler, "Expired", rb_cNBTimeoutExpired);
     rb_define_method(cScheduler, "struck?", rb_nb_scheduler_struck_p, 1);
 }
