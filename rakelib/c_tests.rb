@@ -12,7 +12,7 @@ module CTests
              -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
              -D_GNU_SOURCE -I#{EXT} -Itest/c].freeze
   # What extconf.rb finds out for the extension.
-  FEATURES = RUBY_PLATFORM.include?("linux") ? %w[SYS_EPOLL_H SYS_EVENTFD_H EPOLL_PWAIT2] : []
+  FEATURES = RUBY_PLATFORM.include?("linux") ? %w[NB_EPOLL HAVE_EPOLL_PWAIT2] : []
 
   module_function
 
@@ -25,7 +25,7 @@ module CTests
   end
 
   def compile(test)
-    features = FEATURES.map { |feature| "-DHAVE_#{feature}" }
+    features = FEATURES.map { |feature| "-D#{feature}" }
     system(CC, *FLAGS, *features, "-o", program(test), test, *sources_of(test).sort, "-pthread")
   end
 

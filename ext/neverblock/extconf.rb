@@ -28,7 +28,8 @@ end
 if ENV["NB_PORTABLE"]
   append_cppflags(%w[-U__linux__ -DNB_PORTABLE])
 else
-  have_header("sys/epoll.h")
+  # A name of our own: Ruby's config.h may have HAVE_SYS_EPOLL_H.
+  append_cppflags("-DNB_EPOLL") if have_header("sys/epoll.h")
   have_header("linux/filter.h")
   have_func("epoll_pwait2", "sys/epoll.h")
   have_func("preadv2", "sys/uio.h")

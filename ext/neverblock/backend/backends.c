@@ -6,13 +6,13 @@
 #include "backend/backend.h"
 #include <stddef.h>
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 extern const nb_backend_ops_t nb_backend_epoll;
 #endif
 extern const nb_backend_ops_t nb_backend_poll;
 
 const nb_backend_ops_t *const nb_backends[] = {
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
     &nb_backend_epoll,
 #endif
     &nb_backend_poll,

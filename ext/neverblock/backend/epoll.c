@@ -1,7 +1,7 @@
 /* epoll.c - edge-triggered epoll(7): one EPOLL_CTL_ADD per file, none per wait. Pure C. */
 #include "backend/backend.h"
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

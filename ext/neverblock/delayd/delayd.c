@@ -1,7 +1,7 @@
 /* delayd.c - the delay server's listener and loop. Pure C. Read after: delayd.h. */
 #include "delayd/delayd.h"
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 #include <errno.h>
 #include <limits.h>
 #include <netdb.h>

@@ -1,7 +1,7 @@
 /* delayd_answer.c - makes answers and sends them. Pure C. Read after: delayd_answer.h. */
 #include "delayd/delayd_answer.h"
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "delayd/delayd_connection.h"
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "delayd/delayd_ruby.h"
 
-#ifdef HAVE_SYS_EPOLL_H
+#ifdef NB_EPOLL
 #include <errno.h>
 
 #include "delayd/delayd.h"
