@@ -135,6 +135,18 @@ ruby: ">= 3.2" do
     end
   end
 
+  contract "IO::Buffer of Ruby 3.1 writes and reads at a position", ruby: "< 3.2" do
+    Tempfile.create("nb") do |file|
+      buffer = IO::Buffer.new(8)
+      buffer.set_string("hello")
+      assert_equal 5, buffer.pwrite(file, 5, 6)
+      assert_equal [0, "\0" * 6 << "hello"], [file.pos, File.binread(file.path)]
+      into = IO::Buffer.new(5)
+      assert_equal 5, into.pread(file, 5, 6)
+      assert_equal "hello", into.get_string
+    end
+  end
+
   contract "errors of io_read and io_write are -errno", only: :fibers, ruby: ">= 3.2" do
     reader, writer = keep(*IO.pipe)
     buffer = IO::Buffer.new(8)

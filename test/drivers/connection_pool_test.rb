@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require "minitest/autorun"
+require "open3"
 require "neverblock"
 require "connection_pool"
 require "net/http/persistent"
@@ -86,17 +87,47 @@ class ConnectionPoolGemTest < Minitest::Test
   end
 
   def test_errors_are_the_gems_own
-    messages = [->(&block) { Thread.new(&block).value }, ->(&block) { NB.run(&block) }].map do |enter|
-      enter.call do
-        mine = pool(1, timeout: 0.02)
-        mine.with do
-          waiting = spawn { mine.with { nil } }
-          outcome { waiting.value }
-        end
+    messages = with_and_without_loop do |options|
+      mine = pool(1, timeout: 0.02)
+      mine.with do
+        waiting = spawn { mine.with(**options) { nil } }
+        outcome { waiting.value }
       end
     end
     assert_equal messages[0], messages[1]
-    assert_equal ConnectionPool::TimeoutError, messages[0][0]
+    assert_equal ConnectionPool::TimeoutError, messages[0][0][0]
+  end
+
+  # Whether a class of one's own counts depends on the gem's version.
+  def with_and_without_loop
+    [->(&block) { Thread.new(&block).value }, ->(&block) { NB.run(&block) }].map do |enter|
+      [{}, { exception: KeyError }].map { |options| enter.call { yield options } }
+    end
+  end
+
+  def test_a_stack_of_ones_own_sees_the_options
+    seen = []
+    stack = pool(1).instance_variable_get(:@available)
+    stack.define_singleton_method(:connection_stored?) do |given = {}, **more|
+      seen << (given || {}).merge(more).slice(:shard)
+      false
+    end
+    NB.run { stack.pop(timeout: 0, shard: 3) }
+    assert_equal [{ shard: 3 }], seen
+  end
+
+  def test_a_pool_in_another_ractor
+    output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-Ilib", "-e", <<~'RUBY')
+      require "connection_pool"
+      require "neverblock"
+      NB.run { ConnectionPool.new { 1 }.with { |one| one } }
+      options = { auto_reload_after_fork: false }
+      options = {} if ConnectionPool::VERSION < "2.5"
+      ractor = Ractor.new(options) { |given| ConnectionPool.new(**given) { "mine" }.with { |one| one + "!" } }
+      puts ractor.respond_to?(:take) ? ractor.take : ractor.value
+    RUBY
+    assert_equal "mine!\n", output
+    assert_predicate status, :success?
   end
 
   def test_the_end_of_the_pool_reaches_all_who_wait

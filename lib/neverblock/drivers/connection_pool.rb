@@ -28,15 +28,17 @@ module NB
 
         # @return [Boolean] whether a fiber that finds nothing in this stack stands in line
         # @api private
-        def lines?(stack) = stack.instance_of?(@stack) && @driver.on? && Repairs.loop_here
+        def lines?(stack)
+          Repairs.main? && stack.instance_of?(@stack) && @driver.on? && Repairs.loop_here
+        end
 
         private
 
         def replace_pop
           mine = self
-          Repairs.replace(@stack, :pop) do |original|
+          Repairs.repair(@stack, :pop) do |original|
             proc do |*arguments, **options|
-              next original.bind_call(self, *arguments, **options) unless mine.lines?(self)
+              next __send__(original, *arguments, **options) unless mine.lines?(self)
 
               given = arguments.last.is_a?(Hash) ? arguments.pop.merge(options) : options
               @mutex.synchronize { (@neverblock_line ||= Line.new(self, @mutex)) }
@@ -46,11 +48,11 @@ module NB
         end
 
         def replace_push
-          Repairs.replace(@stack, :push) do |original|
+          Repairs.repair(@stack, :push) do |original|
             proc do |connection, *arguments, **options|
               next if @neverblock_line&.give(connection)
 
-              original.bind_call(self, connection, *arguments, **options)
+              __send__(original, connection, *arguments, **options)
             end
           end
         end
@@ -58,9 +60,9 @@ module NB
         # Who waits may make a new connection now, or the pool is at its end.
         def tell_when_changed(*names)
           names.each do |name|
-            Repairs.replace(@stack, name) do |original|
+            Repairs.repair(@stack, name) do |original|
               proc do |*arguments, **options, &block|
-                original.bind_call(self, *arguments, **options, &block)
+                __send__(original, *arguments, **options, &block)
                   .tap { @neverblock_line&.wake_all }
               end
             end

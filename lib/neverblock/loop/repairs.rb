@@ -19,6 +19,7 @@ module NB
       ["flock", "3.1", nil],
       ["sysread", "3.1", nil],
       ["joined_writes", "3.1", nil],
+      ["io_buffer_pwrite", "3.1", "3.2"],
       ["io_pread", "3.3", "4.0"],
       ["io_close", "3.1", "4.0"],
       ["io_reopen", "3.1", nil],
@@ -69,7 +70,8 @@ module NB
         define(owner, name, &yield(original))
       end
 
-      # Replaces an instance method of Ruby's own in place, in every Ractor.
+      # Replaces an instance method of Ruby's own in place, in every Ractor; or of a library that
+      # works in any.
       #
       # @yield [original] the name under which it remains; returns the new body as a lambda or
       #   proc, of which all that it refers to can be shared

@@ -31,8 +31,8 @@ module NB
         def pop(timeout, options)
           taken = @mutex.synchronize do
             refuse_at_the_end
-            connection = take if @turns.empty?
-            connection || wait(timeout) || refuse(timeout, options)
+            connection = take(options) if @turns.empty?
+            connection || wait(timeout, options) || refuse(timeout, options)
           end
           ROOM.equal?(taken) ? make : taken
         end
@@ -55,8 +55,18 @@ module NB
         def ending? = @stack.instance_variable_get(:@shutdown_block)
         def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
 
-        # 2.x would take a Hash, 3.x keywords, and neither looks at them here.
-        def take = @stack.send(:try_fetch_connection) || reserve
+        # The stack itself looks at no options, but an application's own version of it may.
+        def take(options)
+          stored = if old?
+            @stack.send(:try_fetch_connection, options)
+                   else
+                     @stack.send(:try_fetch_connection, **options.except(:timeout, :exception))
+          end
+          stored || reserve
+        end
+
+        # 2.x takes options as a Hash, 3.x as keywords.
+        def old? = ::ConnectionPool::VERSION.to_i < 3
 
         def reserve
           created = @stack.instance_variable_get(:@created)
@@ -77,7 +87,7 @@ module NB
           @stack.decrement_created unless made
         end
 
-        def wait(timeout)
+        def wait(timeout, options)
           turn = Turn.new(Thread::ConditionVariable.new)
           @turns[turn] = true
           deadline = now + timeout
@@ -85,7 +95,7 @@ module NB
           until connection || (rest = deadline - now) <= 0
             turn.wakeup.wait(@mutex, rest)
             refuse_at_the_end unless turn.connection
-            connection = turn.connection || (take if first?(turn))
+            connection = turn.connection || (take(options) if first?(turn))
           end
           turn.connection = nil
           connection
@@ -111,6 +121,7 @@ module NB
 
         def refuse(timeout, options)
           kind = options.fetch(:exception, ::ConnectionPool::TimeoutError) or return
+          kind = ::ConnectionPool::TimeoutError if old? # which raises no other
           raise kind, "Waited #{timeout} sec, #{@stack.length}/#{@stack.max} available"
         end
 

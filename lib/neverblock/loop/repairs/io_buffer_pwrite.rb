@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+# IO::Buffer#pwrite. Ruby 3.1 calls the hook with a wrong position: it makes an Integer of what is
+# one already, and 6 becomes 13. Here the hook is called without Ruby.
+module NB
+  module Repairs
+    repair(IO::Buffer, :pwrite) do |original|
+      proc do |io, length, offset|
+        scheduler = Repairs.loop_here
+        next __send__(original, io, length, offset) unless scheduler
+
+        scheduler.io_pwrite(io, self, length, offset)
+      end
+    end
+  end
+end
