@@ -102,6 +102,27 @@ class WatchdogTest < Minitest::Test
     refute_match(/trapped/, err)
   end
 
+  # Nor is it lost: the next one there is told.
+  def test_a_full_pipe_stops_nobody
+    script = <<~'RUBY'
+      require "io/nonblock"
+      reader, writer = IO.pipe
+      writer.write_nonblock("x" * 65_536)
+      writer.nonblock = false
+      $stderr.reopen(writer)
+      def stall = (from = Process.clock_gettime(1); nil while Process.clock_gettime(1) < from + 0.4)
+      def run = NB.run { other = NB.async { sleep }; sleep 0.01; stall; other.cancel }
+      run
+      reader.read(65_536)
+      run
+      puts reader.read_nonblock(65_536)
+    RUBY
+    result = Subprocess.ruby(script, env: ON, limit: 20)
+
+    assert_predicate result.status, :success?, result.out
+    assert_equal 1, result.out.scan("stood still").size, result.out
+  end
+
   def test_what_is_no_number_is_refused
     ["abc", "-5", "1e9", ""].each do |value|
       result = Subprocess.ruby("NB.run { 1 }", env: { "NB_WATCHDOG" => value })

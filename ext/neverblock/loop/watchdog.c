@@ -8,6 +8,7 @@
 #include "loop/watchdog.h"
 #include "loop/place.h"
 #include "loop/witness.h"
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -108,6 +109,15 @@ static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
     return stood > lost ? stood - lost : 0;
 }
 
+/* Whoever reports has the lock, and may be the loop's own thread with the GVL: it must not wait
+ * until somebody reads a full pipe, who may be in this process. A report always fits where there is
+ * room. */
+static bool has_room(int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
+    return poll(&file, 1, 0) == 1 && file.revents == POLLOUT;
+}
+
 static void write_report(void)
 {
     char text[1600];
@@ -117,7 +127,7 @@ static void write_report(void)
     watchdog.ended = 0;
     if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
         return;
-    if (!nb_stall_is_news(stall, nb_clock_now(), &unreported))
+    if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
         return;
     int length = nb_stall_text(stall, unreported, text, sizeof(text));
     if (length >= (int)sizeof(text))
