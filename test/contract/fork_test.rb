@@ -87,6 +87,37 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # The inner hook stands for a signal that another thread had taken just before the fork.
+  script "a signal's handler that waits before the child begins", <<~'RUBY', out: "beside\nhandler\nparent\n"
+    signalled = Module.new do
+      def begin_child
+        Process.kill("USR1", Process.pid)
+        super
+      end
+    end
+    NB::Fork.singleton_class.prepend(signalled) unless PLAIN
+    trap("USR1") { sleep 0.2; $stdout.syswrite("handler\n") }
+    inside do
+      beside = go { sleep 0.1; puts "beside"; 1 }
+      sleep 0.002
+      Process.wait(fork { Process.kill("USR1", Process.pid) if PLAIN; exit!(0) })
+      finish(beside)
+      puts "parent"
+    end
+  RUBY
+
+  script "signals that come as children begin", <<~'RUBY', out: "{0=>100}\n"
+    trap("USR1") { sleep 0.001; $came = true }
+    inside do
+      ended = Array.new(100) do
+        pid = fork { sleep 0.001 until $came; exit!(0) }
+        Process.kill("USR1", pid)
+        Process.wait2(pid).last.exitstatus
+      end
+      puts ended.tally.inspect.delete(" ")
+    end
+  RUBY
+
   script "Fiber.scheduler in the child", <<~'RUBY', out: "true\n", only: :fibers
     NB.run { Process.wait(fork { sleep 0.001; r, w = IO.pipe; w << "x"; p r.read(1) == "x" }) }
   RUBY

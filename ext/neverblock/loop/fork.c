@@ -4,13 +4,19 @@
  * memory is whole until the next collection, so first whoever keeps more in the loop than parks
  * takes it out again (nb_loop_on_fork); then the rest is let go, and not looked at any more.
  *
+ * No handler of trap may run in the midst of that, nor before it with the parent's backend: signals
+ * wait from before the fork on. One that another thread had taken by then is served first; what it
+ * waits for has the loop cleared at once (nb_loops_stale).
+ *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
 #include "loop/away.h"
 #include "loop/orphan.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
+#include <pthread.h>
 #include <ruby/ractor.h>
+#include <signal.h>
 #include <unistd.h>
 
 void nb_loop_on_fork(nb_loop_t *loop, nb_hook_t *hook)
@@ -118,6 +124,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 void nb_loops_after_fork(void)
 {
     nb_list_t *item = nb_open_loops.next;
+    nb_loops_stale = NULL;
     while (item != &nb_open_loops) {
         nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
         item = item->next;
@@ -132,17 +139,61 @@ void nb_loops_after_fork(void)
     }
 }
 
-/* @!visibility private */
-static VALUE rb_nb_native_after_fork(VALUE mod)
+static VALUE serve_signals(VALUE unused)
+{
+    rb_thread_check_ints();
+    return Qnil;
+}
+
+static VALUE clear_loops(VALUE unused)
 {
     nb_loops_after_fork();
     return Qnil;
 }
 
+/* @!visibility private */
+static VALUE rb_nb_native_after_fork(VALUE mod)
+{
+    return rb_ensure(serve_signals, Qnil, clear_loops, Qnil);
+}
+
+static void on_fork_in_child(void)
+{
+    nb_loops_stale = nb_loops_after_fork;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static VALUE yield_block(VALUE unused)
+{
+    rb_thread_check_ints();
+    return rb_yield_values(0);
+}
+
+static VALUE restore_signals(VALUE mask)
+{
+    pthread_sigmask(SIG_SETMASK, (sigset_t *)mask, NULL);
+    return Qnil;
+}
+
+/* @!visibility private - runs the block, which forks; signals come when it has ended. */
+static VALUE rb_nb_native_without_signals(VALUE mod)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t all, old;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        sigdelset(&all, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    return rb_ensure(yield_block, Qnil, restore_signals, (VALUE)&old);
+}
+
 void Init_nb_fork(void)
 {
     VALUE mNative = rb_path2class("NB::Native");
-    rb_ext_ractor_safe(true); /* there is only one thread then */
+    rb_ext_ractor_safe(true); /* in the child there is only one thread */
     rb_define_singleton_method(mNative, "after_fork", rb_nb_native_after_fork, 0);
+    rb_define_singleton_method(mNative, "without_signals", rb_nb_native_without_signals, 0);
     rb_ext_ractor_safe(false);
+    pthread_atfork(NULL, NULL, on_fork_in_child);
 }

@@ -19,6 +19,7 @@
 #define TIMER_SLACK_NS 1000 /* the kernel's default of 50 us would make every timer that late */
 
 VALUE rb_cNBScheduler;
+void (*nb_loops_stale)(void);
 nb_list_t nb_open_loops = {&nb_open_loops, &nb_open_loops};
 
 /* ---- a thread's value ------------------------------------------------------------------------ */
@@ -317,6 +318,8 @@ static void refuse(nb_loop_t *loop)
 nb_loop_t *nb_loop_get(VALUE scheduler)
 {
     nb_loop_t *loop = loop_of(scheduler);
+    if (nb_loops_stale)
+        nb_loops_stale();
     if (loop->closed)
         refuse(loop);
     if (loop->thread != rb_thread_current()) {

@@ -198,6 +198,9 @@ extern nb_list_t nb_open_loops;
  * backend; the loops of threads that did not survive end. */
 void nb_loops_after_fork(void);
 
+/* That function where it is still to be called, since a handler of trap comes first; else NULL. */
+extern void (*nb_loops_stale)(void);
+
 /* The backend, the wake fd and the mailbox: in life.c, for fork.c. Returns 0 or -errno. */
 int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops);
 void nb_loop_close_kernel_side(nb_loop_t *loop);

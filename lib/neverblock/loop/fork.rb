@@ -19,6 +19,7 @@ module NB
       # @api private
       def begin_child
         Native.after_fork
+      ensure # a handler of trap may have raised
         @in_child.each(&:call)
       end
     end
@@ -26,15 +27,17 @@ module NB
     # @return [Integer] as Process._fork: the child's pid, 0 in the child
     # @api private
     def _fork
-      pid = super
-      Fork.begin_child if pid.zero?
-      pid
+      Native.without_signals do
+        pid = super
+        Fork.begin_child if pid.zero?
+        pid
+      end
     end
 
     # Forks without asking {#_fork}.
     # @api private
     def daemon(...)
-      super.tap { Fork.begin_child }
+      Native.without_signals { super.tap { Fork.begin_child } }
     end
   end
 end
