@@ -326,7 +326,7 @@ module NB
     # @scheduling never waits for other fibers
     def blocking(&block)
       Check.block("NB.blocking", block)
-      return Fiber.blocking(&block) if Fiber.respond_to?(:blocking)
+      return Fiber.blocking { yield } if Fiber.respond_to?(:blocking) # not with the fiber
 
       Fiber.current.blocking? ? yield : Runner.new(nil).from_blocking_fiber(&block)
     end

@@ -4,9 +4,10 @@
 # line or the objects of a call, which then are those of the check.
 TYPED = %w[sync/connection_pool sync/deadline sync/fiber_pool sync/gather sync/group
            sync/interruption sync/limiter sync/periodic sync/process_pool sync/retrying sync/task
-           sync/task_names contract/shield loop/await loop/offload].freeze
+           sync/task_names sync/persistent_http contract/shield loop/await loop/dump loop/offload
+           server/basics server/elsewhere server/leaving server/observer].freeze
 UNTYPED = "/on_async|on_threads|wrong|refused|name|inspect|reported|nothing|unseen|any_return|" \
-          "left_by_break/"
+          "left_by_break|what_can_be_called/"
 
 namespace :lint do
   task(:ruby) { sh "rubocop", "--cache-root", "tmp/rubocop", "--format", "simple" }
@@ -23,6 +24,8 @@ namespace :lint do
     files = TYPED.map { |name| "./test/#{name}_test.rb" }
     sh({"NB_WORLDS" => "epoll"}, RbConfig.ruby, "-Ilib", "-Itest", "-r./test/support/types",
        *files.map { |file| "-r#{file}" }, "-e", "", "--", "--exclude", UNTYPED)
+    sh RbConfig.ruby, "-Ilib", "-rneverblock/minitest", "-r./test/support/types",
+       "examples/cookbook/retries_test.rb"
   end
 end
 

@@ -177,7 +177,7 @@ module NB
     # @scheduling never waits
     def port = @bindings.filter_map(&:port).first
 
-    # @return [Hash{Symbol=>Integer}] counters: connections, requests, errors, bytes …
+    # @return [Hash{Symbol=>Integer, Boolean}] counters: connections, requests, errors, bytes …
     # @scheduling never waits
     def stats = @core.stats
 

@@ -6,6 +6,14 @@ require_relative "../support/script_case"
 
 # NB.run: the value and exceptions of its block, nesting, and leaving it early.
 class RunTest < ScriptCase
+  script "a lambda or a method without arguments is a block too", <<~'RUBY', out: "[1]\n", only: :fibers
+    names = %i[run until_stop async shield offload blocking in_process]
+    values = [-> { 1 }, 1.method(:itself)].flat_map do |block|
+      NB.run { names.map { |name| NB.public_send(name, &block) } }
+    end
+    p values.map { |value| value.is_a?(NB::Task) ? value.value : value }.uniq
+  RUBY
+
   script "NB.run in a fiber of a thread without a loop", <<~'RUBY', out: "[1, true, nil]\n[3, 4, \"q\", 5]\n[1, 2]\n", only: :fibers
     before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
     value = Fiber.new { NB.run { sleep 1 } }.resume
