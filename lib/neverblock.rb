@@ -40,7 +40,7 @@ require_relative "neverblock/drivers/all"
 #   end
 module NB
   autoload :HTTP, File.join(__dir__, "neverblock/sync/persistent_http")
-  autoload :BlockingCalls, File.join(__dir__, "neverblock/monitor/blocking_calls")
+  autoload :BlockingCalls, File.join(__dir__, "neverblock/loop/blocking_calls")
 
   class << self
     # Runs the block inside a loop: every wait in it lets other fibers run. Returns when the block

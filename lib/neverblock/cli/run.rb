@@ -36,12 +36,10 @@ module NB
         loop, as plain blocking Ruby.
       TEXT
 
-      # Before the list of --blocking.
-      REPORT = "Calls that waited outside of the loop, while no other fiber ran:"
       # What a command line asks for.
       Order = Struct.new(:script, :code, :libraries, :folders, :warnings, :backend, :repairs,
                          :blocking, :on_interrupt, :drain_timeout, :arguments, keyword_init: true)
-      private_constant :Order, :REPORT
+      private_constant :Order
 
       class << self
         # @param argv [Array<String>]
@@ -146,8 +144,7 @@ module NB
           return unless BlockingCalls.available?
 
           BlockingCalls.stop
-          calls = NB.blocking_calls
-          warn calls.empty? ? "No call waited outside of the loop." : REPORT, calls
+          warn BlockingCalls.report
         end
       end
     end

@@ -31,6 +31,8 @@ module NB
                                   load balancer, /metrics for Prometheus; may be given again
               --access-log FILE   one line per response; "-": standard output
               --pidfile FILE
+              --blocking          at PWR and at the end, list the calls that waited outside of the loop
+                                  (Ruby 3.2)
           -q, --quiet             no banner
 
         At the first INT (Ctrl-C) or TERM it takes no more work, and lets what runs end; the second
@@ -86,6 +88,7 @@ module NB
             parser.on("--control ADDRESS") { |address| (flags[:control] ||= []) << address }
             parser.on("--access-log FILE") { |path| flags[:access_log] = path }
             parser.on("--pidfile FILE") { |path| flags[:pidfile] = path }
+            parser.on("--blocking") { flags[:blocking] = true }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
           end
         end

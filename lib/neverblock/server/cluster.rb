@@ -155,7 +155,7 @@ module NB
         @config.call_hooks(:on_worker_boot, index)
         @server.app = @launcher.load_app
         @launcher.receive_signals(@server, master: master)
-        WorkerProcess.serve(@server, pipe, master)
+        @launcher.list_blocking { WorkerProcess.serve(@server, pipe, master) }
         @config.call_hooks(:on_worker_shutdown, index)
       end
 

@@ -47,7 +47,8 @@ module NB
                    environment: environment["RACK_ENV"] || environment["RAILS_ENV"] ||
                                 "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
-                   pidfile: nil, control: nil, access_log: nil, quiet: false}
+                   pidfile: nil, control: nil, access_log: nil, quiet: false,
+                   blocking: false}
         read_environment(environment)
       end
 
@@ -100,6 +101,19 @@ module NB
 
       # @return [Boolean]
       def quiet? = @values[:quiet]
+
+      # At PWR and at the end each process lists the calls that waited outside of its loop.
+      # @raise [ArgumentError] on Ruby 3.1
+      def blocking(answer = true) # rubocop:disable Style/OptionalBooleanParameter
+        if answer && !BlockingCalls.available?
+          raise ArgumentError, "blocking: #{BlockingCalls::UNAVAILABLE}"
+        end
+
+        @values[:blocking] = answer
+      end
+
+      # @return [Boolean]
+      def blocking? = @values[:blocking]
 
       # @param format [Symbol] :common or :json
       def access_log_format(format) = @server_options[:access_log_format] = format

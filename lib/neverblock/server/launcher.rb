@@ -102,6 +102,16 @@ module NB
           @out.write("#{Process.pid} #{request[:method]} #{request[:path]} #{request[:age]} s " \
                      "#{request[:request_id]}\n#{lines.join}")
         end
+        @out.write(BlockingCalls.report) if @config.blocking?
+      end
+
+      # Runs the block, in which a process serves.
+      # @api private
+      def list_blocking
+        return yield unless @config.blocking?
+
+        BlockingCalls.start
+        yield.tap { @out.write(BlockingCalls.report) }
       end
 
       # @param answers [Hash{Symbol=>#call}] what {Control#initialize} takes
@@ -147,13 +157,15 @@ module NB
         @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
         receive_signals(server)
         @config.call_hooks(:on_worker_boot, 0)
-        server.run do
-          @notify.ready
-          feed_watchdog
-          @config.handover.end_workers
-          @config.call_hooks(:on_booted)
-        end
+        list_blocking { server.run { booted } }
         @notify.stopping
+      end
+
+      def booted
+        @notify.ready
+        feed_watchdog
+        @config.handover.end_workers
+        @config.call_hooks(:on_booted)
       end
 
       # Also from a signal's handler.

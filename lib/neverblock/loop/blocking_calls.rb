@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../native"
-require_relative "../loop/dump"
+require_relative "dump"
 
 module NB
   # Lists the calls for which a loop's thread waited without asking the loop, so that no fiber ran
@@ -10,7 +10,8 @@ module NB
   # (JSON, a Regexp) is not seen here: that is reported from 100 ms on (see NB_WATCHDOG).
   #
   # Needs Ruby 3.2, whose threads tell when they give up the GVL. `nb run --blocking` prints the
-  # list at the end of a script. A place in it needs NB.offload, or a driver with a cure.
+  # list at the end of a script, `nb serve --blocking` at PWR and at the end. A place in it needs
+  # NB.offload, or a driver with a cure.
   #
   # @example What in a program waits outside of the loop
   #   NB::BlockingCalls.start
@@ -85,6 +86,16 @@ module NB
         return [] unless available?
 
         Native.blocking_calls.map { |call| read(*call) }.sort_by { |call| -call.total }
+      end
+
+      # @return [String] the list as text, longest total first, or that there is none
+      # @scheduling never waits
+      def report
+        found = list.map { |call| "#{call}\n" }
+        return "No call of pid #{Process.pid} waited outside of the loop.\n" if found.empty?
+
+        "Calls of pid #{Process.pid} that waited outside of the loop, so that no fiber ran:\n" +
+          found.join
       end
 
       # @return [Boolean] whether this Ruby tells
