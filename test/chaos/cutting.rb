@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "net/http"
 require_relative "chaos_run"
+require_relative "echo"
 
 # Fibers that use what lib/neverblock/sync offers, and are cancelled or timed out at any moment: no
 # slot, turn or thing stays taken, no fiber stays behind, a shielded section ends, a retry does not
@@ -11,7 +13,8 @@ class Cutting < ChaosRun
 
   KINDS = %i[limiter keyed span keyed_span pool gather settle map map_returns map_lazily first
              first_two as_completed group shield shields bounded_shield retry_twice retry_in_time
-             every background until_stop deadline inherited nested fiber_pool].freeze
+             every background until_stop deadline inherited nested fiber_pool process_pool
+             http].freeze
 
   def initialize(...)
     super
@@ -25,8 +28,26 @@ class Cutting < ChaosRun
     @limiter, @keys = NB::Limiter.new(3), NB::Limiter.new(1)
     @spans, @key_spans = Array.new(2) { NB::Limiter.new(3, per: 0.0005) }
     @pool = NB::ConnectionPool.new(size: 3, timeout: 30) { Object.new }
-    strands = Array.new(6) { |number| NB.async { 12.times { |turn| cut("#{number}.#{turn}") } } }
-    strands.each(&:value)
+    beside_servers do
+      strands = Array.new(6) { |number| NB.async { 12.times { |turn| cut("#{number}.#{turn}") } } }
+      strands.each(&:value)
+    end
+    check_rest
+  end
+
+  def beside_servers
+    @processes = NB::ProcessPool.new(size: 2) { |value| sleep(0.0005) && (value * 2) }
+    @echo = Echo.new(@random)
+    @http = NB::HTTP.persistent(@echo.url, size: 2, pool_timeout: 30)
+    yield
+    check("http", 0, @http.stats[:in_use])
+    check("processes", 0, @processes.stats[:in_use])
+  ensure
+    [@http, @processes, @echo].each(&:close)
+    check("processes at the end", [], @processes.pids)
+  end
+
+  def check_rest
     check("limiter", 0, @limiter.stats[:running])
     check("keys", [0, 0], [0, 1].map { |key| @keys[key].stats[:running] })
     check("spans", [0] * 3, [@spans, @key_spans[0], @key_spans[1]].map { |one| waiting(one) })
@@ -101,6 +122,17 @@ class Cutting < ChaosRun
   def pool(_owner)
     @pool.with { |thing| at_most(1, thing.object_id) }
   end
+
+  def process_pool(owner) = check(owner, owner * 2, @processes.call(owner))
+
+  # An answer is its own, whatever became of the request before it on the same connection.
+  def http(owner)
+    ask("/#{owner.tr(" ", ".")}")
+  ensure
+    NB.shield { ask("/#{owner.tr(" ", ".")}.again") }
+  end
+
+  def ask(path) = check(path, path, @http.get(path).body)
 
   def gather(owner) = check(owner, [:value] * 3, NB.gather(*pieces(owner)))
 

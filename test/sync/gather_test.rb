@@ -217,7 +217,7 @@ class GatherTest < Minitest::Test
     assert_equal [], NB.settle
   end
 
-  scheduled "settle_cancels_what_is_late" do
+  scheduled "settle_cancels_what_is_late", clock: :virtual do
     ended = false
     slow = lambda do
       sleep

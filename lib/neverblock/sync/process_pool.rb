@@ -15,6 +15,9 @@ module NB
   # takes any block, for the price of one fork each: 1 to 2 ms in a fresh process, ten times that in
   # one that has had thousands of fibers, whose stacks the kernel has to copy the map of.
   #
+  # Like each forked process, it has a copy of the sockets that were open then, as long as it lives:
+  # the other end of one is told of its end by `shutdown`, not by `close` alone.
+  #
   # A process that dies is replaced; a fiber waiting for it gets a {NB::ProcessError}. A call that
   # is cancelled or times out kills its process in the middle of the work, and that is replaced too.
   #
