@@ -3,6 +3,9 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "program"
+require "neverblock/server"
+require "neverblock/server/cluster"
+require "neverblock/server/config"
 require_relative "../support/ports"
 
 # Workers of `nb serve`: replaced, stuck, one more, one less, and none of it lost.
@@ -152,6 +155,17 @@ class ServerClusterTest < Minitest::Test
     Process.kill("TTOU", @pid)
     eventually { workers.size == 1 }
     finish
+  end
+
+  # A thousand processes would prove the same.
+  def test_ttin_ends_at_the_most
+    most = NB::Server::Config::WORKERS_MOST
+    config = NB::Server::Config.new(environment: {}).tap { |one| one.workers(most - 1) }
+    out = StringIO.new
+    cluster = NB::Server::Cluster.new(config, nil, out, nil)
+    3.times { cluster.__send__(:handle, "TTIN") }
+    assert_equal most, cluster.instance_variable_get(:@size)
+    assert_equal "TTIN: 1024 at most\n" * 2, out.string
   end
 
   # Those that are told to go have requests, and take their time.

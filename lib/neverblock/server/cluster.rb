@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "config"
 require_relative "handover"
 require_relative "signals"
 require_relative "worker_process"
@@ -34,8 +35,7 @@ module NB
         @workers = {}
         @old_workers = config.handover.workers.to_h { |worker| [worker.pid, worker] }
         @served = @old_workers.any? # whether this master's listeners ever were
-        @replacing = [] # old workers whose successors are to come
-        @signals = []
+        @replacing, @signals = [], [] # old workers whose successors are to come; what came
         @tally = config.handover.tally
       end
 
@@ -167,7 +167,7 @@ module NB
         when "PWR" then signal_all(signal)
         when "USR1" then @replacing |= @workers.keys
         when "USR2" then execute_again unless @stopping
-        when "TTIN" then @size += 1
+        when "TTIN" then grow
         when "TTOU" then shrink
         end
       end
@@ -195,6 +195,8 @@ module NB
       end
 
       def signal_all(signal) = all_workers.each_value { |worker| worker.signal(signal) }
+
+      def grow = @size < Config::WORKERS_MOST ? @size += 1 : @out.write("TTIN: #{@size} at most\n")
 
       def shrink
         return if @size <= 1
