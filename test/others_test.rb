@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require "json"
 require "minitest/autorun"
+require "open3"
+require "tempfile"
 require_relative "../rakelib/others/comparison"
 require_relative "../rakelib/others/page"
 require_relative "../rakelib/others/reasons"
@@ -74,6 +77,33 @@ class OthersTest < Minitest::Test
     names = Others::RUBIES.keys.flat_map { |api| Others.suites(api).map(&:name) }
     File.foreach(Others::Reasons::FILE).grep_v(/\A(#|$)/).each { |line| assert_includes names, line[/\S+/] }
     Others::Reasons.new
+  end
+
+  SPEC = 'RSpec.describe("A") { it("works") { Fiber.current_scheduler or raise } }'
+  PASSED_AND_FAILED = {
+    "minitest" => ["A#test_a", "-e", <<~'RUBY'],
+      require "minitest/autorun"
+      class A < Minitest::Test
+        def test_a = assert(Fiber.current_scheduler)
+      end
+    RUBY
+    "rspec" => ["A works", "-S", "rspec", "-O", File::NULL, "/dev/stdin"]
+  }.freeze
+
+  # Each test runs in a loop where it is asked for, and its fate is written down.
+  PASSED_AND_FAILED.each do |framework, (name, *command)|
+    define_method(:"test_what_is_recorded_of_#{framework}") do
+      fates = [nil, "1"].map do |inside|
+        Tempfile.create("results") do |file|
+          environment = { "OTHERS_RESULTS" => file.path, "OTHERS_INSIDE" => inside }
+          Open3.capture2e(environment, RbConfig.ruby, "-Ilib",
+                          "-r./rakelib/others/recorder_#{framework}.rb", *command,
+                          stdin_data: SPEC)
+          file.each_line.map { |line| JSON.parse(line).first(2) }
+        end
+      end
+      assert_equal [[["start", name], ["failed", name]], [["start", name], ["passed", name]]], fates
+    end
   end
 
   def test_the_page_is_made_from_the_results

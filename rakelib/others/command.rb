@@ -35,7 +35,7 @@ module Others
     private
 
     def one(suite, source, page)
-      folder = source.fetch(suite.package, suite.version)
+      folder = source.fetch(suite.source, suite.version)
       plain, inside = [false, true].map { |mode| Trial.new(suite, folder, inside: mode).run }
       comparison = Comparison.new(plain, inside, Reasons.new.of(suite.name, API))
       page.add(suite, comparison, RUBY_VERSION)

@@ -13,8 +13,8 @@ module Others
       Tests that other people wrote, at a pinned version, run twice: plain, and with each test in a fiber of
       our loop. `rake others` runs them (`rake others[ruby-socket]` one suite) and writes this page. A test
       that ends otherwise inside the loop than plain is a *difference*; each needs a reason in
-      `rakelib/others/differences.txt`, else the command fails. The sources are Debian's packages. A test that
-      fails both times is no difference.
+      `rakelib/others/differences.txt`, else the command fails. A test that fails both times is no
+      difference. Ruby's sources are Debian's packages, those of gems the tags of their repositories.
 
       | suite | version | Ruby | tests | plain failures | failures inside | differences |
       |---|---|---|---|---|---|---|

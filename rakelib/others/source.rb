@@ -4,26 +4,32 @@ require "fileutils"
 require "open3"
 
 module Others
-  # Fetches Debian's source packages into tmp/others, from the mirror that apt already uses on this
-  # machine. Nothing of the machine's own lists is changed.
+  # Fetches sources into tmp/others: Debian's source packages, from the mirror that apt already uses
+  # on this machine, without a change to the machine's own lists; or a tag of a repository.
   class Source
     ROOT = File.expand_path("tmp/others")
     KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
     SUITES = %w[bookworm trixie unstable experimental].freeze
 
+    # @param source [String] a package, or a repository as `owner/name`
     # @return [String] the folder with the unpacked source; fetched only once
-    def fetch(package, version)
-      folder = "#{ROOT}/#{package}-#{version.tr(":~+", "-")}"
+    def fetch(source, version)
+      folder = "#{ROOT}/#{source.tr("/", "-")}-#{version.tr(":~+", "-")}"
       return folder if File.exist?("#{folder}/.complete")
 
       FileUtils.rm_rf(folder)
       FileUtils.mkdir_p(folder)
-      download(package, version, folder)
+      source.include?("/") ? clone(source, version, folder) : download(source, version, folder)
       FileUtils.touch("#{folder}/.complete")
       folder
     end
 
     private
+
+    def clone(repository, tag, folder)
+      system("git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth=1",
+             "--branch", tag, "https://github.com/#{repository}", folder, exception: true)
+    end
 
     def download(package, version, folder)
       update

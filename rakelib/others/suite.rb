@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 module Others
-  # A part of a project's own tests, and the Debian source package that brings them.
-  Suite = Struct.new(:name, :package, :version, :runner, :paths)
+  # A part of a project's own tests. source: a Debian source package, or a repository as
+  # `owner/name`; kind: the test framework, :ruby for the one in Ruby's sources; paths: files and
+  # folders of tests, which not every version has.
+  Suite = Struct.new(:name, :source, :version, :kind, :paths)
 
   # The package of the very Ruby that runs; Debian has no other.
   RUBIES = { "3.1" => "3.1.2-7+deb12u1", "3.4" => "3.4.5-1~exp1" }.freeze
@@ -10,20 +12,53 @@ module Others
   # Parts of Ruby's own tests, each a list of files and folders in test/.
   PARTS = {
     "fiber" => %w[fiber],
+    "fiber-class" => %w[ruby/test_fiber.rb],
+    "io" => %w[ruby/test_io.rb ruby/test_io_buffer.rb ruby/test_io_m17n.rb ruby/test_io_timeout.rb
+               ruby/test_file.rb ruby/test_pipe.rb ruby/test_readpartial.rb io],
     "monitor" => %w[monitor],
     "net" => %w[net],
     "openssl" => %w[openssl],
+    "process" => %w[ruby/test_process.rb],
+    "signal" => %w[ruby/test_signal.rb],
     "socket" => %w[socket],
     "thread" => %w[ruby/test_thread.rb ruby/test_thread_queue.rb ruby/test_thread_cv.rb],
-    "timeout" => %w[test_timeout.rb]
+    "timeout" => %w[test_timeout.rb],
+    "various" => %w[ruby/test_autoload.rb ruby/test_enumerator.rb ruby/test_exception.rb
+                    ruby/test_lazy_enumerator.rb ruby/test_sleep.rb ruby/test_system.rb
+                    logger open-uri resolv test_open3.rb test_pty.rb test_tempfile.rb]
+  }.freeze
+
+  # Of concurrent-ruby only what waits.
+  CONCURRENT = %w[async atomic/* dataflow delay exchanger future ivar mvar promise promises
+                  scheduled_task throttle].map { |name| "spec/concurrent/#{name}_spec.rb" }.freeze
+
+  # Tests of gems, as in their repositories: where, the version for each Ruby, and which.
+  GEMS = {
+    "concurrent-ruby" => ["ruby-concurrency/concurrent-ruby", "v1.3.7", "v1.3.7", :rspec,
+                          CONCURRENT],
+    "connection_pool" => ["mperham/connection_pool", "v2.5.5", "v3.0.2", :minitest,
+                          %w[test/test_*.rb]],
+    "http" => ["httprb/http", nil, "v6.0.4", :minitest,
+               %w[test/http_test.rb test/http/**/*_test.rb]],
+    "net-http-persistent" => ["drbrain/net-http-persistent", "v4.0.8", "v4.0.8", :minitest,
+                              %w[test/test_*.rb]],
+    "rack" => ["rack/rack", "v3.2.7", "v3.2.7", :minitest, %w[test/spec_*.rb]]
   }.freeze
 
   # @param api [String] of the Ruby, such as "3.4"
   # @return [Array<Suite>] what can be run on it
   def self.suites(api)
     version = RUBIES[api] or return []
-    PARTS.map do |part, paths|
-      Suite.new("ruby-#{part}", "ruby#{api}", version, "test/runner.rb", paths)
+    ruby = PARTS.map do |part, paths|
+      Suite.new("ruby-#{part}", "ruby#{api}", version, :ruby, paths)
+    end
+    ruby + gems(api)
+  end
+
+  def self.gems(api)
+    GEMS.filter_map do |name, (source, old, new, kind, paths)|
+      version = api == "3.1" ? old : new
+      Suite.new(name, source, version, kind, paths) if version
     end
   end
 end

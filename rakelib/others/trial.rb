@@ -3,6 +3,7 @@
 require "fileutils"
 require "json"
 require "rbconfig"
+require_relative "test_gems"
 
 module Others
   # Runs a suite once, in a process group of its own. A test that says nothing for half a minute has
@@ -11,8 +12,10 @@ module Others
     PATIENCE = 30
     # So many tests may hang, or end their process.
     PROCESSES = 12
-    RECORDER = File.expand_path("recorder.rb", __dir__)
     LIB = File.expand_path("lib")
+    # Nor does http's suite ask for simplecov then.
+    ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1" }.freeze
+    REQUIRE_ALL = "%s.each { |file| require file }"
 
     def initialize(suite, folder, inside:)
       @suite = suite
@@ -78,14 +81,37 @@ module Others
     end
 
     def environment
-      clean = ENV.keys.grep(/\A(BUNDLE|RUBYOPT|RUBYLIB|GEM_|NB_)/).to_h { |name| [name, nil] }
-      clean.merge("OTHERS_RESULTS" => @file, "OTHERS_INSIDE" => ("1" if @inside),
-                  "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "LC_ALL" => "C.UTF-8")
+      inside = { "OTHERS_RESULTS" => @file, "OTHERS_INSIDE" => ("1" if @inside),
+                 "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "LC_ALL" => "C.UTF-8" }
+      nb = ENV.keys.grep(/\ANB_/).to_h { |name| [name, nil] }
+      gems = @suite.kind == :ruby ? Rubies.clean : TestGems.environment
+      gems.merge(nb, inside, ONE_BY_ONE)
     end
 
     def command
-      [RbConfig.ruby, "-W0", "-I#{LIB}", "-r#{RECORDER}", @suite.runner,
-       "--test-order=alpha", "--timeout-scale=3", *@suite.paths]
+      [RbConfig.ruby, "-W0", "-I#{LIB}", "-r#{__dir__}/recorder_#{@suite.kind}.rb", *tests]
     end
+
+    def tests
+      case @suite.kind
+      when :ruby
+        there = @suite.paths.select { |path| File.exist?("#{@folder}/test/#{path}") }
+        ["test/runner.rb", "--test-order=alpha", "--timeout-scale=3", *there]
+      when :minitest
+        [*libraries, "-Itest", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed", "1"]
+      when :rspec
+        [*libraries, "-Ispec", "#{TestGems.of_project}/bin/rspec", "--options", File::NULL,
+         "--require", "spec_helper", *files]
+      end
+    end
+
+    # The project's own, which its tests may take for loaded.
+    def libraries
+      folders = ["lib", *Dir.children("#{@folder}/lib").grep(/ruby/).map { |name| "lib/#{name}" }]
+      main = "#{@folder}/lib/#{@suite.name}.rb"
+      [*folders.map { |folder| "-I#{folder}" }, *("-r#{main}" if File.exist?(main))]
+    end
+
+    def files = @suite.paths.flat_map { |path| Dir["#{@folder}/#{path}"] }.uniq
   end
 end
