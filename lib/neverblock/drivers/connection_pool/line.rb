@@ -57,11 +57,9 @@ module NB
 
         # The stack itself looks at no options, but an application's own version of it may.
         def take(options)
-          stored = if old?
-            @stack.send(:try_fetch_connection, options)
-                   else
-                     @stack.send(:try_fetch_connection, **options.except(:timeout, :exception))
-          end
+          options = options.except(:timeout, :exception) unless old?
+          hold = @stack.method(:try_fetch_connection)
+          stored = old? ? hold.call(options) : hold.call(**options)
           stored || reserve
         end
 
