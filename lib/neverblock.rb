@@ -175,10 +175,10 @@ module NB
     # @example
     #   NB.as_completed(*mirrors.map { |uri| -> { Net::HTTP.get(uri) } }).each { |page| show(page) }
     # @param callables [Array<#call>]
-    # @return [Enumerator] runs them all at once when it is read by `each` and the like; leaving it
-    #   cancels the others
-    # @raise from `each`: the first error; the others are cancelled
-    # @scheduling its `each` may wait
+    # @return [Enumerator] runs them all at once when it is read; leaving its `each` cancels the
+    #   others. Who stops reading by `next` lets them end
+    # @raise from `each` and `next`: the first error; the others are cancelled
+    # @scheduling its `each` and `next` may wait
     def as_completed(*callables, &block)
       Check.no_block("NB.as_completed", block)
       Gather.as_completed(callables)

@@ -246,6 +246,23 @@ class GatherTest < Minitest::Test
     assert_raises(SystemExit) { NB.settle(-> { exit }, -> { sleep }) }
   end
 
+  # Ruby 3.1 runs it in a blocking fiber.
+  scheduled "as_completed_by_next", others: false, clock: :virtual do
+    ticks = 0
+    ticker = NB::Task.new { loop { sleep(0.1) && ticks += 1 } }
+    values = NB.as_completed(-> { sleep(1) && :late }, -> { :soon })
+    assert_equal %i[soon late late], [values.next, values.peek, values.next]
+    assert_raises(StopIteration) { values.next }
+    assert_operator ticks, :>=, 9
+    values = NB.as_completed(-> { sleep(1) && raise(KeyError) }, -> { :soon })
+    assert_equal :soon, values.next
+    assert_raises(KeyError) { values.next }
+    waiting = NB::Task.new { NB.as_completed(-> { sleep }).next }
+    sleep(0.001)
+    assert_predicate waiting.cancel.wait, :cancelled?
+    ticker.cancel
+  end
+
   scheduled "as_completed_gives_values_as_they_come", clock: :virtual do
     sleepers = [0.3, 0.005, 0.15].map { |nap| -> { sleep(nap).then { nap } } }
     assert_equal [0.005, 0.15, 0.3], NB.as_completed(*sleepers).to_a

@@ -56,10 +56,12 @@ module NB
       def as_completed(callables)
         check(callables)
         Enumerator.new(callables.size) do |reader|
-          Group.run do |group|
-            values = Thread::Queue.new
-            callables.each { |callable| group.start(callable) { values << callable.call } }
-            callables.size.times { reader << values.pop }
+          in_loop do
+            Group.run do |group|
+              values = Thread::Queue.new
+              callables.each { |callable| group.start(callable) { values << callable.call } }
+              callables.size.times { reader << values.pop }
+            end
           end
         end
       end
@@ -112,6 +114,13 @@ module NB
       end
 
       private
+
+      # Ruby 3.1 runs Enumerator#next in a blocking fiber.
+      def in_loop(&block)
+        return yield if Fiber.current_scheduler || !Fiber.scheduler || !NB.respond_to?(:run)
+
+        NB.run(&block)
+      end
 
       def settle_into(outcomes, callables)
         Group.run do |group|
