@@ -11,7 +11,7 @@ module NB
     # Which kernel interface a loop uses unless told: NB_BACKEND, or nil for the best there is.
     DEFAULT_BACKEND = ENV.fetch("NB_BACKEND", nil)
     # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids it.
-    REPAIRS_ALLOWED = ENV["NB_REPAIRS"] != "0"
+    REPAIRS = ENV.fetch("NB_REPAIRS", "1")
     # The seed of the faults that a build for tests has (ext/neverblock/loop/chaos.h), or nil.
     CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }
     # When a loop that stands still is reported on stderr (loop/watchdog.rb): NB_WATCHDOG.

@@ -10,6 +10,7 @@ class WordsTest < Minitest::Test
   TCP = "tcp://127.0.0.1:0"
   VARIABLES = {
     "NB_BACKEND" => /backend: must be one of #{NB::Native.backends.join(", ")}/,
+    "NB_REPAIRS" => /NB_REPAIRS: must be 1/,
     "NB_WATCHDOG" => /NB_WATCHDOG: must be 1/,
     "NB_DRIVERS" => /NB_DRIVERS: must be 0/
   }.freeze

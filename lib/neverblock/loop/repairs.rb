@@ -49,7 +49,7 @@ module NB
       #
       # @return [void]
       def install
-        return unless Native::REPAIRS_ALLOWED
+        return unless allowed?
 
         @lock.synchronize do
           ALL.each do |name, from, before|
@@ -59,6 +59,16 @@ module NB
             @installed << name
           end
         end
+      end
+
+      # @return [Boolean] whether NB_REPAIRS lets them be installed
+      # @raise [ArgumentError] if it is neither 0 nor 1
+      # @api private
+      def allowed?
+        return Native::REPAIRS == "1" if %w[0 1].include?(Native::REPAIRS)
+
+        raise ArgumentError, "NB_REPAIRS: must be 1 (repair Ruby's own holes) or 0 (leave them), " \
+                             "got: #{Native::REPAIRS.inspect}"
       end
 
       # Replaces an instance method of a library in place.

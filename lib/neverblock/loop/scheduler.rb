@@ -38,7 +38,7 @@ module NB
       # @api private
       def before_open(&block) = @opening << block
 
-      # Looks at NB_BACKEND and NB_WATCHDOG before there is a loop.
+      # Looks at NB_BACKEND, NB_REPAIRS and NB_WATCHDOG before there is a loop.
       #
       # @param backend [Symbol, String, nil] as {#initialize} takes it
       # @return [void]
@@ -46,6 +46,7 @@ module NB
       # @api private
       def check(backend = nil)
         Watchdog.limit
+        Repairs.allowed?
         name = backend_name(backend)
         refuse(name) unless Native.backends.include?(name)
       end
