@@ -18,7 +18,7 @@ module Bench
   ROWS = {
     "Ruby Networking on Steroids (2008)" => [
       ["A1", "Ruby's own sockets wait by themselves", "bin/test contract", DRIVERS],
-      ["A2", "the server that answers after a delay", "nb delayd --delay 1000 --close",
+      ["A2", "a server that answers after a delay", "nb delayd --delay 1000 --close",
        "../examples/legacy/server.rb"],
       ["A3", "20 requests to a server that takes a second", "nb bench a3"],
       ["A4", "any library over Net::HTTP; pools of 1,000 and 10,000", "nb bench i5", DRIVERS],
@@ -29,7 +29,7 @@ module Bench
     ],
     "Ruby Fibers Vs Ruby Threads (2008)" => [
       ["B1", "creating fibers and threads", "nb bench b1"],
-      ["B2", "their memory", "nb bench b2"],
+      ["B2", "the memory of fibers and threads", "nb bench b2"],
       ["B3", "switching, which the article did not measure", "nb bench b3"]
     ],
     "Faster IO for Ruby with Postgres (2008)" => [
@@ -52,11 +52,11 @@ module Bench
        "bin/test test/loop/await_test.rb", CLAIMS]
     ],
     "Making Rails 12X Faster (2008)" => [
-      ["E1", "the adapter without a change of the application",
+      ["E1", "the adapter, with the application unchanged",
        "bin/test test/drivers/active_record_test.rb", "RAILS.md#adopt-in-five-minutes"],
       ["E2", "ten requests that each wait a second", "nb bench e2"],
       ["E3", "five mixes on four set-ups", "nb bench e3 e3_pool"],
-      ["E4", "more requests at a time", "nb bench e4"],
+      ["E4", "more concurrent requests", "nb bench e4"],
       ["E5", "one process per core, and its memory", "nb bench e5"]
     ],
     "Concurrency, Real and Imagined, in MRI; Threads (2009)" => [
@@ -79,10 +79,10 @@ module Bench
       ["G7", "the findings", "nb bench g1 g2"],
       ["G8", "the proposal: no Timeout in Net::HTTP's buffer", "nb bench g1"],
       ["G9", "the sequel: EventMachine's client, three Rubies", "nb bench g2 --ruby PATH"],
-      ["H1", "sizes at which system calls refuse", "bin/test test/cli/iotest_test.rb", IOTEST],
+      ["H1", "sizes that system calls reject", "bin/test test/cli/iotest_test.rb", IOTEST],
       ["H2", "AsyncIoTest", "nb iotest", IOTEST],
-      ["H2a", "server and client, or nc in place of either", "nb iotest -s", IOTEST],
-      ["H2b", "network and disk, or one of them", "nb iotest -s -n", IOTEST],
+      ["H2a", "server and client, with nc in place of either", "nb iotest -s", IOTEST],
+      ["H2b", "network and disk, or only one of them", "nb iotest -s -n", IOTEST],
       ["H2c", "the file, the length and its suffixes", "nb iotest -c HOST -n -l 500M", IOTEST],
       ["H2d", "TransmitFile and TransmitPackets", "nb iotest -c HOST -f FILE -t", IOTEST],
       ["H2e", "chunk, buffers, reads ahead, port",

@@ -10,10 +10,13 @@ module Bench
       HEAD = <<~MARKDOWN
         # Every experiment of the articles
 
-        What the articles behind NeverBlock measured, offered or claimed: by which name the tables know
-        it, what runs it, and where the answer stands. A link to a file leads to a table that has no
-        numbers in [BENCHMARKS.md](BENCHMARKS.md) yet, or to what explains the program. Tables beside
-        the articles have names of their own (`nb bench --list`); the tables D1 and D2 are not these rows.
+        The articles behind NeverBlock measured, offered and claimed many things. For each, this page
+        gives the name that the tables use, the command that repeats it, and the page with the
+        answer. If [BENCHMARKS.md](BENCHMARKS.md) has no numbers yet, the link leads to the source of
+        the table or of the program.
+
+        `nb bench --list` also shows tables that belong to no article. Beware of two names: the tables
+        D1 and D2 are not the rows D1 and D2.
 
         `rake experiments` writes this page from `bench/rows.rb`.
       MARKDOWN
