@@ -271,6 +271,66 @@ class ProcessPoolTest < Minitest::Test
     assert_raises(ArgumentError) { NB::ForkedWorker.run }
   end
 
+  # The first so many children stand still before they get to any code of ours.
+  def stillborn(count, seconds: 0.3)
+    folder = Dir.mktmpdir
+    make, usual = NB::ForkedChild.method(:new), NB::ForkedWorker.const_get(:BIRTH_SECONDS)
+    set_patience(seconds)
+    stop = lambda do |*arguments, &work|
+      if Dir.children(folder).size < count
+        File.write("#{folder}/#{Process.pid}", "")
+        Process.kill(:STOP, Process.pid)
+      end
+      make.call(*arguments, &work)
+    end
+    NB::ForkedChild.stub(:new, stop) { yield folder }
+  ensure
+    set_patience(usual)
+    FileUtils.rm_rf(folder)
+  end
+
+  def set_patience(seconds)
+    NB::ForkedWorker.send(:remove_const, :BIRTH_SECONDS)
+    NB::ForkedWorker.const_set(:BIRTH_SECONDS, seconds)
+    NB::ForkedWorker.send(:private_constant, :BIRTH_SECONDS)
+  end
+
+  everywhere "a_child_that_does_not_begin_is_replaced" do
+    stillborn(1) do |folder|
+      _, err = capture_io do
+        processes(1) { |pool| assert_equal [2, 4], [pool.call(1), pool.call(2)] }
+      end
+      pid = Dir.children(folder).first
+      assert_equal "process #{pid} did not begin within 0.3 s (see ruby/ruby#12981): making " \
+                   "another one\n", err
+      refute_path_exists "/proc/#{pid}"
+    end
+  end
+
+  everywhere "several_that_do_not_begin_are_an_error" do
+    stillborn(9, seconds: 0.1) do |folder|
+      error = nil
+      capture_io { error = assert_raises(NB::ProcessError) { NB::ForkedWorker.run { 1 } } }
+      assert_match(/\Aprocess \d+ did not begin within 0\.1 s/, error.message)
+      pids = Dir.children(folder)
+      assert_equal 3, pids.size
+      pids.each { |pid| refute_path_exists "/proc/#{pid}" }
+    end
+  end
+
+  everywhere "a_child_that_ended_before_its_first_call_is_replaced" do
+    worker = NB::ForkedWorker.new { 1 }
+    assert_predicate worker, :alive?
+    Process.kill(:KILL, worker.pid)
+    Timeout.timeout(10) { sleep 0.001 while worker.alive? }
+    worker.close
+    worker = NB::ForkedWorker.new { 1 }
+    sleep 0.2 # by then it has said that it has begun
+    assert_predicate worker, :alive?
+    assert_equal 1, worker.call([])
+    worker.close
+  end
+
   everywhere "the_child_has_no_scheduler_and_may_have_its_own" do
     assert_equal [nil, 3], NB::ForkedWorker.run { [Fiber.scheduler, Thread.new { 3 }.value] }
     runner = SyncSupport::SCHEDULERS.values.first

@@ -42,6 +42,7 @@ module NB
 
     def serve
       Thread.current.report_on_exception = false
+      @frames.write("") # it has begun
       while (request = @frames.read)
         answer = answer_to(request)
         flush # what was printed comes before the answer

@@ -18,7 +18,11 @@ module NB
     # No child may be forked while a socket meant for another one is open: it would hold a copy, and
     # nobody would see the end of the stream when that other one dies.
     FORK_LOCK = Thread::Mutex.new
-    private_constant :FORK_LOCK
+    # Seconds in which a child says that it has begun, and how many are made until one does. On Ruby
+    # 3.4.5 one that is forked beside other threads may hang before it gets to any Ruby code
+    # (ruby/ruby#12981).
+    BIRTH_SECONDS, BIRTHS = 10, 3
+    private_constant :FORK_LOCK, :BIRTH_SECONDS, :BIRTHS
 
     # Runs the block in a child made for it; see {NB.in_process}.
     #
@@ -50,21 +54,8 @@ module NB
     # @scheduling never waits
     # @thread any
     def initialize(&work)
-      parent = Process.pid
-      theirs = whole = nil
-      FORK_LOCK.synchronize do
-        Thread.handle_interrupt(UNINTERRUPTED) do
-          @frames, theirs = Frames.pair
-          @pid = Process.fork
-          theirs.close if @pid
-        end
-      end
-      whole = true
-    ensure
-      # Here, so that the child also gets there if a fork hook of another library raises in it
-      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
-      become_child(theirs, work) if Process.pid != parent
-      give_up(theirs) unless whole
+      @work = work
+      start
     end
 
     # @param arguments [Array] for the block; must be marshallable
@@ -85,7 +76,15 @@ module NB
     # @return [Boolean] whether the child still waits for a call; only asked between two of them
     # @scheduling never waits
     # @thread any
-    def alive? = !@asked && @frames.quiet?
+    def alive?
+      return false if @asked || @reaped
+      return true unless @begun || @frames.wait(0) # it is about to begin
+
+      @begun ||= !@frames.read.nil?
+      @begun && @frames.quiet?
+    rescue SystemCallError
+      false
+    end
 
     # @return [Boolean] whether the child was waited for, so that there can be no further call
     # @scheduling never waits
@@ -110,6 +109,24 @@ module NB
 
     private
 
+    def start
+      parent = Process.pid
+      theirs = whole = nil
+      FORK_LOCK.synchronize do
+        Thread.handle_interrupt(UNINTERRUPTED) do
+          @frames, theirs = Frames.pair
+          @pid = Process.fork
+          theirs.close if @pid
+        end
+      end
+      whole = true
+    ensure
+      # Here, so that the child also gets there if a fork hook of another library raises in it
+      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
+      become_child(theirs) if Process.pid != parent
+      give_up(theirs) unless whole
+    end
+
     # Nobody will know of this one: what interrupted it came while the process was made, or the
     # process could not be made.
     def give_up(theirs)
@@ -117,14 +134,15 @@ module NB
       kill if @pid
     end
 
-    def become_child(frames, work)
+    def become_child(frames)
       @frames.close
-      ForkedChild.new(frames, &work).run
+      ForkedChild.new(frames, &@work).run
     end
 
     # One that is not brought to its end cannot be followed by another, which would get its answer.
     def exchange(request)
       @asked = true # until it has answered: a child that is killed is quiet for a moment
+      await_birth unless @begun
       @frames.write(request)
       answer = @frames.read or raise EOFError
       @asked = false
@@ -133,6 +151,32 @@ module NB
       raise ProcessError, "process #{@pid} #{fate} before it answered"
     ensure
       kill unless answer
+    end
+
+    # One that does not begin was asked nothing so far: another may take its place.
+    def await_birth
+      others = BIRTHS - 1
+      until @frames.wait(BIRTH_SECONDS)
+        raise ProcessError, unborn unless others.positive?
+
+        warn "#{unborn}: making another one"
+        others -= 1
+        replace
+      end
+      @frames.read or raise EOFError
+      @begun = true
+    end
+
+    def unborn
+      "process #{@pid} did not begin within #{BIRTH_SECONDS} s (see ruby/ruby#12981)"
+    end
+
+    def replace
+      Thread.handle_interrupt(UNINTERRUPTED) do
+        kill
+        @reaped = false
+        start
+      end
     end
 
     def fate

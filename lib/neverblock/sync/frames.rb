@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "io/wait"
 require "socket"
 
 module NB
@@ -38,6 +39,11 @@ module NB
       data = @socket.read(length)
       data if data&.bytesize == length
     end
+
+    # @param seconds [Numeric]
+    # @return [Boolean] whether something comes in that time, if only the end of the stream
+    # @scheduling may wait
+    def wait(seconds) = @socket.wait_readable(seconds) ? true : false
 
     # @return [Boolean] whether nothing has come, not even the end of the stream
     # @scheduling never waits
