@@ -224,6 +224,28 @@ class InterruptTest < Contract
     assert_equal %i[ensured killer_goes_on], order.sort
   end
 
+  # Ruby raises in the fiber that it has resumed: before 3.3 it refuses.
+  { raise: ["stop"], kill: [] }.each do |name, arguments|
+    contract "Fiber##{name} in an Enumerator's fiber", only: :fibers, ruby: ">= 3.3" do
+      order = []
+      waiting = Fiber.schedule do
+        Enumerator.new { |line| line << sleep }.next
+      rescue RuntimeError => error
+        order << error.message
+      ensure
+        order << :ensured
+      end
+      sleep 0.005
+      caller = strand do
+        waiting.public_send(name, *arguments)
+        order << :caller_goes_on
+      end
+      assert caller.join(20), "the caller is stranded"
+      refute_predicate waiting, :alive?
+      assert_equal [*arguments, :ensured, :caller_goes_on], order
+    end
+  end
+
   WAITS.slice("a read", "a queue", "IO.select", "a child's end").each do |name, wait|
     gap = 0.060 unless name == "a child's end" # to start one takes what it takes
     contract "Fiber#kill in #{name} leaves nothing", only: :fibers, ruby: ">= 3.3", gap: gap do

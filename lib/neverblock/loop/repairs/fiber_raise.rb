@@ -13,7 +13,7 @@ module NB
           call = -> { __send__(original, *arguments, **options) }
           scheduler = Fiber.scheduler
           next call.call unless scheduler.is_a?(Scheduler)
-          next scheduler.hand_over(&call) if scheduler.waiting?(self)
+          next scheduler.hand_over(&call) if scheduler.__send__(:waiting_within?, self)
 
           scheduler.away?(self) ? scheduler.leave(&call) : call.call
         end
