@@ -25,7 +25,8 @@ class NetSSHTest < Transparency
 
   def self.options(folder)
     { ListenAddress: "127.0.0.1", AuthorizedKeysFile: "#{folder}/user.pub", StrictModes: "no",
-      PermitRootLogin: "yes", UsePAM: "no", MaxStartups: 100, PidFile: "#{folder}/pid" }
+      PermitRootLogin: "yes", UsePAM: "no", MaxStartups: 100, PidFile: "#{folder}/pid",
+      SetEnv: "HOME=#{folder}" } # the shell reads no files of this machine's user
   end
 
   # A command as such would make the server start a shell: that takes it longer than all else.
