@@ -81,7 +81,7 @@ module Bench
       ["G9", "the sequel: EventMachine's client, three Rubies", "nb bench g2 --ruby PATH"],
       ["H1", "sizes that system calls reject", "bin/test test/cli/iotest_test.rb", IOTEST],
       ["H2", "AsyncIoTest", "nb iotest", IOTEST],
-      ["H2a", "server and client, with nc in place of either", "nb iotest -s", IOTEST],
+      ["H2a", "server and client; nc can replace either", "nb iotest -s", IOTEST],
       ["H2b", "network and disk, or only one of them", "nb iotest -s -n", IOTEST],
       ["H2c", "the file, the length and its suffixes", "nb iotest -c HOST -n -l 500M", IOTEST],
       ["H2d", "TransmitFile and TransmitPackets", "nb iotest -c HOST -f FILE -t", IOTEST],

@@ -13,19 +13,19 @@ module NB
       USAGE = <<~TEXT
         usage: nb bench [ID ...] [options]
 
-        Measures the tables named (nb bench --list shows them; without a name: all), prints them, and
-        writes every sample and a page beside them. Ctrl-C ends it and keeps what is done.
+        Measures the tables with these IDs (all, if you give none; nb bench --list shows them), prints
+        them, and writes every sample and a page. Ctrl-C ends it and keeps what is done.
 
-          -l, --list           the tables, what they ask and how long they take
+          -l, --list           list the tables, their questions and how long they take
           -q, --quick          samples of 1 s instead of 5 s, 3 passes instead of 10, fewer columns
           -n, --pairs N        passes over all cells; samples of the same pass make a pair
-          -s, --seconds S      how long a sample lasts at least
+          -s, --seconds S      minimum length of a sample
           -o, --only IDS       only these runtimes, with commas between: --only threads,nb
           -r, --ruby PATH      the Ruby that cells run on (this one); may be given more than once
-              --no-yjit        without YJIT; with it wherever the Ruby has it
+              --no-yjit        without YJIT; otherwise with it, if the Ruby has it
               --out DIR        where samples (JSONL) and page go: bench/results/DATE-HOST,
                                or tmp/bench for a quick run
-              --delayd COMMAND another delay server; gets --port N
+              --delayd COMMAND use another delay server; it gets --port N
               --report DIR     measure nothing; report the samples in DIR, and write their page
               --docs           put the headline numbers into docs/BENCHMARKS.md
       TEXT

@@ -16,7 +16,7 @@ module NB
         Answers every HTTP request after a delay. A request may ask for its own:
         GET /?ms=28.6&bytes=1000
 
-          -p, --port N        port to listen on (8080); 0: any free one. The first line printed names it
+          -p, --port N        port to listen on (8080); 0: any free port, named in the first line printed
           -d, --delay MS      milliseconds before an answer (0), up to 86400000
           -b, --body BYTES    length of an answer (4: "done"), up to 1000000000000
           -c, --close         close after every answer, whatever the client asks for
@@ -24,7 +24,7 @@ module NB
           -w, --workers N     threads, each with a loop of its own (1); they share the port
           -q, --quiet         print nothing but errors
 
-        Ctrl-C or SIGTERM ends it and prints what it did. It raises its limit of open files as far
+        At Ctrl-C or SIGTERM it prints what it did and ends. It raises its limit of open files as far
         as the system permits; docs/TROUBLESHOOTING.md says how to raise it further.
       TEXT
       # Enough for 10,000 connections and more; above it the kernel's own default is kept.

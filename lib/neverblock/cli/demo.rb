@@ -14,13 +14,13 @@ module NB
       USAGE = <<~TEXT
         usage: nb demo [rails [--pages N] [--shop]] [--out FOLDER]
 
-        Twenty requests to a server that takes a second, then a thousand to one that takes 0 to
-        500 ms: one after another, in threads, and in the loop. Needs no network and no other
-        service. Takes about a minute and writes a page, index.html in tmp/report or FOLDER. Ctrl-C
-        ends it and keeps what is done. The full tables: nb bench
+        nb demo sends twenty requests to a server that takes a second, then a thousand to one that
+        takes 0 to 500 ms: one after another, in threads, and in the loop. It needs no network and no
+        other service, takes about a minute, and writes a page, index.html, into tmp/report or FOLDER.
+        Ctrl-C ends it and keeps what is done. The full tables: nb bench
 
-        nb demo rails: the Rails shop of examples/rails under Puma with threads and under NeverBlock
-        at the same time, asked for N pages (400) each; --shop serves it only, to look at.
+        nb demo rails runs the Rails shop of examples/rails under Puma with threads and under
+        NeverBlock at the same time, and requests N pages (400) from each; --shop only serves the shop.
       TEXT
       # What is measured, by whom: the bench knows more clients.
       CLIENTS = { "a3" => %w[blocking nb], "a5" => %w[blocking threads nb] }.freeze

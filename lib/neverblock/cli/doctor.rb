@@ -17,20 +17,20 @@ module NB
       USAGE = <<~TEXT
         usage: nb doctor [options] [FOLDER]
 
-        Checks the application in FOLDER (the current one) and this machine, and says what does not suit
-        many fibers on one thread. Each finding names its cure. A Rails application is booted in a
-        process of its own; of other applications, doctor reads the Gemfile, its lock file and the sources.
-        In a bundle: bundle exec nb doctor.
+        Checks whether the application in FOLDER (the current one) and this machine suit many fibers on
+        one thread. Each finding names its cure. A Rails application is booted in a separate process; of
+        other applications, doctor reads the Gemfile, its lock file and the sources.
+        In a bundle, run bundle exec nb doctor.
 
           -j, --json           findings as JSON
               --no-boot        read files only
-          -s, --strict         let warnings, too, make the exit status 1
+          -s, --strict         exit with status 1 for warnings, too
           -x, --except CHECKS  skip these checks, with commas between
           -w, --workers N      number of processes the application will run in
 
         For CI: the exit status is 1 if there are problems (✗: wrong results, or a standstill), with
-        --strict also if there are warnings (!), and 0 otherwise. Checks for which a project has nothing to
-        look at are "not applicable".
+        --strict also if there are warnings (!), and 0 otherwise. "Not applicable" marks checks for which
+        the project has nothing to check.
       TEXT
       # How a level looks in a terminal.
       MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze

@@ -18,19 +18,19 @@ module NB
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
                nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine
 
-        Sends a file to a server that writes it. There is no protocol: bytes, then the connection
-        closes. So `nc HOST 12345 < file` and `nc -l 12345 > file` can replace either end.
+        Sends a file to a server that writes it to disk. There is no protocol: the client sends bytes
+        and closes the connection. `nc HOST 12345 < file` and `nc -l 12345 > file` can replace either end.
 
           -n         network only: the client sends random bytes, the server drops them
           -d         disk only: the client reads and drops, the server writes random bytes
-          -t         the client sends by sendfile(2); with -n, by MSG_ZEROCOPY
-          -f FILE    what the client reads          -l LENGTH  how much, if there is no file
-          -k CHUNK   bytes of a read (64K)          -b SIZE    of the socket's buffers
+          -t         the client sends with sendfile(2); with -n, with MSG_ZEROCOPY
+          -f FILE    what the client reads          -l LENGTH  how many bytes, without a file
+          -k CHUNK   bytes per read (64K)           -b SIZE    of the socket's buffers
           -o N       chunks read ahead (2)          -p PORT    (12345)
           -1         the server ends after one connection
-          -J         JSON instead of words
+          -J         JSON instead of text
               --out FILE   where the server writes (asynciotest.out)
-              --cold       files are read from the disk and written to it, not to memory alone
+              --cold       read files from the disk and write them to it, not to memory only
 
         Lengths: 500, 64k = 64,000, 64K = 65,536, m, M, g, G.
       TEXT

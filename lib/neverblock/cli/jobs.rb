@@ -14,14 +14,14 @@ module NB
         usage: nb jobs [options] [solid_queue|sidekiq]
 
         Starts the workers of the application in this folder, as its bin/jobs or sidekiq does, with
-        jobs in fibers. Without a name it is the queue that the Gemfile has.
+        jobs in fibers. Without a name, it starts the queue that is in the Gemfile.
 
-        Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets them in place of
-        its threads:. Sidekiq: reads config/sidekiq.yml, and sets fibers: and concurrency: unless it
-        has fibers:.
+        Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets fibers: in place
+        of threads:. Sidekiq: reads config/sidekiq.yml. If fibers: is not set there, sets fibers: and
+        concurrency:.
 
-          -f, --fibers N          jobs that one worker process runs at once, where the file does not
-                                  say it (100)
+          -f, --fibers N          jobs that one worker process runs at once, unless the file
+                                  sets it (100)
           -e, --environment NAME  RAILS_ENV (development)
       TEXT
 

@@ -19,16 +19,16 @@ module NB
         usage: nb rubyhttp [options]               CSV to standard output
                nb rubyhttp combine FILE.csv ...    several files as one
 
-        Downloads from five sites on this machine, each with its own pace (dallas as fast as it can,
-        washdc 40 MB/s, chicago 20, seattle 10, london 5), with Net::HTTP as it is and with the ways
-        of filling its buffer that the study of 2008 compared.
+        Downloads from five sites on this machine, each with its own speed (dallas unlimited, washdc
+        40 MB/s, chicago 20, seattle 10, london 5), with Net::HTTP as it is and with the ways of filling
+        its buffer that the study of 2008 compared.
 
-          -l, --length BYTES   of a file (10m = 10,000,000; 10M = 10 * 2**20)
+          -l, --length BYTES   length of a file (10m = 10,000,000; 10M = 10 * 2**20)
           -i, --impl NAMES     only these, with commas between
           -S, --site NAMES     only these, with commas between
           -q, --quiet          no progress on standard error
 
-        "% CPU usage" divides by the clock, so a slow site seems to cost less: compare Total CPU Time.
+        Compare Total CPU Time: "% CPU usage" divides by elapsed time, so a slow site seems to cost less.
       TEXT
       # Of the study.
       COLUMNS = ["Site", "Impl", "KBytes Transferred", "KBytes/second", "Chunk count",

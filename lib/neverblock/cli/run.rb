@@ -18,19 +18,19 @@ module NB
         work in it, and every wait lets other fibers run. Ends when the script and its fibers have
         ended. SCRIPT may be - for standard input.
 
-          -e CODE         run this instead of a script
-          -r LIBRARY      require it first; may be given again
-          -I FOLDER       look for libraries there first; may be given again
+          -e CODE         run CODE instead of a script
+          -r LIBRARY      require LIBRARY first; may be given again
+          -I FOLDER       look for libraries in FOLDER first; may be given again
           -w              print Ruby's warnings
           --backend NAME  epoll or poll (NB_BACKEND, or the best available)
-          --no-repairs    leave Ruby's own holes as they are
+          --no-repairs    do not repair Ruby's own defects
           --blocking      at the end, list the calls that waited outside of the loop: place, time,
                           number (Ruby 3.2)
           --on-interrupt drain
-                          at the first INT or TERM take no more work, and let what runs end; the
+                          at the first INT or TERM take no more work, and let running work end; the
                           second ends it at once
           --drain-timeout SECONDS
-                          how long what runs then has at most (30); 0: end it at once
+                          maximum time for running work to end (30); 0: end it at once
 
         SIGQUIT (Ctrl-\\) prints what every fiber waits for. The script's at_exit blocks run after the
         loop, as plain blocking Ruby.

@@ -15,7 +15,7 @@ module NB
         usage: nb serve [options] [config.ru]
 
         Serves the Rack application of the rackup file. Reads config/neverblock.rb if it exists; flags
-        take precedence.
+        override it.
 
           -b, --bind ADDRESS      tcp://host:port, tcp://[v6]:port, unix://path, ssl://host:port?cert=…&key=…,
                                   fd://3; may be given again (tcp://127.0.0.1:9292)
@@ -25,7 +25,7 @@ module NB
           -C, --config FILE       instead of config/neverblock.rb; "-": none
               --fibers N          concurrent requests in one process (1024)
               --drain-timeout SECONDS
-                                  how long what runs has at most after the first INT or TERM (25);
+                                  maximum time for running work after the first INT or TERM (25);
                                   0: end it at once
               --control ADDRESS   unix://path or tcp://host:port: statistics for nb stats, /ready for a
                                   load balancer, /metrics for Prometheus; may be given again
@@ -35,8 +35,8 @@ module NB
                                   (Ruby 3.2)
           -q, --quiet             no banner
 
-        At the first INT (Ctrl-C) or TERM it takes no more work, and lets what runs end; the second
-        ends it at once, and so does QUIT.
+        At the first INT (Ctrl-C) or TERM the server takes no more work, and lets running work end. The
+        second one ends it at once, and so does QUIT.
         Workers: USR1 replaces them one by one, USR2 the master too, TTIN and TTOU change their number.
         PWR prints the running requests, HUP reopens the access log.
       TEXT

@@ -12,8 +12,8 @@ module NB
       USAGE = <<~TEXT
         usage: nb stats ADDRESS [stats | requests | ready | metrics]
 
-        Asks the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.sock. The exit
-        status is 1 if nobody answers, and for `ready` also while the server starts or drains.
+        Queries the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.control. The exit
+        status is 1 if nothing answers, and for `ready` also while the server starts or drains.
       TEXT
 
       # What may be asked.
