@@ -6,36 +6,64 @@ require "fileutils"
 # whose headers it includes, directly or through them, and those a line "Sources: room/a.c" names.
 module CTests
   EXT = "ext/neverblock"
-  OUT = "tmp/c"
-  CC = ENV.fetch("CC", "cc")
   FLAGS = %W[-std=gnu11 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter
-             -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-             -D_GNU_SOURCE -I#{EXT} -Itest/c].freeze
-  # What extconf.rb finds out for the extension.
-  FEATURES = RUBY_PLATFORM.include?("linux") ? %w[NB_EPOLL HAVE_EPOLL_PWAIT2] : []
+             -fno-omit-frame-pointer -D_GNU_SOURCE -I#{EXT} -Itest/c].freeze
+  LINUX = %w[-DNB_EPOLL].freeze
+  # Without their libraries, which other compilers lack: what is undefined stops the program.
+  TRAPS = %w[-fsanitize=undefined -fsanitize-undefined-trap-on-error].freeze
+
+  # What the tests are compiled for. flags: the sanitizers, and what extconf.rb would find out;
+  # runner: what a program is started by; packages: Debian's, of the others.
+  Target = Struct.new(:name, :compiler, :flags, :runner, :packages, keyword_init: true) do
+    def missing? = [compiler, *runner.first].any? { |name| !CTests.command?(name) }
+    def folder = ["tmp/c", *name].join("-")
+  end
+
+  HERE = Target.new(
+    compiler: ENV.fetch("CC", "cc"), runner: [],
+    flags: %w[-fsanitize=address,undefined -fno-sanitize-recover=all] +
+           (RUBY_PLATFORM.include?("linux") ? [*LINUX, "-DHAVE_EPOLL_PWAIT2"] : [])
+  )
+  OTHERS = [
+    Target.new(name: "musl", compiler: "musl-gcc", flags: LINUX + TRAPS, runner: [],
+               packages: "musl-tools"),
+    Target.new(name: "aarch64", compiler: "aarch64-linux-gnu-gcc",
+               flags: [*LINUX, *TRAPS, "-DNB_EMULATED"],
+               runner: %w[qemu-aarch64 -L /usr/aarch64-linux-gnu],
+               packages: "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user (260 MB)")
+  ].freeze
 
   module_function
 
   # @return [Boolean] whether every test passed
-  def run(name = "*")
+  def run(name = "*", target: HERE)
     tests = Dir["test/c/#{name}_test.c"].sort
     abort "no test/c/#{name}_test.c" if tests.empty?
-    FileUtils.mkdir_p(OUT)
-    tests.map { |test| compile(test) && execute(test) }.all?
+    FileUtils.mkdir_p(target.folder)
+    tests.map { |test| compile(test, target) && execute(test, target) }.all?
   end
 
-  def compile(test)
-    features = FEATURES.map { |feature| "-D#{feature}" }
-    system(CC, *FLAGS, *features, "-o", program(test), test, *sources_of(test).sort, "-pthread")
+  # As run, for what is not here: for those whose compiler is.
+  def run_elsewhere
+    there, missing = OTHERS.partition { |target| !target.missing? }
+    missing.each { |target| puts "#{target.name}: not tested; install #{target.packages}" }
+    there.map { |target| puts("#{target.name}:") || run(target: target) }.all?
   end
 
-  def execute(test)
+  def command?(name) = ENV["PATH"].split(":").any? { |path| File.executable?("#{path}/#{name}") }
+
+  def compile(test, target)
+    system(target.compiler, *FLAGS, *target.flags, "-o", program(test, target), test,
+           *sources_of(test).sort, "-pthread")
+  end
+
+  def execute(test, target)
     print "#{File.basename(test, ".c")}: "
     $stdout.flush
-    system(program(test))
+    system(*target.runner, program(test, target))
   end
 
-  def program(test) = File.join(OUT, File.basename(test, ".c"))
+  def program(test, target) = File.join(target.folder, File.basename(test, ".c"))
 
   def sources_of(file, found = [])
     includes(file).each do |header|

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "c_tests"
 require_relative "test_files"
 
 # Left out: what watches the system calls of Linux or needs its other programs, ten thousand fds in
@@ -26,6 +27,9 @@ namespace :portable do
   desc "Run a part of `rake portable` (a minute)"
   task(:short) { on_the_build.call(PORTABLE_SHORT) }
 
+  desc "Run the tests of pure C with musl, and for aarch64 in an emulator, if those are installed"
+  task(:c) { CTests.run_elsewhere or abort "a C test failed" }
+
   desc "Run contract, server and commands in a build without what only Linux has"
   task :all do
     files = Dir["test/{contract,server,cli}/*_test.rb"].sort
@@ -33,6 +37,9 @@ namespace :portable do
     on_the_build.call(names - PORTABLE_LEFT_OUT)
   end
 end
+
+desc "Run the tests of pure C: `rake test:c portable:c`"
+task c: %w[test:c portable:c]
 
 desc "Run contract, server and commands without what only Linux has, in a build of its own"
 task portable: "portable:all"

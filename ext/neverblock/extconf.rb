@@ -33,7 +33,9 @@ else
   have_header("linux/filter.h")
   have_func("epoll_pwait2", "sys/epoll.h")
   have_func("preadv2", "sys/uio.h")
+  have_func("pthread_condattr_setclock", %w[pthread.h time.h])
 end
+append_cppflags("-DNB_KQUEUE") if have_header("sys/event.h") && have_func("kqueue", "sys/event.h")
 have_func("rb_fiber_new_storage", "ruby.h")
 have_func("rb_io_timeout", "ruby/io.h")
 have_func("rb_io_closed_p", "ruby/io.h")
@@ -42,7 +44,6 @@ have_func("rb_postponed_job_trigger", "ruby/debug.h")
 have_func("rb_internal_thread_add_event_hook", "ruby/thread.h")
 have_library("pthread")
 have_func("pthread_getcpuclockid", %w[pthread.h time.h])
-have_func("pthread_condattr_setclock", %w[pthread.h time.h])
 
 create_makefile("neverblock/neverblock")
 

@@ -121,6 +121,6 @@ int main(void)
 {
     RUN(every_piece_comes_back_once);
     RUN(work_of_a_closed_mailbox_is_dropped);
-    RUN(a_forked_child_has_none_of_the_threads_nor_their_work);
+    RUN_NATIVELY(a_forked_child_has_none_of_the_threads_nor_their_work);
     return test_report();
 }

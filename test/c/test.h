@@ -48,6 +48,14 @@ static inline void test_fail(const char *file, int line, const char *what)
         test_ok ? test_passed++ : test_failed++;                                                   \
     } while (0)
 
+/* Not under qemu-user: /proc then tells the system calls of the machine below, and version 7.2
+ * fails itself in the child of a process with several threads. */
+#ifdef NB_EMULATED
+#define RUN_NATIVELY(test) ((void)(test))
+#else
+#define RUN_NATIVELY(test) RUN(test)
+#endif
+
 /* The last line of main. */
 static inline int test_report(void)
 {

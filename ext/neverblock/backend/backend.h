@@ -47,16 +47,22 @@ typedef struct {
      * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL.
      */
     int (*wait)(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns);
+    /* Of those whose fd another event loop can watch: it becomes readable with every event, and at
+     * when_ns (of CLOCK_MONOTONIC; NB_NEVER: no more). NULL where there is no such fd. */
+    int (*alarm)(nb_backend_t *backend, uint64_t when_ns);
+    /* Tells the kernel what wait would tell it. NULL where watch has told it. */
+    void (*flush)(nb_backend_t *backend);
 } nb_backend_ops_t;
 
 struct nb_backend {
     const nb_backend_ops_t *ops;
-    int fd;      /* epoll instance, or -1 */
+    int fd;      /* epoll instance, kqueue, or -1 */
     void *state; /* the backend's own */
 };
 
 /* The backends of this build, best first, ended by NULL: backends.c. */
 extern const nb_backend_ops_t *const nb_backends[];
+extern const nb_backend_ops_t nb_backend_epoll, nb_backend_kqueue, nb_backend_poll;
 
 /* From now on the kernel lets nobody in at this listening TCP socket, and whom it has let in can
  * still be accepted. Returns 0 or -errno: -ENOTSUP where it cannot. Of refuse.c. */

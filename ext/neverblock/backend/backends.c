@@ -6,14 +6,12 @@
 #include "backend/backend.h"
 #include <stddef.h>
 
-#ifdef NB_EPOLL
-extern const nb_backend_ops_t nb_backend_epoll;
-#endif
-extern const nb_backend_ops_t nb_backend_poll;
-
 const nb_backend_ops_t *const nb_backends[] = {
 #ifdef NB_EPOLL
     &nb_backend_epoll,
+#endif
+#ifdef NB_KQUEUE
+    &nb_backend_kqueue,
 #endif
     &nb_backend_poll,
     NULL,

@@ -2,28 +2,39 @@
 #include "backend/backend.h"
 
 #ifdef NB_EPOLL
+#include "base/clock.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #define BATCH 256
 #define EVERYTHING (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP | EPOLLET)
 
+typedef struct {
+    int alarm; /* timerfd, or -1 */
+    struct epoll_event events[BATCH];
+} state_t;
+
 static int epoll_open(nb_backend_t *backend)
 {
-    backend->state = malloc(BATCH * sizeof(struct epoll_event));
-    if (!backend->state)
+    state_t *state = backend->state = malloc(sizeof(*state));
+    if (!state)
         return -ENOMEM;
+    state->alarm = -1;
     backend->fd = epoll_create1(EPOLL_CLOEXEC);
     return backend->fd < 0 ? -errno : 0;
 }
 
 static void epoll_close(nb_backend_t *backend)
 {
+    state_t *state = backend->state;
     if (backend->fd >= 0)
         close(backend->fd);
+    if (state && state->alarm >= 0)
+        close(state->alarm);
     backend->fd = -1;
     free(backend->state);
     backend->state = NULL;
@@ -84,18 +95,53 @@ static int wait_for(int epoll_fd, struct epoll_event *events, int capacity, int6
     return epoll_wait(epoll_fd, events, capacity, ms > INT32_MAX ? INT32_MAX : (int)ms);
 }
 
+/* Until it goes off again. */
+static void silence(int alarm)
+{
+    uint64_t times;
+    ssize_t got = read(alarm, &times, sizeof(times));
+    (void)got; /* nothing: it was set anew meanwhile */
+}
+
 static int epoll_wait_events(nb_backend_t *backend, nb_event_t *events, int capacity,
                              int64_t timeout_ns)
 {
-    struct epoll_event *raw = backend->state;
-    int count = wait_for(backend->fd, raw, capacity < BATCH ? capacity : BATCH, timeout_ns);
-    if (count < 0)
+    state_t *state = backend->state;
+    struct epoll_event *raw = state->events;
+    int got = wait_for(backend->fd, raw, capacity < BATCH ? capacity : BATCH, timeout_ns);
+    if (got < 0)
         return errno == EINTR ? 0 : -errno;
-    for (int i = 0; i < count; i++)
-        events[i] = (nb_event_t){.fd = (int)(uint32_t)raw[i].data.u64,
-                                 .generation = (uint32_t)(raw[i].data.u64 >> 32),
-                                 .mask = to_mask(raw[i].events)};
+    int count = 0;
+    for (int i = 0; i < got; i++) {
+        int fd = (int)(uint32_t)raw[i].data.u64;
+        if (fd == state->alarm)
+            silence(fd);
+        else
+            events[count++] = (nb_event_t){.fd = fd,
+                                           .generation = (uint32_t)(raw[i].data.u64 >> 32),
+                                           .mask = to_mask(raw[i].events)};
+    }
     return count;
+}
+
+/* Opened at the first call and kept. */
+static int epoll_alarm(nb_backend_t *backend, uint64_t when_ns)
+{
+    state_t *state = backend->state;
+    if (state->alarm < 0) {
+        state->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (state->alarm < 0)
+            return -errno;
+        int result = control(backend, EPOLL_CTL_ADD, state->alarm, 0);
+        if (result < 0)
+            return result;
+    }
+    struct itimerspec spec = {{0, 0}, {0, 0}}; /* 0: not at all */
+    if (when_ns != NB_NEVER) {
+        spec.it_value.tv_sec = (time_t)(when_ns / NB_NS_PER_S);
+        spec.it_value.tv_nsec = (long)(when_ns % NB_NS_PER_S);
+    }
+    return timerfd_settime(state->alarm, TFD_TIMER_ABSTIME, &spec, NULL) < 0 ? -errno : 0;
 }
 
 const nb_backend_ops_t nb_backend_epoll = {
@@ -107,5 +153,6 @@ const nb_backend_ops_t nb_backend_epoll = {
     .verify = epoll_verify,
     .forget = epoll_forget,
     .wait = epoll_wait_events,
+    .alarm = epoll_alarm,
 };
 #endif

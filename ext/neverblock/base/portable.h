@@ -1,12 +1,15 @@
 /* portable.h - calls that only Linux has, and what does the same elsewhere. Pure C.
  *
  * Built with NB_PORTABLE=1, the extension takes the ways of the others on Linux, too, so that they
- * can be tested there. Used by: listener.c, output.c, refusal.c, hooks/io.c.
+ * can be tested there. Used by: hooks/io.c, listener.c, output.c, refusal.c,
+ * core.c, deadline.c, mysql_free.c.
  */
 #ifndef NB_PORTABLE_H
 #define NB_PORTABLE_H
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -31,6 +34,33 @@ static inline int nb_accept(int listener, struct sockaddr *peer, socklen_t *size
     }
     return fd;
 #endif
+}
+
+/* The number fd becomes another one of the file, which a program started later does not inherit. */
+static inline void nb_replace_fd(int file, int fd)
+{
+#ifdef __linux__
+    dup3(file, fd, O_CLOEXEC);
+#else
+    if (dup2(file, fd) >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+#endif
+}
+
+/* The bytes sent that the other end of a TCP connection has not acknowledged; 0 where the system
+ * does not say. */
+static inline int nb_unacknowledged_bytes(int fd)
+{
+    int count = 0;
+#if defined(SO_NWRITE) /* macOS */
+    socklen_t size = sizeof(count);
+    getsockopt(fd, SOL_SOCKET, SO_NWRITE, &count, &size);
+#elif defined(FIONWRITE) /* the BSDs */
+    ioctl(fd, FIONWRITE, &count);
+#elif defined(TIOCOUTQ)  /* SIOCOUTQ of tcp(7), where sys/ioctl.h has it */
+    ioctl(fd, TIOCOUTQ, &count);
+#endif
+    return count;
 }
 
 /* sendfile(2) of at most size bytes from *at, which moves by what was sent. Returns bytes, 0 at the

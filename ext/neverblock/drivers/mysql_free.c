@@ -21,6 +21,7 @@
  */
 #include "drivers/mysql_free.h"
 #include "base/list.h"
+#include "base/portable.h"
 #include "base/ptrmap.h"
 #include "drivers/mysql_library.h"
 #include <fcntl.h>
@@ -103,7 +104,7 @@ static void cut(nb_mysql_t *mysql)
     int fd = nb_mysql_fd(mysql), null = fd < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return;
-    dup3(null, fd, O_CLOEXEC);
+    nb_replace_fd(null, fd);
     close(null);
 }
 

@@ -2,50 +2,13 @@
 #include "loop/guest.h"
 #include "base/clock.h"
 #include "loop/wait.h"
-#include <errno.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sys/timerfd.h>
-#endif
 
 #define ROUNDS 16 /* in which fibers make each other ready before the host gets its turn */
 
-#ifdef __linux__
-static int open_timer(void)
+static int set_alarm(nb_loop_t *loop, uint64_t when_ns)
 {
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
-}
-
-static void set_timer(nb_guest_t *guest, uint64_t when_ns)
-{
-    struct itimerspec spec = {{0, 0}, {0, 0}}; /* 0: not at all */
-    if (when_ns != NB_NEVER) {
-        spec.it_value.tv_sec = (time_t)(when_ns / 1000000000);
-        spec.it_value.tv_nsec = (long)(when_ns % 1000000000);
-    }
-    timerfd_settime(guest->timer.fd, TFD_TIMER_ABSTIME, &spec, NULL);
-    guest->set_ns = when_ns;
-}
-#else
-static int open_timer(void)
-{
-    return -ENOSYS;
-}
-
-static void set_timer(nb_guest_t *guest, uint64_t when_ns)
-{
-    guest->set_ns = when_ns;
-}
-#endif
-
-static void on_timer(nb_watch_t *watch, int mask)
-{
-    nb_guest_t *guest = nb_container_of(watch, nb_guest_t, timer);
-    uint64_t times;
-    if (read(watch->fd, &times, sizeof(times)) > 0)
-        guest->set_ns = NB_NEVER;
-    (void)mask;
+    loop->guest.set_ns = when_ns;
+    return loop->fds.backend.ops->alarm(&loop->fds.backend, when_ns);
 }
 
 /* Called whenever the host's fiber goes on: the others may have waited for something new. */
@@ -56,7 +19,7 @@ static void rest(nb_loop_t *loop)
     nb_loop_settle(loop);
     uint64_t next = nb_timers_next(&loop->timers);
     if (next != loop->guest.set_ns)
-        set_timer(&loop->guest, next);
+        set_alarm(loop, next);
     loop->signalled = false;
     atomic_store(&loop->asleep, true);
     if (loop->ready.count)
@@ -66,11 +29,8 @@ static void rest(nb_loop_t *loop)
 /* Not a guest any more. Touches nothing that a forked child shares with its parent. */
 static void leave(nb_loop_t *loop)
 {
-    nb_guest_t *guest = &loop->guest;
     atomic_store(&loop->asleep, false);
-    guest->host = 0;
-    nb_fdtable_remove(&loop->fds, &guest->timer);
-    close(guest->timer.fd);
+    loop->guest.host = 0;
 }
 
 /* @!visibility private - the current fiber is from now on the host's. Returns the fd to watch. */
@@ -79,25 +39,19 @@ static VALUE rb_nb_scheduler_begin_as_guest(VALUE self)
     nb_loop_t *loop = nb_loop_get(self);
     if (loop->guest.host)
         rb_raise(rb_eRuntimeError, "the loop is already a guest");
-    if (loop->fds.backend.fd < 0)
+    if (!loop->fds.backend.ops->alarm)
         rb_raise(rb_eNotImpError,
-                 "the backend %s has no fd that another event loop could watch: use epoll",
-                 loop->fds.backend.ops->name);
-    int fd = open_timer();
-    if (fd < 0)
-        rb_syserr_fail(-fd, "timerfd_create");
+                 "the backend %s has no fd that another event loop could watch: use %s",
+                 loop->fds.backend.ops->name, nb_backends[0]->name);
     loop->guest = (nb_guest_t){
         .host = rb_fiber_current(),
-        .timer = {.fd = fd, .mask = NB_READABLE, .on_ready = on_timer},
-        .set_ns = NB_NEVER,
         .rest = rest,
         .leave = leave,
     };
-    int result = nb_fdtable_add(&loop->fds, &loop->guest.timer);
+    int result = set_alarm(loop, NB_NEVER);
     if (result < 0) {
-        close(fd);
         loop->guest.host = 0;
-        rb_syserr_fail(-result, "watching the timer");
+        rb_syserr_fail(-result, "setting an alarm");
     }
     rest(loop);
     return INT2NUM(loop->fds.backend.fd);
@@ -139,8 +93,7 @@ static VALUE rb_nb_scheduler_end_as_guest(VALUE self)
     nb_loop_t *loop = nb_loop_any(self);
     if (loop->closed || !loop->guest.host)
         return Qnil;
-    nb_fdtable_remove(&loop->fds, &loop->guest.timer);
-    nb_fdtable_closing(&loop->fds, loop->guest.timer.fd); /* its number will be another file's */
+    set_alarm(loop, NB_NEVER);
     leave(loop);
     return Qnil;
 }

@@ -2,10 +2,10 @@
  *
  * Read after: loop.h.
  *
- * The host (such as EventMachine's reactor) sleeps in the kernel and watches one fd, our epoll fd;
- * when that is readable it gives our fibers a turn. Between the turns the loop counts as asleep:
- * its next timer is set in a timerfd, and what makes a fiber ready writes the wake fd. So whatever
- * the host's callbacks do, the one fd becomes readable.
+ * The host (such as EventMachine's reactor) sleeps in the kernel and watches one fd, that of our
+ * backend; when it is readable it gives our fibers a turn. Between the turns the loop counts as
+ * asleep: its next timer is the backend's alarm, and what makes a fiber ready writes the wake fd.
+ * So whatever the host's callbacks do, the one fd becomes readable.
  */
 #ifndef NB_GUEST_H
 #define NB_GUEST_H

@@ -268,6 +268,8 @@ void nb_loop_settle(nb_loop_t *loop)
     call_hooks(loop);
     if (loop->fds.backend.ops->edge)
         nb_fdtable_verify(&loop->fds, true);
+    if (loop->fds.backend.ops->flush)
+        loop->fds.backend.ops->flush(&loop->fds.backend);
 }
 
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook)

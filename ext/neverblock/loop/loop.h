@@ -10,7 +10,7 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · wait · yield · run           parking; letting others run; waiting for all
- *   place · stall · witness · watchdog   standing still
+ *   place · stall · ledger · witness · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
@@ -43,10 +43,9 @@ struct nb_loop;
 
 /* What there is when another event loop runs this one; see guest.h. */
 typedef struct {
-    VALUE host;       /* the fiber that runs the other one; 0: there is none */
-    nb_watch_t timer; /* of a timerfd */
-    uint64_t set_ns;  /* when it is due, or NB_NEVER */
-    bool turning;     /* fibers of ours run, by the host's leave */
+    VALUE host;      /* the fiber that runs the other one; 0: there is none */
+    uint64_t set_ns; /* when the backend's alarm is due, or NB_NEVER */
+    bool turning;    /* fibers of ours run, by the host's leave */
     /* Of guest.c, for those below it; set while there is a host. */
     void (*rest)(struct nb_loop *);  /* the host's fiber goes on */
     void (*leave)(struct nb_loop *); /* the loop closes */

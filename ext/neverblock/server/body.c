@@ -17,12 +17,14 @@
 
 static int open_nameless(const char *folder)
 {
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
-        return fd;
-    char name[PATH_MAX]; /* overlayfs of older kernels has no O_TMPFILE */
+    char name[PATH_MAX];
     snprintf(name, sizeof(name), "%s/neverblock-XXXXXX", folder);
-    fd = mkostemp(name, O_CLOEXEC);
+#ifdef __linux__ /* overlayfs of older kernels has no O_TMPFILE either */
+    int nameless = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (nameless >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
+        return nameless;
+#endif
+    int fd = mkostemp(name, O_CLOEXEC);
     if (fd >= 0)
         unlink(name);
     return fd;

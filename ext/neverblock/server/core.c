@@ -3,6 +3,7 @@
  * Read after: server.h. Used by: lib/neverblock/server.rb.
  */
 #include "base/clock.h"
+#include "base/portable.h"
 #include "loop/wait.h"
 #include "server/carrier.h"
 #include "server/connection.h"

@@ -9,9 +9,9 @@
  */
 #include "server/deadline.h"
 #include "base/clock.h"
+#include "base/portable.h"
 #include "loop/wait.h"
 #include "server/request.h"
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define QUEUED_NS UINT64_C(1000000000) /* what a client gets that was ready when we were not */
@@ -134,13 +134,6 @@ void nb_conn_dismiss(nb_conn_t *conn)
 }
 
 /* --- what is due ------------------------------------------------------------------------------ */
-
-int nb_unacknowledged_bytes(int fd)
-{
-    int count = 0;
-    ioctl(fd, TIOCOUTQ, &count); /* SIOCOUTQ of tcp(7), where sys/ioctl.h has it */
-    return count;
-}
 
 void nb_conn_note_taken(nb_conn_t *conn)
 {

@@ -36,9 +36,6 @@ void nb_conn_answered(nb_conn_t *conn);
 
 /* Notes how much of what was sent the client has not taken. */
 void nb_conn_note_taken(nb_conn_t *conn);
-/* Bytes that were sent and not acknowledged. */
-int nb_unacknowledged_bytes(int fd);
-
 typedef enum {
     NB_OVERDUE_NOTHING,
     NB_OVERDUE_READ,   /* its bytes are here after all */

@@ -69,7 +69,7 @@ module NB
     # @api private
     attr_accessor :thread_fiber
 
-    # @param backend [Symbol, String, nil] :epoll or :poll; nil takes NB_BACKEND, or the best one
+    # @param backend [Symbol, String, nil] epoll, kqueue or poll; nil: NB_BACKEND, or the best
     # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
     # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}
     # @raise [ArgumentError] for a backend that this build does not have, or another clock
