@@ -88,6 +88,28 @@ class TimeoutContractTest < Contract
     assert_equal 1, masking.value
   end
 
+  # Threads are struck where something returns or jumps back: not at the first line of an `ensure`.
+  contract "an ensure that follows calls in C begins, while another masks", gap: nil do
+    gate = Queue.new
+    masking = strand { Thread.handle_interrupt(IOError => :never) { gate.pop } }
+    numbers = Array.new(2_000_000) { |i| (i * 7919) % 1_000_003 }
+    started = ended = false
+    compute = lambda do
+      started = true
+      numbers.sort # longer than a thread's turn
+    ensure
+      ended = true
+    end
+    assert_raises(Timeout::Error) { Timeout.timeout(0.01) { compute.call && spin_for(5) } }
+    assert_equal started, ended
+    gate << 1
+    assert_equal 1, masking.value
+  end
+
+  def spin_for(seconds, start = clock)
+    nil while clock - start < seconds
+  end
+
   contract "nested: the inner one first" do
     order = []
     assert_equal :outer, (Timeout.timeout(5) do

@@ -7,7 +7,7 @@
  */
 #include "hooks/overtime.h"
 #include "hooks/struck.h"
-#include "base/clock.h"
+#include "base/condition.h"
 #include <pthread.h>
 #include <ruby/debug.h>
 #include <ruby/thread.h>
@@ -36,11 +36,8 @@ static void wake_thread(void *data)
 /* In the beginning, and in a forked child, which has no such thread. */
 static void forget(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&overtime.lock, NULL);
-    pthread_cond_init(&overtime.earlier, &attributes);
+    nb_condition_init(&overtime.earlier);
     overtime.wake_ns = NB_NEVER;
     overtime.started = overtime.runs = overtime.told = false;
 }
@@ -78,15 +75,10 @@ void nb_overtime_watch(uint64_t deadline_ns)
 static void *sleep_until_due(void *data)
 {
     uint64_t wake_ns = *(uint64_t *)data;
-    struct timespec wake = {.tv_sec = (time_t)(wake_ns / 1000000000),
-                            .tv_nsec = (long)(wake_ns % 1000000000)};
     pthread_mutex_lock(&overtime.lock);
-    while (!overtime.told) {
-        if (wake_ns == NB_NEVER)
-            pthread_cond_wait(&overtime.earlier, &overtime.lock);
-        else if (pthread_cond_timedwait(&overtime.earlier, &overtime.lock, &wake))
+    while (!overtime.told)
+        if (nb_condition_wait(&overtime.earlier, &overtime.lock, wake_ns))
             break; /* it is time */
-    }
     overtime.told = false;
     pthread_mutex_unlock(&overtime.lock);
     return NULL;
@@ -151,16 +143,41 @@ static bool masks_itself(const nb_timeout_t *timeout)
     return rb_check_funcall(repairs, rb_intern("masks?"), 1, &fiber) == Qtrue;
 }
 
-/* Whether an exception may come here, as one of Thread#raise may. Ruby's own C code calls methods
- * where none is expected: Mutex#unlock is half done when it calls {#unblock}. A loop in C
- * (`(1..n).each(&:hash)`) is told from that by the number of its calls. */
+/* The line that the traced code of this thread came to last, in this frame; 0: none yet. */
+static _Thread_local int traced_line;
+
+/* So many calls in C, or times at the same line: that is a loop. */
+static bool stays_in_line(nb_loop_t *loop)
+{
+    return ++loop->traced_calls > CALLS_IN_A_LINE;
+}
+
+/* A line before the last one: the frame has jumped back. */
+static bool has_jumped_back(nb_loop_t *loop)
+{
+    int line = rb_sourceline(), last = traced_line;
+    if (line == last)
+        return stays_in_line(loop);
+    traced_line = line;
+    loop->traced_calls = 0;
+    return line < last;
+}
+
+/* Whether an exception may come here, as one of Thread#raise may: where a method or a block returns
+ * and where a frame jumps back. Anywhere else it could be the begin of an `ensure`, and what that
+ * gives back would be lost. Ruby's own C code calls methods where none is expected: Mutex#unlock is
+ * half done when it calls {#unblock}. A loop in C (`(1..n).each(&:hash)`) is told from that by the
+ * number of its calls. */
 static bool may_strike(nb_loop_t *loop, rb_event_flag_t event, VALUE self)
 {
-    if (event != RUBY_EVENT_C_CALL)
-        loop->traced_calls = 0;
-    else if (loop->traced_calls++ < CALLS_IN_A_LINE)
-        return false;
-    return self != loop->self;
+    bool strikes = false;
+    if (event == RUBY_EVENT_LINE)
+        strikes = has_jumped_back(loop);
+    else if (event == RUBY_EVENT_C_CALL)
+        strikes = stays_in_line(loop);
+    else
+        traced_line = loop->traced_calls = 0;
+    return (strikes || event & (RUBY_EVENT_RETURN | RUBY_EVENT_B_RETURN)) && self != loop->self;
 }
 
 static void raise_at_next_step(rb_event_flag_t event, VALUE data, VALUE self, ID id, VALUE klass)
@@ -179,17 +196,18 @@ static void raise_at_next_step(rb_event_flag_t event, VALUE data, VALUE self, ID
     rb_exc_raise(timeout->raised);
 }
 
-/* So the fiber raises by itself, at its next line or block. That is slow while it lasts, and does
- * not see a loop that has neither (`nil while true`). */
+/* So the fiber raises by itself, at its next return or loop. That is slow while it lasts, and does
+ * not see a loop without lines (`nil while true`). */
 static void trace(nb_timeout_t *timeout)
 {
     if (timeout->traced)
         return;
     timeout->traced = true;
     if (!timeout->loop->traced++)
-        rb_thread_add_event_hook(
-            timeout->loop->thread, raise_at_next_step,
-            RUBY_EVENT_LINE | RUBY_EVENT_CALL | RUBY_EVENT_C_CALL | RUBY_EVENT_B_CALL, Qnil);
+        rb_thread_add_event_hook(timeout->loop->thread, raise_at_next_step,
+                                 RUBY_EVENT_LINE | RUBY_EVENT_CALL | RUBY_EVENT_RETURN |
+                                     RUBY_EVENT_C_CALL | RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN,
+                                 Qnil);
 }
 
 void nb_overtime_trace_no_more(nb_loop_t *loop)
