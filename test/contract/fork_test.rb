@@ -36,6 +36,41 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # What it has started there runs to its end, or is cancelled, as at the end of NB.run.
+  script "a fiber that has forked without a block ends before those of the child", <<~'RUBY', out: "began\ntask\n0\nbegan\nensured\n1\nbegan\nensured\n3\n", only: :fibers, ruby: "< 4", err: /oops/
+    leaves = [-> {}, -> { raise "oops" }, -> { exit 3 }]
+    NB.run do
+      leaves.each do |leave|
+        Fiber.schedule do
+          if (pid = fork)
+            Process.wait(pid)
+            puts $?.exitstatus
+          else
+            Fiber.schedule do
+              puts "began"
+              sleep 0.1
+              puts "task"
+            rescue NB::Cancelled
+              puts "ensured"
+            end
+            leave.call
+          end
+        end
+        sleep 0.001 until NB.stats[:fibers] == 1
+      end
+    end
+  RUBY
+
+  script "a fork of a fiber that keeps no loop going", <<~'RUBY', out: "[1, 0]\n[1, 0]\n", only: :fibers, ruby: "< 4"
+    NB.run do
+      Fiber.schedule do
+        pid = Fiber.scheduler.idle { fork }
+        Process.wait(pid) if pid
+        p NB.stats.values_at(:fibers, :idle_fibers)
+      end
+    end
+  RUBY
+
   script "a child forked inside leaves by exit", <<~'RUBY', out: "child\nparent 9\n"
     inside do
       pid = fork { puts "child"; exit 9 }
@@ -270,7 +305,7 @@ class ForkTest < ScriptCase
       mutex = Mutex.new
       monitor = Monitor.new
       reader, writer = IO.pipe
-      holders = [go { mutex.synchronize { sleep 0.3; 1 } }, go { monitor.synchronize { sleep 0.3; 2 } },
+      holders = [go { mutex.synchronize { sleep 1.5; 1 } }, go { monitor.synchronize { sleep 1.5; 2 } },
                  go { mutex.synchronize { 3 } }, go { writer.write("x" * 200_000) }]
       sleep 0.05
       pid = fork do

@@ -33,9 +33,39 @@ static bool passes_on(VALUE error)
            RTEST(rb_obj_is_kind_of(error, rb_eNoMemError));
 }
 
-/* In a child that it has forked a fiber is the first one: with it the process ends. */
+static VALUE run_others(VALUE self)
+{
+    return rb_funcall(self, rb_intern("run"), 0);
+}
+
+static VALUE cancel_others(VALUE self)
+{
+    return rb_funcall(self, rb_intern("cancel_all"), 0);
+}
+
+/* In a child that it has forked a fiber is the first one. The others run to their end now, or are
+ * cancelled after an exception: Ruby closes the loop when this fiber is dead, and then nobody can
+ * come back to it. Returns the state in which the fiber ends. */
+static int end_others(nb_loop_t *loop, int state)
+{
+    int tag = 0;
+    if (!state)
+        rb_protect(run_others, loop->self, &state);
+    VALUE error = state ? rb_errinfo() : Qnil;
+    rb_protect(cancel_others, loop->self, &tag);
+    if (tag)
+        return tag;
+    if (state && nb_is_exception(error)) /* Ruby takes nothing else back */
+        rb_set_errinfo(error);
+    RB_GC_GUARD(error);
+    return state;
+}
+
+/* In a child that it has forked the process ends with the fiber. */
 static void finish(nb_loop_t *loop, int state, pid_t pid)
 {
+    if (loop->pid != pid && !loop->closed)
+        state = end_others(loop, state);
     if (!loop->closed) {
         nb_forget_interrupts(loop);
         if (RHASH_SIZE(loop->early))
@@ -268,11 +298,16 @@ static VALUE yield_block(VALUE unused)
     return rb_yield_values(0);
 }
 
-static VALUE idle_leave(VALUE self)
+typedef struct {
+    nb_loop_t *loop;
+    pid_t pid; /* where it began: in a forked child all counts begin anew */
+} nb_idle_t;
+
+static VALUE idle_leave(VALUE argument)
 {
-    nb_loop_t *loop = nb_loop_any(self);
-    if (!loop->closed)
-        nb_idle_end(loop);
+    const nb_idle_t *idle = (nb_idle_t *)argument;
+    if (!idle->loop->closed && idle->loop->pid == idle->pid)
+        nb_idle_end(idle->loop);
     return Qnil;
 }
 
@@ -285,8 +320,10 @@ static VALUE idle_leave(VALUE self)
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_idle(VALUE self)
 {
-    nb_idle_begin(nb_loop_get(self));
-    return rb_ensure(yield_block, Qnil, idle_leave, self);
+    nb_loop_t *loop = nb_loop_get(self);
+    nb_idle_t idle = {loop, loop->pid};
+    nb_idle_begin(loop);
+    return rb_ensure(yield_block, Qnil, idle_leave, (VALUE)&idle);
 }
 
 /* @!visibility private - from now on some fiber does not keep the loop going, or again does. */

@@ -113,12 +113,14 @@ static void rest(nb_server_t *server)
 {
     nb_park_t park;
     nb_worker_t worker = {.park = &park, .server = server};
+    pid_t pid = server->loop->pid;
     int state = 0;
     nb_park_init(server->loop, &park, NB_PARK_IDLE);
     nb_list_append(&server->idle, &worker.link);
     nb_idle_begin(server->loop);
     rb_protect(nb_park_value, (VALUE)&park, &state);
-    nb_idle_end(server->loop);
+    if (server->loop->pid == pid) /* no handler of trap has forked meanwhile */
+        nb_idle_end(server->loop);
     if (!nb_list_empty(&worker.link)) /* woken by an exception */
         nb_list_remove(&worker.link);
     else
