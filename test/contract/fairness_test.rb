@@ -156,6 +156,16 @@ class FairnessContract < Contract
     assert_operator most_turns_of(100) { Fiber.schedule { sleep 0.001 } }, :<=, 24
   end
 
+  contract "who starts many fibers asks the kernel once per slice, not at each start",
+           only: :fibers, gap: nil, ticker: false, chaos: false do
+    before = scheduler.stats[:polls]
+    start = clock
+    5_000.times { Fiber.schedule { nil } }
+    slices = (clock - start) / SLICE
+    polls = scheduler.stats[:polls] - before
+    assert_operator polls, :<=, slices + (5_000 / 64) + 2, "64 switches come before a look as well"
+  end
+
   # What it holds at that moment is the new fiber's, such as an accepted socket.
   contract "who starts fibers is cancelled at a wait, not between two of them",
            only: :fibers, gap: nil do
