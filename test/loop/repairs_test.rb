@@ -53,6 +53,57 @@ class RepairsTest < Minitest::Test
     assert_equal "101\n\"theirs\"\n", ruby("$VERBOSE = nil; #{script}")
   end
 
+  # As agents that trace threads do; a repair that took theirs for the original would never end.
+  def test_what_an_application_put_in_front_of_a_method_stays
+    script = <<~RUBY
+      module Pass
+        def self.to(owner, name)
+          visible = owner.private_method_defined?(name) ? :private : :public
+          owner.prepend(Module.new { define_method(name) { |*a, **k, &b| $passed << name; super(*a, **k, &b) }; send(visible, name) })
+        end
+      end
+      $passed = Thread::Queue.new
+      def names(owner) = owner.instance_methods(false) + owner.private_instance_methods(false)
+      all = [Thread, Fiber, IO, File, Thread::Mutex, BasicSocket, Socket, Addrinfo, TCPSocket, UDPSocket, IPSocket]
+        .flat_map { |owner| [owner, owner.singleton_class] }
+      before = all.to_h { |owner| [owner, names(owner).to_h { |name| [name, owner.instance_method(name)] }] }
+      if ARGV[0] == "list"
+        NB.run { }
+        changed = all.flat_map { |o| names(o).select { |n| before[o][n] && before[o][n] != o.instance_method(n) }.map { |n| [o, n] } }
+        print Marshal.dump(changed.map { |o, n| [o.singleton_class? ? o.inspect[/:(.*)>/, 1] : o.name, o.singleton_class?, n] })
+        exit
+      end
+      changed = Marshal.load($stdin.binmode.read)
+      changed.each { |name, single, method| Pass.to(single ? Object.const_get(name).singleton_class : Object.const_get(name), method) }
+      server = TCPServer.new("127.0.0.1", 0)
+      NB.run do
+        one, other = IO.pipe
+        Thread.new { sleep 0.01; other.puts "a" }.join
+        IO.select([one], nil, nil, 1)
+        one.sysread(1)
+        Thread.new { Thread.stop }.tap { |thread| sleep 0.001 until thread.stop?; thread.run; thread.join }
+        File.open(__FILE__ == "-e" ? "/proc/self/exe" : __FILE__) { |file| file.flock(File::LOCK_SH) }
+        lock = Thread::Mutex.new.tap(&:lock)
+        lock.sleep(0.001)
+        Thread.handle_interrupt(RuntimeError => :never) { sleep 0 }
+        fiber = Fiber.new { begin Fiber.yield; rescue IOError; :raised; end }.tap(&:resume)
+        raise unless fiber.raise(IOError) == :raised
+        Socket.tcp("127.0.0.1", server.local_address.ip_port) { |socket| socket.remote_address.ip_address }
+        TCPSocket.new("localhost", server.addr[1]).close
+        one.reopen(File::NULL)
+        [one, other].each(&:close)
+      end
+      puts changed.map(&:last).uniq.size, $passed.size.positive?
+    RUBY
+    list, status = Open3.capture2(RbConfig.ruby, "-I#{LIB}", "-rneverblock", "-rsocket", "-e", script, "list", binmode: true)
+    assert_predicate status, :success?
+    output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-I#{LIB}", "-rneverblock", "-rsocket", "-e", script, stdin_data: list, binmode: true)
+    assert_predicate status, :success?, output[0, 2000]
+    count, passed = output.split
+    assert_operator count.to_i, :>, 10
+    assert_equal "true", passed
+  end
+
   # Ruby made one for every address that it wrote as text, and waited for it: this thread slept.
   def test_addresses_as_text_take_no_native_thread
     script = <<~RUBY

@@ -88,8 +88,7 @@ static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
         counted[counted_count++].original =
             rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name));
     }
-    rb_alias(klass, original_of(id), id);
-    rb_funcall(klass, rb_intern("private"), 1, ID2SYM(original_of(id)));
+    nb_keep_original(klass, original_of(id), id);
     rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
     define_counted(klass, id);
     rb_ext_ractor_safe(false);

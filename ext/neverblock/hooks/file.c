@@ -131,7 +131,7 @@ ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
     if (!ready && is_open_for(fd, O_WRONLY)) /* it will never be ready */
         return -EBADF;
     if (ready <= 0)
-        return ready ? ready : nb_file_patience(fd) < 0 ? -EAGAIN : -ENODATA;
+        return ready ? ready : nb_file_patience(fd) < 0 ? -EAGAIN : NB_FILE_EMPTY;
     count = read(fd, base, size);
     return count < 0 ? -errno : count;
 }

@@ -8,8 +8,9 @@
 
 /* One attempt that never blocks the loop, whatever the mode of the fd; O_NONBLOCK is not touched
  * (an inherited terminal's mode belongs to the shell too). Cold file pages are read by an offload
- * thread while the fiber waits. Returns bytes or -errno; of a read -ENODATA: nothing is there, and
- * nb_file_patience says how long to wait for it. */
+ * thread while the fiber waits. Returns bytes or -errno; of a read also NB_FILE_EMPTY: nothing is
+ * there, and nb_file_patience says how long to wait for it. */
+#define NB_FILE_EMPTY (-0x10000) /* no -errno */
 ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size);
 ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size);
 

@@ -40,6 +40,12 @@ void nb_idle_end(nb_loop_t *loop);
  * room for its stack: for code that may not switch, such as on_ready. Its waits keep the loop
  * going, except between nb_idle_begin and nb_idle_end. */
 void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALUE argument);
+/* Whether the running hook was called by code in Ruby, as by one that wraps it. That must never get
+ * undef: the interpreter takes it for a call that is not over, and the process ends by [BUG]. */
+bool nb_called_by_ruby(void);
+
+/* Keeps a method of klass's own, before it is replaced, under a further name: NB::Repairs.keep. */
+void nb_keep_original(VALUE klass, ID original, ID name);
 
 /* Sets the Symbol key of hash to a count: for the Hashes that stats return. */
 void nb_set_count(VALUE hash, const char *key, uint64_t value);

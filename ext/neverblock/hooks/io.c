@@ -197,7 +197,7 @@ static ssize_t read_terminal(nb_transfer_t *transfer)
         return 0;
     nb_descriptor_check(at);
     ssize_t count = nb_file_read(at->loop, at->fd, transfer->base, transfer->size);
-    return count == -ENODATA ? 0 : count;
+    return count == NB_FILE_EMPTY ? 0 : count;
 }
 
 static ssize_t read_some(nb_transfer_t *transfer)
@@ -219,7 +219,7 @@ static ssize_t read_some(nb_transfer_t *transfer)
         return is_stale(slot, count) ? -EINTR : count;
     }
     ssize_t count = nb_file_read(at->loop, at->fd, transfer->base, transfer->size);
-    if (count == -ENODATA)
+    if (count == NB_FILE_EMPTY)
         count = read_terminal(transfer);
     nb_descriptor_check(at);
     return count;
@@ -368,7 +368,7 @@ static VALUE rb_nb_scheduler_io_write(int argc, VALUE *argv, VALUE self)
     /* After IO#close_read of a two-way pipe Ruby names the IO object that it left without a
      * descriptor; undef lets it write by itself. */
     if (argc && RB_TYPE_P(argv[0], T_FILE) && nb_io_is_closed(argv[0]))
-        return Qundef;
+        return nb_called_by_ruby() ? INT2FIX(-EBADF) : Qundef;
     nb_transfer_t transfer = transfer_of(self, argc, argv, true);
     if (!transfer.size) {
         errno = EINTR; /* Ruby < 3.3.1 takes 0 for an error and looks here (Bug #19640) */

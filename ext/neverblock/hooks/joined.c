@@ -46,11 +46,16 @@ static VALUE call_write(int argc, VALUE *argv, VALUE self)
     return rb_funcallv(self, id_original, argc, argv);
 }
 
+void nb_keep_original(VALUE klass, ID original, ID name)
+{
+    rb_funcall(rb_path2class("NB::Repairs"), rb_intern("keep"), 3, klass, ID2SYM(original),
+               ID2SYM(name));
+}
+
 /* @!visibility private - replaces IO#write. */
 static VALUE rb_nb_native_join_writes(VALUE mod)
 {
-    rb_alias(rb_cIO, id_original, rb_intern("write"));
-    rb_funcall(rb_cIO, rb_intern("private"), 1, ID2SYM(id_original));
+    nb_keep_original(rb_cIO, id_original, rb_intern("write"));
     rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
     rb_define_method(rb_cIO, "write", call_write, -1);
     rb_ext_ractor_safe(false);

@@ -18,15 +18,25 @@ static ID long_calls[2];
 #define NOT_DONE Qundef
 #endif
 
-/* The C method whose work it is, such as :fsync; 0 when there is none. */
-static ID caller_method(void)
+/* Who called the running hook; nil: nobody. */
+static VALUE caller_frame(void)
 {
-    VALUE frame;
-    int line;
-    if (rb_profile_frames(1, 1, &frame, &line) < 1) /* frame 0 is this hook */
-        return 0;
-    VALUE name = rb_profile_frame_method_name(frame);
+    VALUE frames[2]; /* the first is the hook; Ruby 3.1 does not skip it when it is told to */
+    int lines[2];
+    return rb_profile_frames(0, 2, frames, lines) < 2 ? Qnil : frames[1];
+}
+
+/* The C method whose work it is, such as :fsync; 0 when there is none. */
+static ID method_of(VALUE frame)
+{
+    VALUE name = NIL_P(frame) ? Qnil : rb_profile_frame_method_name(frame);
     return NIL_P(name) ? 0 : rb_intern_str(name);
+}
+
+bool nb_called_by_ruby(void)
+{
+    VALUE frame = caller_frame();
+    return !NIL_P(frame) && !NIL_P(rb_profile_frame_path(frame));
 }
 
 /* @overload blocking_operation_wait(work)
@@ -37,9 +47,12 @@ static ID caller_method(void)
 static VALUE rb_nb_scheduler_blocking_operation_wait(VALUE self, VALUE work)
 {
     nb_loop_t *loop = nb_loop_get(self);
-    ID method = caller_method();
-    if (method != long_calls[0] && method != long_calls[1])
+    ID method = method_of(caller_frame());
+    if (method != long_calls[0] && method != long_calls[1]) {
+        if (NOT_DONE == Qundef && nb_called_by_ruby())
+            return rb_funcall(self, rb_intern("do_operation"), 1, work);
         return NOT_DONE;
+    }
     loop->counters.offloads++;
     return rb_funcall(self, rb_intern("offload_operation"), 1, work);
 }

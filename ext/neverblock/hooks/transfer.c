@@ -35,8 +35,7 @@ static VALUE call_transfer(int argc, VALUE *argv, VALUE self)
 static VALUE rb_nb_native_watch_transfers(VALUE mod)
 {
     VALUE cFiber = rb_path2class("Fiber");
-    rb_alias(cFiber, id_original, rb_intern("transfer"));
-    rb_funcall(cFiber, rb_intern("private"), 1, ID2SYM(id_original));
+    nb_keep_original(cFiber, id_original, rb_intern("transfer"));
     rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
     rb_define_method(cFiber, "transfer", call_transfer, -1);
     rb_ext_ractor_safe(false);

@@ -28,5 +28,9 @@ module NB
         raise
       end
     end
+
+    # The work of such a hook that is wrapped in Ruby and may not decline: as Ruby would do it, in a
+    # fiber in which it asks no scheduler.
+    def do_operation(work) = Fiber.new(blocking: true) { work.call }.resume
   end
 end

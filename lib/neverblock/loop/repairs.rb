@@ -76,8 +76,7 @@ module NB
       # @yield [original] its UnboundMethod; returns the new body as a lambda or proc
       # @api private
       def replace(owner, name)
-        original = owner.instance_method(name)
-        define(owner, name, &yield(original))
+        define(owner, name, &yield(own_method(owner, name)))
       end
 
       # Replaces an instance method of Ruby's own in place, in every Ractor; or of a library that
@@ -89,9 +88,17 @@ module NB
       def repair(owner, name)
         original = :"#{name}_without_neverblock#{@kept += 1}"
         body = Ractor.make_shareable(yield(original))
-        owner.alias_method(original, name)
-        owner.send(:private, original)
+        keep(owner, original, name)
         define(owner, name, &body)
+      end
+
+      # Keeps a method of the owner's own under a further name, as a private one.
+      #
+      # @return [void]
+      # @api private
+      def keep(owner, original, name)
+        owner.define_method(original, own_method(owner, name))
+        owner.send(:private, original)
       end
 
       # @return [Boolean] whether this is the Ractor in which loops run
@@ -106,6 +113,14 @@ module NB
       end
 
       private
+
+      # Not one that somebody has put in front of it: that calls the replacement, by `super`.
+      def own_method(owner, name)
+        method = owner.instance_method(name)
+        in_front = owner.ancestors.take_while { |ancestor| !ancestor.equal?(owner) }
+        method = method.super_method while in_front.include?(method.owner)
+        method
+      end
 
       def define(owner, name, &body)
         visibility = owner.private_method_defined?(name) ? :private : :public
