@@ -76,6 +76,23 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "at a place that is not known"));
 }
 
+static void a_thread_without_a_core_stands_for_nothing(void)
+{
+    nb_stall_t stall = stall_at("");
+    stall.computed_ns = 0;
+    stall.runnable = true;
+    CHECK(nb_stall_had_no_core(&stall));
+    stall.runnable = false; /* it waits for a page, say */
+    CHECK(!nb_stall_had_no_core(&stall));
+    stall = stall_at("");
+    stall.runnable = true; /* it computes */
+    CHECK(!nb_stall_had_no_core(&stall));
+    stall = stall_at("a.rb:1");
+    stall.computed_ns = 0;
+    stall.runnable = true; /* it took the signal */
+    CHECK(!nb_stall_had_no_core(&stall));
+}
+
 static int fds[2];
 static volatile pid_t reader;
 
@@ -111,6 +128,7 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
-    RUN(a_thread_in_a_system_call_is_seen);
+    RUN(a_thread_without_a_core_stands_for_nothing);
+    RUN_NATIVELY(a_thread_in_a_system_call_is_seen);
     return test_report();
 }

@@ -70,7 +70,19 @@ static const syscall_t calls[] = {
     {SYS_fdatasync, "fdatasync", true},
     {SYS_ftruncate, "ftruncate", true},
     {SYS_ioctl, "ioctl", true},
+    {SYS_sendfile, "sendfile", true},
+    {SYS_getdents64, "getdents", true},
     {SYS_openat, "open", false},
+    {SYS_unlinkat, "unlink", false},
+    {SYS_statx, "stat", false},
+    {SYS_newfstatat, "stat", false},
+    {SYS_clone, "clone", false},
+    {SYS_brk, "brk, for memory", false},
+    {SYS_mmap, "mmap, for memory", false},
+    {SYS_munmap, "munmap, for memory", false},
+    {SYS_madvise, "madvise, for memory", false},
+    {SYS_mprotect, "mprotect, for memory", false},
+    {SYS_mremap, "mremap, for memory", false},
 #ifdef SYS_open
     {SYS_open, "open", false},
 #endif
@@ -115,9 +127,12 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
     long number;
     unsigned long long first;
     stall->wait[0] = '\0';
-    if (!read_proc(tid, "syscall", text, sizeof(text)) ||
-        sscanf(text, "%ld %llx", &number, &first) != 2 || number < 0)
-        return; /* it says "running" */
+    stall->runnable = false;
+    if (!read_proc(tid, "syscall", text, sizeof(text)))
+        return;
+    stall->runnable = !strncmp(text, "running", 7);
+    if (sscanf(text, "%ld %llx", &number, &first) != 2 || number < 0)
+        return;
     const syscall_t *call = find_call(number);
     if (number == SYS_futex) {
         snprintf(stall->wait, sizeof(stall->wait), "for another thread or a timer");
@@ -141,6 +156,7 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
 {
     (void)tid;
     stall->wait[0] = '\0';
+    stall->runnable = false;
 }
 #endif
 
@@ -195,6 +211,11 @@ static bool waited(const nb_stall_t *stall)
     return stall->computed_ns * 2 <= stall->stood_ns;
 }
 
+bool nb_stall_had_no_core(const nb_stall_t *stall)
+{
+    return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
+}
+
 /* In our own hooks it waits in the kernel, which is no standing still, or for the GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
@@ -203,34 +224,40 @@ bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
 
-static void describe(const nb_stall_t *stall, char *text, size_t size)
+void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
 {
-    bool waits = waited(stall);
     if (nb_stall_waited_for_gvl(stall))
-        snprintf(text, size,
-                 "it waits for the GVL, which other threads have. NB.in_process { } "
-                 "for what they compute may help");
+        snprintf(text, size, "waits for the GVL, which other threads have");
     else if (stall->collects)
-        snprintf(text, size, "it collects garbage. Fewer objects at a time may help");
-    else if (!waits)
-        snprintf(text, size, "it computes. NB.in_process { } may help");
+        snprintf(text, size, "collects garbage");
+    else if (!waited(stall))
+        snprintf(text, size, "computes");
     else
-        snprintf(text, size, "it waits outside of the loop%s%s. NB.offload { } may help",
-                 stall->wait[0] ? ", " : "", stall->wait);
+        snprintf(text, size, "waits outside of the loop%s%s", stall->wait[0] ? ", " : "",
+                 stall->wait);
+}
+
+static const char *cure(const nb_stall_t *stall)
+{
+    if (nb_stall_waited_for_gvl(stall))
+        return "NB.in_process { } for what they compute";
+    if (stall->collects)
+        return "Fewer objects at a time";
+    return waited(stall) ? "NB.offload { }" : "NB.in_process { }";
 }
 
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size)
 {
-    char what[640], more[64] = "", callee[160] = "";
-    describe(stall, what, sizeof(what));
+    char doing[640], more[64] = "", callee[160] = "";
+    nb_stall_doing(stall, doing, sizeof(doing));
     if (stall->callee[0])
         snprintf(callee, sizeof(callee), " (%s)", stall->callee);
     if (unreported)
         snprintf(more, sizeof(more), " (%u more there since the last report)", unreported);
     return snprintf(text, size,
-                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s%s: %s; see "
-                    "docs/TROUBLESHOOTING.md%s\n",
+                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s%s: it %s. %s "
+                    "may help; see docs/TROUBLESHOOTING.md%s\n",
                     (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS),
-                    stall->place[0] ? stall->place : "a place that is not known", callee, what,
-                    more);
+                    stall->place[0] ? stall->place : "a place that is not known", callee, doing,
+                    cure(stall), more);
 }

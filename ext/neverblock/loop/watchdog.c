@@ -6,6 +6,8 @@
  * its thread is (witness.c), and reports that when the loop goes on, or after another second.
  */
 #include "loop/watchdog.h"
+#include "base/condition.h"
+#include "loop/ledger.h"
 #include "loop/place.h"
 #include "loop/witness.h"
 #include <poll.h>
@@ -45,13 +47,8 @@ static nb_loop_t *loop_at(nb_list_t *item)
 /* In the beginning, and in a forked child, whose one loop is added again. */
 static void forget(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-#ifdef HAVE_PTHREAD_CONDATTR_SETCLOCK
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-#endif
     pthread_mutex_init(&watchdog.lock, NULL);
-    pthread_cond_init(&watchdog.added, &attributes);
+    nb_condition_init(&watchdog.added);
     watchdog.runs = false;
     watchdog.ended = 0;
     watchdog.accused = NULL;
@@ -59,6 +56,7 @@ static void forget(void)
         nb_list_remove(watchdog.loops.next);
     nb_witness_forget();
     nb_stall_forget();
+    nb_ledger_forget();
 }
 
 static uint64_t progress_of(const nb_loop_t *loop)
@@ -125,8 +123,9 @@ static void write_report(void)
     nb_stall_t *stall = &watchdog.stall;
     nb_witness_tell(stall);
     watchdog.ended = 0;
-    if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
+    if (nb_stall_had_no_core(stall) || (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS))
         return;
+    nb_ledger_add(stall, nb_clock_now());
     if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
         return;
     int length = nb_stall_text(stall, unreported, text, sizeof(text));
@@ -135,15 +134,17 @@ static void write_report(void)
     (void)!write(STDERR_FILENO, text, (size_t)length);
 }
 
-static void measure(const nb_loop_t *loop, uint64_t now)
+/* Returns whether it stood for the limit: the kernel says how long a thread waited for a core only
+ * when that wait is over. */
+static bool measure(const nb_loop_t *loop, uint64_t now)
 {
     const nb_watched_t *watched = &loop->watched;
     uint64_t computed = cpu_ns(watched) - watched->cpu_ns, stood = stood_ns(watched, now);
-    /* What it waited for a core since it goes on does not count against it. */
-    watchdog.stall.stood_ns = stood > watchdog.limit_ns ? stood : watchdog.limit_ns;
+    watchdog.stall.stood_ns = stood;
     /* Looked at since begun_ns only: before, it did as afterwards. */
     watchdog.stall.computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
                                                 (now - watched->begun_ns + 1);
+    return stood >= watchdog.limit_ns;
 }
 
 /* It has turned, or is gone: the report waits for the name of the method in C. */
@@ -151,8 +152,9 @@ static void end(nb_loop_t *loop, uint64_t now)
 {
     if (watchdog.accused != loop)
         return;
-    measure(loop, now);
     watchdog.accused = NULL;
+    if (!measure(loop, now))
+        return;
     watchdog.ended = LOOKS_FOR_NAME;
     watchdog.wake_ns = now + SOON_NS;
 }
@@ -244,13 +246,11 @@ static void look(uint64_t now, uint64_t late_ns)
 
 static uint64_t nap(void)
 {
-    struct timespec wake = {.tv_sec = (time_t)(watchdog.wake_ns / NB_NS_PER_S),
-                            .tv_nsec = (long)(watchdog.wake_ns % NB_NS_PER_S)};
     if (nb_list_empty(&watchdog.loops) && !watchdog.ended) {
-        pthread_cond_wait(&watchdog.added, &watchdog.lock);
+        nb_condition_wait(&watchdog.added, &watchdog.lock, NB_NEVER);
         watchdog.wake_ns = watchdog.last_ns = nb_clock_now();
     } else {
-        pthread_cond_timedwait(&watchdog.added, &watchdog.lock, &wake);
+        nb_condition_wait(&watchdog.added, &watchdog.lock, watchdog.wake_ns);
     }
     return nb_clock_now();
 }
@@ -337,8 +337,36 @@ static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALU
     return Qnil;
 }
 
+static VALUE text_or_nil(const char *text)
+{
+    return text[0] ? rb_utf8_str_new_cstr(text) : Qnil;
+}
+
+static VALUE describe(const nb_ledger_entry_t *entry)
+{
+    uint64_t ago_ns = nb_clock_now() - entry->last_ns;
+    return rb_assoc_new(rb_ary_new_from_args(3, text_or_nil(entry->place),
+                                             text_or_nil(entry->callee), text_or_nil(entry->doing)),
+                        rb_ary_new_from_args(3, ULL2NUM(entry->count),
+                                             DBL2NUM((double)entry->longest_ns / 1e9),
+                                             DBL2NUM((double)ago_ns / 1e9)));
+}
+
+/* @!visibility private - the stalls of this process by place: [[place or nil, method in C or nil,
+ * what it did], [count, seconds of the longest, seconds since the last]] each. Any thread. */
+static VALUE rb_nb_native_stalls(VALUE mod)
+{
+    VALUE all = rb_ary_new();
+    nb_ledger_entry_t entry;
+    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
+        if (nb_ledger_copy(i, &entry))
+            rb_ary_push(all, describe(&entry));
+    return all;
+}
+
 void nb_watchdog_init(void)
 {
+    rb_define_singleton_method(rb_path2class("NB::Native"), "stalls", rb_nb_native_stalls, 0);
     rb_define_singleton_method(rb_path2class("NB::Native"), "watch", rb_nb_native_watch, 3);
     forget();
     pthread_atfork(NULL, NULL, forget);

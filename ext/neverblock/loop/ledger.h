@@ -1,0 +1,26 @@
+/* ledger.h - the stalls of a process, by place. Pure C. Read after: stall.h.
+ * Used by: watchdog.c. */
+#ifndef NB_LOOP_LEDGER_H
+#define NB_LOOP_LEDGER_H
+
+#include "loop/stall.h"
+
+#define NB_LEDGER_PLACES 64 /* then the one that stalled longest ago is forgotten */
+
+typedef struct {
+    char place[sizeof((nb_stall_t *)0)->place];   /* empty: one that is not known */
+    char callee[sizeof((nb_stall_t *)0)->callee]; /* the method in C; empty: none, or unknown */
+    char doing[640];                              /* at the last stall, in words */
+    uint64_t count, longest_ns, last_ns;          /* last_ns: the clock; 0: the entry is free */
+} nb_ledger_entry_t;
+
+/* Counts a stall. Any thread, without the GVL. */
+void nb_ledger_add(const nb_stall_t *stall, uint64_t now);
+
+/* Copies entry i, from 0 to NB_LEDGER_PLACES - 1; false: it is free. Any thread. */
+bool nb_ledger_copy(size_t i, nb_ledger_entry_t *entry);
+
+/* Forgets all: in a forked child. */
+void nb_ledger_forget(void);
+
+#endif

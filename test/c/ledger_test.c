@@ -1,0 +1,96 @@
+/* ledger_test.c - the stalls of a process, by place. */
+#include "loop/ledger.h"
+#include "base/clock.h"
+#include "test.h"
+#include <pthread.h>
+
+static void stall(const char *place, uint64_t ms, uint64_t now)
+{
+    nb_stall_t stall = {.stood_ns = ms * 1000000, .computed_ns = ms * 1000000};
+    snprintf(stall.place, sizeof(stall.place), "%s", place);
+    nb_ledger_add(&stall, now);
+}
+
+static bool find(const char *place, nb_ledger_entry_t *entry)
+{
+    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
+        if (nb_ledger_copy(i, entry) && !strcmp(entry->place, place))
+            return true;
+    return false;
+}
+
+static size_t size(void)
+{
+    nb_ledger_entry_t entry;
+    size_t count = 0;
+    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
+        count += nb_ledger_copy(i, &entry);
+    return count;
+}
+
+static void a_place_is_counted_with_its_longest_and_last(void)
+{
+    nb_ledger_entry_t entry;
+    nb_ledger_forget();
+    CHECK_EQ(0, size());
+    stall("a.rb:1", 200, 10);
+    stall("a.rb:1", 700, 20);
+    stall("a.rb:1", 300, 30);
+    stall("", 100, 40);
+    CHECK_EQ(2, size());
+    CHECK(find("a.rb:1", &entry));
+    CHECK_EQ(3, entry.count);
+    CHECK_EQ(700000000, entry.longest_ns);
+    CHECK_EQ(30, entry.last_ns);
+    CHECK(!strcmp("computes", entry.doing));
+    CHECK(find("", &entry));
+}
+
+static void of_many_places_the_oldest_is_forgotten(void)
+{
+    char name[32];
+    nb_ledger_entry_t entry;
+    nb_ledger_forget();
+    for (unsigned i = 0; i < NB_LEDGER_PLACES; i++) {
+        snprintf(name, sizeof(name), "a.rb:%u", i);
+        stall(name, 100, 100 + i);
+    }
+    stall("a.rb:0", 100, 500);
+    stall("b.rb:1", 100, 501);
+    CHECK_EQ(NB_LEDGER_PLACES, size());
+    CHECK(find("b.rb:1", &entry));
+    CHECK_EQ(1, entry.count);
+    CHECK(find("a.rb:0", &entry));
+    CHECK(!find("a.rb:1", &entry));
+}
+
+static void *add_many(void *place)
+{
+    for (uint64_t i = 1; i <= 10000; i++)
+        stall(place, 100, i);
+    return NULL;
+}
+
+static void threads_may_add_and_read_at_once(void)
+{
+    pthread_t one, two;
+    nb_ledger_entry_t entry;
+    nb_ledger_forget();
+    pthread_create(&one, NULL, add_many, "one");
+    pthread_create(&two, NULL, add_many, "two");
+    for (int i = 0; i < 1000; i++)
+        if (nb_ledger_copy((size_t)i % 2, &entry))
+            CHECK(!strcmp(entry.place, "one") || !strcmp(entry.place, "two"));
+    pthread_join(one, NULL);
+    pthread_join(two, NULL);
+    CHECK(find("one", &entry) && entry.count == 10000);
+    CHECK(find("two", &entry) && entry.count == 10000);
+}
+
+int main(void)
+{
+    RUN(a_place_is_counted_with_its_longest_and_last);
+    RUN(of_many_places_the_oldest_is_forgotten);
+    RUN(threads_may_add_and_read_at_once);
+    return test_report();
+}
