@@ -18,6 +18,16 @@ static void set_seconds(VALUE hash, const char *key, uint64_t ns)
     rb_hash_aset(hash, ID2SYM(rb_intern(key)), DBL2NUM((double)ns / 1e9));
 }
 
+/* Since when it has not asked the kernel; 0 while it waits there. */
+static uint64_t turning_ns(nb_loop_t *loop)
+{
+    uint64_t now = nb_clock_now();
+    if (loop->virtual_ns || !loop->now_ns || now < loop->now_ns ||
+        atomic_load_explicit(&loop->asleep, memory_order_relaxed))
+        return 0;
+    return now - loop->now_ns;
+}
+
 /* @overload stats
  *   The loop's counters since it was opened, and what it holds now.
  *   @return [Hash{Symbol => Integer, Float, String}] counts; seconds as Float
@@ -56,6 +66,7 @@ static VALUE rb_nb_scheduler_stats(VALUE self)
                 counters->lag_count ? counters->lag_sum_ns / counters->lag_count : 0);
     set_seconds(hash, "lag_sum", counters->lag_sum_ns);
     nb_set_count(hash, "lag_count", counters->lag_count);
+    set_seconds(hash, "turning", turning_ns(loop));
     return hash;
 }
 
@@ -86,26 +97,96 @@ static VALUE describe(const nb_park_t *park, uint64_t now)
     return hash;
 }
 
-/* @overload waits
- *   What every parked fiber waits for.
- *   @return [Array<Hash>] :fiber, :owner, :kind (Symbol), :ready (true: about to run), :blocker,
- *     :fds ([[fd, mask]]), :waited (seconds), :timeout (seconds left or nil)
- *   @scheduling never waits
- *   @thread any */
-static VALUE rb_nb_scheduler_waits(VALUE self)
+/* A fiber that is told of, and where it comes in the order. */
+typedef struct {
+    VALUE fiber;
+    uint64_t since_ns;
+    bool asked; /* by name: before all others */
+} told_t;
+
+static int earlier(const void *one, const void *two)
 {
-    nb_loop_t *loop = nb_loop_any(self);
-    VALUE fibers = rb_ary_new(), waits = rb_ary_new();
+    const told_t *a = one, *b = two;
+    if (a->asked != b->asked)
+        return a->asked ? -1 : 1;
+    return (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
+}
+
+/* Those that rest in a server's pool are no news. */
+static size_t choose(nb_loop_t *loop, told_t *told, VALUE asked, bool all)
+{
+    size_t count = 0;
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].value;
+        if (park && (all || park->kind != NB_PARK_IDLE))
+            told[count++] = (told_t){park->fiber, park->since_ns,
+                                     rb_hash_lookup2(asked, park->owner, Qfalse) != Qfalse};
+    }
+    if (!all)
+        qsort(told, count, sizeof(*told), earlier);
+    return count;
+}
+
+static VALUE describe_all(nb_loop_t *loop, VALUE fibers)
+{
+    VALUE waits = rb_ary_new();
     uint64_t now = nb_loop_clock(loop);
-    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        if (loop->parked.slots[i].value)
-            rb_ary_push(fibers, (VALUE)loop->parked.slots[i].key);
     for (long i = 0; i < RARRAY_LEN(fibers); i++) {
         nb_park_t *park = nb_ptrmap_get(&loop->parked, RARRAY_AREF(fibers, i));
         if (park)
             rb_ary_push(waits, describe(park, now));
     }
     return waits;
+}
+
+/* @overload waits(most = nil, asked = {})
+ *   What every parked fiber waits for.
+ *   @param most [Integer, nil] at most so many: those of asked, then the longest waits; fibers
+ *     that rest in a server's pool are left out. nil: all, in no order
+ *   @param asked [Hash{Fiber => Object}] compared by identity: scheduled fibers that come first
+ *   @return [Array<Hash>] :fiber, :owner, :kind (Symbol), :ready (true: about to run), :blocker,
+ *     :fds ([[fd, mask]]), :waited (seconds), :timeout (seconds left or nil)
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_waits(int argc, VALUE *argv, VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    rb_check_arity(argc, 0, 2);
+    bool all = argc == 0 || NIL_P(argv[0]);
+    size_t capacity = loop->parked.count, most = all ? capacity : NUM2SIZET(argv[0]);
+    VALUE asked = argc > 1 ? rb_convert_type(argv[1], T_HASH, "Hash", "to_hash") : rb_hash_new();
+    VALUE memory = rb_str_buf_new((long)((capacity + 1) * sizeof(told_t)));
+    told_t *told = (told_t *)RSTRING_PTR(memory);
+    /* Allocated before the fibers are looked up: the collector may move them. */
+    VALUE fibers = rb_ary_new_capa((long)(most < capacity ? most : capacity));
+    size_t count = choose(loop, told, asked, all);
+    for (size_t i = 0; i < count && i < most; i++)
+        rb_ary_push(fibers, told[i].fiber);
+    RB_GC_GUARD(memory);
+    return describe_all(loop, fibers);
+}
+
+/* @overload parked
+ *   How many fibers are parked: ready to go on, and by what they wait for.
+ *   @return [Hash{Symbol => Integer}] :ready, and the kinds of {#waits}
+ *   @scheduling never waits
+ *   @thread any */
+static VALUE rb_nb_scheduler_parked(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    uint64_t counts[sizeof(kinds) / sizeof(*kinds)] = {0}, ready = 0;
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].value;
+        if (park && park->state == NB_READY)
+            ready++;
+        else if (park)
+            counts[park->kind]++;
+    }
+    VALUE hash = rb_hash_new();
+    nb_set_count(hash, "ready", ready);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        nb_set_count(hash, kinds[i], counts[i]);
+    return hash;
 }
 
 /* @overload current
@@ -131,7 +212,8 @@ static VALUE rb_nb_scheduler_closed_p(VALUE self)
 void Init_nb_hooks_report(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "stats", rb_nb_scheduler_stats, 0);
-    rb_define_method(cScheduler, "waits", rb_nb_scheduler_waits, 0);
+    rb_define_method(cScheduler, "waits", rb_nb_scheduler_waits, -1);
+    rb_define_method(cScheduler, "parked", rb_nb_scheduler_parked, 0);
     rb_define_method(cScheduler, "current", rb_nb_scheduler_current, 0);
     rb_define_method(cScheduler, "closed?", rb_nb_scheduler_closed_p, 0);
 }

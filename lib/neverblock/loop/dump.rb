@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
-require "socket"
+require_relative "subject"
 
 module NB
   # Every fiber of one loop: what it waits for, since when, and where in the program.
@@ -9,13 +9,12 @@ module NB
   # @example
   #   warn NB.dump
   class Dump
-    EVENTS = { "readable" => 1, "priority" => 2, "writable" => 4 }.freeze
     # How the lines of a backtrace begin that are not the program's: ours and Ruby's, then others'.
     OURS = ["#{File.expand_path("..", __dir__)}/", "#{File.expand_path("..", __dir__)}.rb",
             "<internal:"].freeze
     LIBRARIES = [*OURS, *RbConfig::CONFIG.values_at("rubylibdir", "sitedir", "vendordir"),
                  *(Gem.path.map { |path| "#{path}/" } if defined?(Gem))].compact.freeze
-    private_constant :EVENTS, :OURS, :LIBRARIES
+    private_constant :OURS, :LIBRARIES
 
     @names = []
     @appendices = []
@@ -84,7 +83,7 @@ module NB
       waits = @scheduler.waits.reject { |wait| wait[:kind] == :run || wait[:ready] }
       waits.sort_by { |wait| -wait[:waited] }.map do |wait|
         name = @names[wait[:owner]]
-        "#{Dump.place(wait[:fiber].backtrace.to_a)} waits for #{subject(wait)}" \
+        "#{Dump.place(wait[:fiber].backtrace.to_a)} waits for #{Subject.of(wait)}" \
           "#{" in #{name}" if name}"
       end
     end
@@ -114,41 +113,8 @@ module NB
     def state(wait)
       return "is about to run" if wait[:ready]
 
-      text = format("waits %.3f s for %s", wait[:waited], subject(wait))
+      text = format("waits %.3f s for %s", wait[:waited], Subject.of(wait))
       wait[:timeout] ? text + format(" (at most %.3f s more)", wait[:timeout]) : text
-    end
-
-    def subject(wait)
-      case wait[:kind]
-      when :io then wait[:fds].map { |fd, mask| "#{events(mask)} fd #{fd}#{peer(fd)}" }.join(", ")
-      when :select then "one of #{wait[:blocker].size} IOs: #{wait[:blocker].first(5).inspect}"
-      when :sleep then wait[:timeout] ? "sleep" : "sleep without end, or a signal"
-      when :block then lock(wait[:blocker])
-      when :resolve then "the address of #{wait[:blocker]}"
-      when :process then "a child process"
-      when :offload then "an offload thread"
-      when :run then "the other fibers (NB.run)"
-      else wait[:kind].to_s
-      end
-    end
-
-    def lock(blocker)
-      return "a lock of Ruby's own, such as that of a require" if blocker.nil?
-
-      held = blocker.is_a?(Thread::Mutex) && blocker.owned?
-      "#{blocker.inspect}#{" (held by the current fiber)" if held}"
-    end
-
-    def events(mask)
-      EVENTS.filter_map { |name, bit| name if mask.anybits?(bit) }.join("/")
-    end
-
-    def peer(fd)
-      io = BasicSocket.for_fd(fd)
-      io.autoclose = false
-      " (#{io.local_address.inspect_sockaddr} -> #{io.remote_address.inspect_sockaddr})"
-    rescue SystemCallError, ArgumentError, SocketError
-      ""
     end
   end
 end

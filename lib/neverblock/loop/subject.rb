@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module NB
+  # What a fiber waits for, in words: of each of {Scheduler#waits}. No code of the program runs for
+  # it, such as an object's own `inspect`, and nothing that an object holds is told.
+  #
+  # @api private
+  module Subject
+    EVENTS = {"readable" => 1, "priority" => 2, "writable" => 4}.freeze
+    # Whose own words tell where they are, and nothing else.
+    TELLING = [IO, Thread, Fiber].to_h { |kind| [kind, kind.instance_method(:inspect)] }.freeze
+    # An object's class and address.
+    PLAIN = Kernel.instance_method(:to_s)
+    private_constant :EVENTS, :TELLING, :PLAIN
+
+    class << self
+      # @param wait [Hash]
+      # @return [String]
+      # @scheduling never waits
+      # @thread any
+      def of(wait)
+        case wait[:kind]
+        when :io then wait[:fds].map { |fd, mask| "#{events(mask)} fd #{fd}#{peer(fd)}" }.join(", ")
+        when :select then select(wait[:blocker])
+        when :sleep then wait[:timeout] ? "sleep" : "sleep without end, or a signal"
+        when :block then lock(wait[:blocker])
+        when :resolve then "the address of #{wait[:blocker]}"
+        when :process then "a child process"
+        when :offload then "an offload thread"
+        when :run then "the other fibers (NB.run)"
+        else wait[:kind].to_s
+        end
+      end
+
+      private
+
+      def select(ios)
+        named = ios.first(5).map { |io| name(io) }
+        "one of #{ios.size} IOs: [#{named.join(", ")}]"
+      end
+
+      def lock(blocker)
+        return "a lock of Ruby's own, such as that of a require" if blocker.nil?
+
+        held = blocker.is_a?(Thread::Mutex) && blocker.owned?
+        "#{name(blocker)}#{" (held by the current fiber)" if held}"
+      end
+
+      def name(object)
+        _, telling = TELLING.find { |kind, _| kind === object }
+        (telling || PLAIN).bind_call(object)
+      end
+
+      def events(mask)
+        EVENTS.filter_map { |name, bit| name if mask.anybits?(bit) }.join("/")
+      end
+
+      def peer(fd)
+        io = BasicSocket.for_fd(fd)
+        io.autoclose = false
+        " (#{io.local_address.inspect_sockaddr} -> #{io.remote_address.inspect_sockaddr})"
+      rescue SystemCallError, ArgumentError, SocketError
+        ""
+      end
+    end
+  end
+end
