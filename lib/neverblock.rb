@@ -28,6 +28,7 @@ require_relative "neverblock/sync/fiber_pool"
 require_relative "neverblock/sync/connection_pool"
 require_relative "neverblock/sync/forked_worker"
 require_relative "neverblock/sync/process_pool"
+require_relative "neverblock/monitor/pool_listing"
 require_relative "neverblock/monitor/task_reports"
 require_relative "neverblock/legacy/names"
 require_relative "neverblock/drivers/all"
@@ -40,6 +41,7 @@ require_relative "neverblock/drivers/all"
 #   end
 module NB
   autoload :HTTP, File.join(__dir__, "neverblock/sync/persistent_http")
+  autoload :Page, File.join(__dir__, "neverblock/page")
   autoload :BlockingCalls, File.join(__dir__, "neverblock/loop/blocking_calls")
 
   class << self
@@ -47,7 +49,7 @@ module NB
     # and all fibers it started have ended. When the block raises, the others are cancelled first.
     # Inside another loop it only runs the block there.
     #
-    # @param backend [Symbol, nil] :epoll or :poll; nil: NB_BACKEND, or the best available
+    # @param backend [Symbol, nil] `:epoll`, `:kqueue` or `:poll`; nil: NB_BACKEND, or the best
     # @param repairs [Boolean] whether to repair Ruby's own holes ({NB::Repairs})
     # @param on_interrupt [:drain, nil] nil: INT and TERM do what they do in Ruby. :drain: at the
     #   first of them it takes no more work (every {until_stop} ends, {stopping?} is true) and lets
@@ -300,13 +302,16 @@ module NB
     end
 
     # Runs the block on a native thread while other fibers go on: for C code that blocks and
-    # releases the GVL. At most 32 at a time; further blocks queue.
+    # releases the GVL. At most 32 at a time; further blocks queue. Spans of the block belong to the
+    # caller's trace (OpenTelemetry and the like).
     #
     # @return the block's value
     # @raise whatever the block raised
     # @scheduling always waits
     # @thread any
-    def offload(&block) = Offload.default.call(&Check.block("NB.offload", block))
+    def offload(&block)
+      Offload.default.call(&Inheritance.trace(Check.block("NB.offload", block)))
+    end
 
     # Waits for a callback: the block gets a `resume` that ends the wait when it is called, from
     # any thread.
@@ -347,6 +352,25 @@ module NB
     # @scheduling never waits
     def dump
       Dump.new(Fiber.scheduler) if Fiber.scheduler.is_a?(Scheduler)
+    end
+
+    # The pools of this process, in which something waits first: {ConnectionPool}, {FiberPool} and
+    # {ProcessPool}, those of ActiveRecord and Sequel, and those of the gem connection_pool in which
+    # a fiber has looked for a connection. At most 50, and of each at most 20 holders and waiters,
+    # the longest first.
+    #
+    # Each Hash has `name`, `kind`, `size`, `in_use`, `idle`, `waiting`, since the pool was made
+    # `waits_total`, `wait_seconds_total` and `timeouts_total` (nil: not known), `holders` (each
+    # `fiber`, its object_id; `name` of its task; `held_seconds`, at least; `place` in the program)
+    # and `waiters` (`fiber`, nil for a block that no fiber runs yet; `name`; `waited_seconds`;
+    # `place`).
+    #
+    # @param scheduler [Scheduler, nil] of the fibers that use them, such as that of another thread
+    # @return [Array<Hash{Symbol => Object}>]
+    # @scheduling never waits
+    # @thread any
+    def pools(scheduler = Fiber.scheduler)
+      PoolListing.new(Pools.accounts, (scheduler if scheduler.is_a?(Scheduler))).rows
     end
 
     # The calls for which this process's loops waited although no fiber could run meanwhile, since

@@ -12,6 +12,11 @@ module NB
   class Cancelled < ::Exception
     include Error
 
+    # @return [Boolean, nil] whether a fiber has it, or will have it at its next wait; nil: who was
+    #   to send it was interrupted before
+    # @api private
+    attr_accessor :sent
+
     # @param cause [Exception, nil] why; there from the start, not only once this has been raised
     # @param message [String]
     # @return [Cancelled] not raised yet, so without a backtrace

@@ -94,6 +94,15 @@ only: :fibers
     end
   RUBY
 
+  script "the loop can be used again where an ensure waits in vain too", <<~'RUBY', out: "true\nnil\n1\n", only: :fibers
+    begin
+      NB.run { begin Queue.new.pop ensure begin Queue.new.pop ensure Queue.new.pop end end }
+    rescue NB::DeadlockError => error
+      p error.is_a?(NB::Error), Fiber.scheduler
+    end
+    p(NB.run { sleep 0.001; 1 })
+  RUBY
+
   script "the loop can be used again", CATCH + <<~'RUBY', out: "#{FOUND}1\n", only: :fibers
     deadlock { Queue.new.pop }
     p(NB.run { sleep 0.001; 1 })

@@ -93,6 +93,31 @@ class LegacyConnectionPoolTest < Minitest::Test
     pool.hold { |connection| refute connection.closed? }
   end
 
+  FILES = %r{/(legacy/fibered_connection_pool|sync/interruption)\.rb\z}.freeze
+
+  # The second comes at each return in turn, while the first one leaves.
+  def test_a_second_interrupt_hands_over_no_interrupted_connection
+    struck = (1..).take_while do |place|
+      pool = pool_of(1)
+      first, events = nil, 0
+      trace = TracePoint.new(:return) do |point|
+        raise NB::Cancelled, "second" if FILES.match?(point.path) && (events += 1) == place
+      end
+      begin
+        pool.hold do |connection|
+          first = connection
+          trace.enable(target_thread: Thread.current)
+          raise NB::Cancelled, "first"
+        end
+      rescue NB::Cancelled
+        trace.disable
+      end
+      pool.hold { |connection| refute_same first, connection, "struck at #{place}" }
+      events >= place
+    end
+    assert_operator struck.size, :>, 3
+  end
+
   def test_a_failed_connect_leaves_its_place_to_the_next
     fail_first = true
     pool = NB::Pool::FiberedConnectionPool.new(size: 1) do

@@ -22,6 +22,29 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # As a timeout does to a fiber that computes.
+  def test_an_interrupt_at_any_return_leaves_the_threads_counted
+    (1..).each do |step|
+      offload = NB::Offload.new(size: 1)
+      left = step
+      point = TracePoint.new(:return, :b_return) do |at|
+        next unless at.path.include?("/lib/neverblock/") && (left -= 1).zero?
+
+        Thread.current.raise(KeyError, "struck")
+      end
+      begin
+        point.enable(target_thread: Thread.current) { offload.start { 1 } }
+        ended = true
+      rescue KeyError
+        ended = false
+      end
+      assert_equal 5, NB.run { offload.call { 5 } }
+      sleep 0.001 until offload.stats[:busy] <= 0
+      assert_equal 0, offload.stats[:busy], "struck as #{step} returned"
+      break if ended
+    end
+  end
+
   def test_at_most_size_at_a_time_and_the_rest_queues
     offload = NB::Offload.new(size: 2)
     gate = Thread::Queue.new

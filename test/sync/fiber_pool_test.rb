@@ -125,6 +125,26 @@ class FiberPoolTest < Minitest::Test
   end
 
   # Both meet a fiber that is about to go on, so they would come at its next wait.
+  # As a timeout does to a fiber that computes.
+  scheduled "a_spawn_that_is_struck_at_any_step_leaves_nothing_taken", others: false do
+    file = NB::FiberPool.instance_method(:spawn).source_location.first
+    (1..).each do |step|
+      pool = NB::FiberPool.new(1)
+      ended = strike(:line, step, file) { pool.spawn { sleep 0.0001 } }
+      Timeout.timeout(20) { pool.wait }
+      assert_equal [0, 0], pool.stats.values_at(:busy, :queued), "struck at step #{step}"
+      assert_equal :run, NB.group { |group| group.async { ran(pool) }.value }
+      break if ended
+    end
+  end
+
+  def ran(pool)
+    done = nil
+    pool.spawn { done = :run }
+    pool.wait
+    done
+  end
+
   scheduled "what_was_to_be_raised_in_one_block_is_not_raised_in_the_next", others: false do
     errors = []
     pool = NB::FiberPool.new(1, on_error: ->(error) { sleep(0.001) && errors << error.message })

@@ -167,6 +167,24 @@ class GroupTest < Minitest::Test
     assert_equal :parent, log.last
   end
 
+  scheduled "an_interrupt_that_strikes_at_any_return_leaves_nobody_waiting", others: false do
+    folder = File.dirname(NB::Group.instance_method(:async).source_location.first)
+    left = 0
+    body = lambda do
+      left += 1
+      sleep 0.0001
+    ensure
+      left -= 1
+    end
+    (1..).each do |step|
+      ended = Timeout.timeout(20) do
+        strike(:return, step, folder) { NB.group { |group| 2.times { group.async(&body) } } }
+      end
+      assert_equal 0, left, "struck at step #{step}"
+      break if ended
+    end
+  end
+
   scheduled "an_error_in_a_nested_group_passes_through_both" do
     log = []
     assert_raises(KeyError) do

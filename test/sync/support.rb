@@ -160,6 +160,27 @@ module SyncSupport
     $stderr = before
   end
 
+  # Raises at the step that the block comes to in this fiber: :line is harsher than any interrupt,
+  # :return is where Ruby itself lets one strike.
+  #
+  # @param event [Symbol] of TracePoint
+  # @param path [String] what the file of a step begins with
+  # @return [Boolean] whether the block ended before
+  def strike(event, step, path)
+    fiber = Fiber.current
+    point = TracePoint.new(event) do |at|
+      next unless at.path.start_with?(path) && Fiber.current.equal?(fiber) && (step -= 1).zero?
+
+      Thread.current.raise(KeyError, "struck")
+    end
+    point.enable { yield }
+    true
+  rescue KeyError
+    false
+  ensure
+    point.disable
+  end
+
   def elapsed
     start = clock
     yield

@@ -390,4 +390,10 @@ class TaskTest < Minitest::Test
     assert settled { !waiter.alive? && group.ended }, "#{way}, line #{line}: #{waiter} #{group}"
     left <= 0
   end
+
+  scheduled "a_task_cannot_be_copied" do
+    task = NB::Task.new { sleep 0.001 }
+    %i[dup clone].each { |name| assert_raises(TypeError) { task.public_send(name) } }
+    assert_same task, task.wait
+  end
 end

@@ -3,6 +3,7 @@
 require_relative "registry"
 require_relative "../loop/repairs"
 require_relative "../sync/tidy"
+require_relative "sequel/accounts"
 
 module NB
   module Drivers
@@ -187,6 +188,7 @@ module NB
       ::Sequel.extend(Sequel)
       ::Sequel::Database.prepend(Sequel::Database)
       ::Sequel::ConnectionPool.include(Sequel::Pool)
+      Pools.source { Sequel::Accounts.all }
     end
   end
 end

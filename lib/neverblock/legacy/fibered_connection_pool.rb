@@ -52,12 +52,11 @@ module NB
       def hold(transactional = false)
         fiber = ::Fiber.current
         kept = transactional || @busy_connections[fiber]
-        yield(@busy_connections[fiber] || acquire(fiber))
-      rescue Exception => error # rubocop:disable Lint/RescueException -- raised again
-        spoil(fiber) if Interruption.struck?(error)
-        raise
+        value = yield(@busy_connections[fiber] || acquire(fiber))
+        whole = true
+        value
       ensure
-        release(fiber) unless kept && @busy_connections[fiber]
+        leave(fiber, kept, whole)
       end
 
       # Takes a connection back and gives it to the fiber that has waited longest.
@@ -69,9 +68,12 @@ module NB
       def release(fiber, connection = @busy_connections[fiber])
         return unless @busy_connections.key?(fiber)
 
-        @busy_connections.delete(fiber)
-        clean?(connection) ? @connections.push(connection) : discard(connection) if connection
-        serve_queue
+        begin
+          @busy_connections.delete(fiber)
+          clean?(connection) ? @connections.push(connection) : discard(connection) if connection
+        ensure
+          serve_queue
+        end
       end
 
       # Replaces the connection that this fiber holds, which was lost, and closes the old one.
@@ -104,6 +106,20 @@ module NB
       def held_by(fiber) = @busy_connections[fiber]
 
       private
+
+      # A second interrupt may come before it is known what the first was: then, too, the connection
+      # is not to be used again.
+      def leave(fiber, kept, whole)
+        spoil(fiber) if !whole && $! && Interruption.struck?($!)
+        looked = true
+      ensure
+        spoil(fiber) unless looked # interrupted
+        begin
+          release(fiber) unless kept && @busy_connections[fiber]
+        ensure
+          release(fiber) unless kept && @busy_connections[fiber] # interrupted
+        end
+      end
 
       # With nil for a connection a fiber has a place, and makes the connection for it.
       def acquire(fiber)
@@ -144,8 +160,8 @@ module NB
       # Somebody interrupted what it was doing.
       def spoil(fiber)
         connection = @busy_connections[fiber] or return
+        @busy_connections[fiber] = nil # first: what is not closed is not lent, either
         discard(connection)
-        @busy_connections[fiber] = nil
       end
 
       def clean?(connection)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../errors"
 require_relative "../fiber_state"
 
 module NB
@@ -110,9 +111,11 @@ module NB
 
       job = Job.new(block)
       @lock.synchronize do
-        add_thread if @jobs.size >= @idle && (@threads < @size || nested?)
-        @jobs << job
-        @came.signal
+        Thread.handle_interrupt(UNINTERRUPTED) do # a thread that was made is counted
+          add_thread if @jobs.size >= @idle && (@threads < @size || nested?)
+          @jobs << job
+          @came.signal
+        end
       end
       job
     end

@@ -67,9 +67,19 @@ module NB
         ended = true
         value
       ensure
-        # Not `rescue`: Thread#kill is no exception.
-        scheduler.cancel_all unless scheduler.nil? || ended || scheduler.closed?
-        Fiber.set_scheduler(nil) if scheduler
+        begin
+          # Not `rescue`: Thread#kill is no exception.
+          scheduler.cancel_all unless scheduler.nil? || ended || scheduler.closed?
+        ensure
+          unset(scheduler) if scheduler
+        end
+      end
+
+      # Ruby keeps a scheduler whose `close` raises, as after a deadlock.
+      def unset(scheduler)
+        Fiber.set_scheduler(nil)
+      ensure
+        Fiber.set_scheduler(nil) if Fiber.scheduler.equal?(scheduler)
       end
     end
 

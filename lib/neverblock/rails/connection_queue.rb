@@ -62,6 +62,21 @@ module NB
         end
       end
 
+      # @return [WaitCount] of this pool's waits, which {PoolWaits} tells
+      # @api private
+      def waits = @waits || (made = Pools.wait_count(@lock.db_config.name)) && (@waits ||= made)
+
+      # @return [Array<Pools::Waiter>]
+      # @api private
+      def waiters = line.values.map { |fiber, since| Pools::Waiter.new(fiber, since) }
+
+      # @return [Pools::Holder, nil] nil: it was given back meanwhile
+      # @api private
+      def holder(connection)
+        owner = connection.owner
+        Pools::Holder.new(owner, @got && @got[connection]) if owner
+      end
+
       private
 
       def put
@@ -71,23 +86,21 @@ module NB
         end
       end
 
-      # The line: a condition for each waiting fiber, in the order of arrival.
+      # The line: a condition for each waiting fiber, which it is for, and since when; in the order
+      # of arrival.
       def line = @line ||= {}.compare_by_identity
 
-      def stand_in_line(condition)
-        line[condition] = true
+      def stand_in_line(condition, start)
+        line[condition] = [Fiber.current, start]
         return unless @preferred && @preferred == ActiveSupport::IsolatedExecutionState.context
 
-        @line = { condition => true }.compare_by_identity.update(line)
+        @line = { condition => line[condition] }.compare_by_identity.update(line)
       end
-
-      # Held here: PoolWaits itself knows them only as long as somebody else does.
-      def waits = @waits ||= PoolWaits.of(@lock)
 
       def wait_poll(timeout)
         start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         condition = @lock.new_cond
-        stand_in_line(condition)
+        stand_in_line(condition, start)
         @num_waiting += 1
         wait_for_turn(condition, start, timeout)
         connection = remove
@@ -97,7 +110,14 @@ module NB
         line.delete(condition)
         @num_waiting -= 1
         call_first
-        waits.count(Process.clock_gettime(Process::CLOCK_MONOTONIC) - start)
+        note_wait(start, connection)
+      end
+
+      # When somebody got a connection for which he had waited: {PoolListing} asks.
+      def note_wait(start, connection)
+        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        (@got ||= ObjectSpace::WeakMap.new)[connection] = now if connection
+        waits.count(now - start)
       end
 
       def wait_for_turn(condition, start, timeout)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../sync/database_time"
 require_relative "connection_queue"
 require_relative "database_config"
 require_relative "interrupted_query"
@@ -25,7 +26,19 @@ module NB
         InterruptedQuery.install
         InterruptedTransaction.install
         ReturnedConnection.install
+        Pools.source { PoolWaits.accounts }
+        count_queries
       end
+
+      # What the query cache answers is no query. Other subscribers are there anyway: Rails' own.
+      def self.count_queries
+        told = ActiveSupport::Notifications
+        told.monotonic_subscribe("sql.active_record") do |_, from, to, _, query| # rubocop:disable Metrics/ParameterLists
+          connection = query[:connection]
+          DatabaseTime.count(connection.adapter_name, to - from) if connection && !query[:cached]
+        end
+      end
+      private_class_method :count_queries
     end
   end
 end

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
+require_relative "../sync/pools"
+
 module NB
   module Rails
-    # How long fibers and threads have waited for a connection of one pool.
-    class PoolWaits
-      @all = ObjectSpace::WeakMap.new
-      @lock = Thread::Mutex.new
-
+    # ActiveRecord's pools: how long fibers and threads have waited for a connection of each, who
+    # holds one and who waits.
+    module PoolWaits
       class << self
         # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
-        # @return [PoolWaits]
+        # @return [WaitCount]
         # @scheduling never waits
         # @thread any
-        def of(pool) = @all[pool] || @lock.synchronize { @all[pool] ||= new }
+        def of(pool) = queue(pool).waits
 
         # Every pool: what ActiveRecord counts (`pool.stat`), and what was waited for.
         #
@@ -24,37 +24,32 @@ module NB
         # @scheduling never waits
         # @thread any
         def all
-          ::ActiveRecord::Base.connection_handler.connection_pool_list(:all).map do |pool|
+          list.map do |pool|
             { name: pool.db_config.name, role: pool.role, shard: pool.shard, **pool.stat,
               **of(pool).to_h }
           end
         end
-      end
 
-      def initialize
-        @waits = @timeouts = 0
-        @seconds = @longest = 0.0
-      end
+        # @return [Array<Pools::Account>]
+        # @api private
+        def accounts = list.map { |pool| account(pool) }
 
-      # Called under the pool's lock.
-      # @api private
-      def count(seconds)
-        @waits += 1
-        @seconds += seconds
-        @longest = seconds if seconds > @longest
-      end
+        private
 
-      # Called by who gives up, beside {#count}.
-      # @api private
-      def count_timeout = @timeouts += 1
+        def queue(pool) = pool.instance_variable_get(:@available)
+        def list = ::ActiveRecord::Base.connection_handler.connection_pool_list(:all)
 
-      # @return [Hash{Symbol => Integer, Float}] :waits (checkouts that had to wait), :wait_seconds
-      #   in all, :longest_wait_seconds, :timeouts
-      # @scheduling never waits
-      # @thread any
-      def to_h
-        { waits: @waits, wait_seconds: @seconds.round(6), longest_wait_seconds: @longest.round(6),
-          timeouts: @timeouts }
+        # Without the pool's lock, which a fiber may have: an Array's copy is one call in C.
+        def account(pool)
+          connections = pool.instance_variable_get(:@connections).to_a.dup
+          queue = queue(pool)
+          used = connections.select(&:owner)
+          Pools::Account.new(
+            name: pool.db_config.name, kind: "ActiveRecord", size: pool.size, in_use: used.size,
+            idle: connections.size - used.size, waiting: queue.num_waiting, waits: of(pool),
+            holders: used.filter_map { |one| queue.holder(one) }, waiters: queue.waiters
+          )
+        end
       end
     end
   end

@@ -4,6 +4,7 @@ require "timeout"
 require_relative "../errors"
 require_relative "check"
 require_relative "interruption"
+require_relative "pools"
 require_relative "slots"
 require_relative "tidy"
 
@@ -42,12 +43,20 @@ module NB
     # A server that does not answer for so long loses the connection.
     TIDY_SECONDS = 5
     CLOSE = ->(connection) { connection.close if connection.respond_to?(:close) }
-    private_constant :DEAD, :ALIVE, :TIDY_SECONDS, :CLOSE
+    # What one process has: a forked child begins anew. `leases`: fiber => its place, while the
+    # block of {#with} runs.
+    Own = Struct.new(:pid, :slots, :leases)
+    private_constant :DEAD, :ALIVE, :TIDY_SECONDS, :CLOSE, :Own
 
     # @return [Integer] the most connections there will be
     attr_reader :size
     # @return [Float, nil] seconds that {#with} waits for a connection; nil: forever
     attr_reader :timeout
+    # @return [String] what {NB.pools} and /metrics call it
+    attr_reader :name
+    # @return [WaitCount] see {Pools}
+    # @api private
+    attr_reader :waits
 
     # @param size [Integer] the most connections, 1 or more
     # @param timeout [Float, nil] seconds {#with} waits for its turn, 0 or more; nil: forever.
@@ -61,10 +70,12 @@ module NB
     #   `connection.close`, or nothing if there is no such method
     # @param abandon [#call, nil] takes, in a forked child, each connection of the parent; for
     #   those that say goodbye to the server when they are collected, as PG::Connection does
+    # @param name [String, nil] for {NB.pools} and `nb_pool_…` in /metrics; nil: the line of the
+    #   program that makes the pool
     # @yieldreturn [Object] a new connection
     # @raise [ArgumentError] if one of them is something else
     def initialize(size:, timeout: 5.0, alive: ALIVE, tidy: Tidy, close: CLOSE, abandon: nil,
-                   &connect)
+                   name: nil, &connect)
       Check.block("a connection pool, to connect,", connect)
       @size = Check.count("size:", size)
       @timeout = Check.seconds("timeout:", timeout)
@@ -74,7 +85,10 @@ module NB
       @abandon = abandon && Check.callable("abandon:", abandon)
       @connect = connect
       @inherited = []
+      @name = name ? name.to_s : Pools.place
+      @waits = Pools.wait_count(@name)
       start
+      Pools.add(self)
     end
 
     # Lends a connection for the time of the block.
@@ -92,7 +106,7 @@ module NB
 
       restart_after_fork
       fiber = Fiber.current
-      held = @leases[fiber]
+      held = @own.leases[fiber]
       return yield(held.thing) if held
 
       timeout = Check.seconds("timeout:", timeout) unless timeout.equal?(@timeout)
@@ -107,7 +121,7 @@ module NB
     # @scheduling never waits
     # @thread any
     def discard
-      place = @leases[Fiber.current]
+      place = @own.leases[Fiber.current]
       raise FiberError, "this fiber holds no connection: call discard within #with" unless place
 
       place.spoiled = true
@@ -122,7 +136,7 @@ module NB
     # @thread any
     def reload
       restart_after_fork
-      @slots.drain.each { |connection| close_connection(connection) }
+      close_idle(@own.slots)
       self
     end
 
@@ -133,20 +147,32 @@ module NB
     # @thread any
     def close
       restart_after_fork
-      @slots.close
+      @own.slots.close
       reload
     end
 
     # @return [Boolean] whether {#close} was called
     # @thread any
-    def closed? = @slots.closed?
+    def closed? = @own.slots.closed?
 
     # @return [Hash{Symbol=>Integer, Float}] `size`; `in_use`, including those being made; `idle`;
     #   `waiting`, who waits now; and since the start `waits` (check-outs that had to wait),
     #   `timeouts`, `wait_seconds` in all, `longest_wait_seconds`
     # @scheduling never waits
     # @thread any
-    def stats = @slots.stats
+    def stats = own_here.slots.stats
+
+    # @return [Pools::Account]
+    # @api private
+    def account
+      own = own_here
+      Pools::Account.new(
+        name: @name, kind: kind, waits: @waits,
+        **own.slots.stats.slice(*%i[size in_use idle waiting]),
+        holders: own.leases.to_a.map { |fiber, held| Pools::Holder.new(fiber, nil, held) },
+        waiters: own.slots.waiting.map { |one| Pools::Waiter.new(one.fiber, one.asked) }
+      )
+    end
 
     # @return [String] e.g. `#<NB::ConnectionPool size=12 in_use=3 idle=2 waiting=0>`
     def inspect
@@ -156,45 +182,49 @@ module NB
 
     private
 
-    def lend(fiber, timeout, &block)
-      slots = @slots
-      pid = @pid
+    def kind = "NB::ConnectionPool"
+
+    # In a forked child that has not used the pool yet there is nothing of it.
+    def own_here = @own.pid == Process.pid ? @own : new_own
+
+    def new_own = Own.new(Process.pid, Slots.new(@size, @waits), {}.compare_by_identity)
+
+    def lend(fiber, timeout)
+      own = @own
       place = Slots::Place.new
       begin
-        checkout(slots, place, timeout)
-        value = use(fiber, place, &block)
+        checkout(own.slots, place, timeout)
+        own.leases[fiber] = place
+        value = yield place.thing
         whole = true
         value
       ensure
-        # An interrupt may strike as any call returns: none stands before this one.
-        give_back(slots, place, whole) if pid == @pid # else it is that of the parent
+        begin
+          take_back(own, fiber, place, whole)
+          taken = true
+        ensure
+          take_back(own, fiber, place, whole) unless taken # interrupted
+        end
       end
     end
 
-    def use(fiber, place)
-      leases = @leases
-      leases[fiber] = place
-      yield place.thing
-    ensure
-      begin
-        restart_after_fork # an interrupt may strike as it returns
-      ensure
-        leases.delete(fiber)
-      end
+    # Does no harm twice.
+    def take_back(own, fiber, place, whole) # rubocop:disable Metrics/ParameterLists
+      restart_after_fork
+      own.leases.delete(fiber)
+      give_back(own.slots, place, whole) if own.equal?(@own) # else it is that of the parent
     end
 
     def start
-      @pid = Process.pid
-      @slots = Slots.new(@size)
-      @leases = {}.compare_by_identity # fiber => its place, while the block of #with runs
+      @own = new_own
     end
 
     # The parent's connections stay referenced: collecting one might tell the server to close it.
     def restart_after_fork
-      return if @pid == Process.pid
+      return if @own.pid == Process.pid
 
-      inherited = @slots.idle_after_fork + @leases.values.map(&:thing)
-      @inherited << [inherited, @slots]
+      inherited = @own.slots.idle_after_fork + @own.leases.values.map(&:thing)
+      @inherited << [inherited, @own]
       start
       inherited.each(&@abandon) if @abandon
     end
@@ -246,16 +276,36 @@ module NB
 
     # The connection is closed before its slot is free, so that there are never more than `size`.
     def checkin(slots, place)
-      retire(place) if place.thing && slots.spoiled?(place)
+      begin
+        retire(place) if place.thing && slots.spoiled?(place)
+        looked = true
+      ensure
+        retire(place) if !looked && place.thing && slots.spoiled?(place) # interrupted
+      end
     ensure
       slots.release(place)
-      slots.drain.each { |connection| close_connection(connection) } if slots.closed?
+      close_idle(slots) if slots.closed?
     end
 
+    # One after the other: an interrupt leaves the rest where it is, for the next such call.
+    def close_idle(slots)
+      place = Slots::Place.new
+      slots.drain.times do
+        slots.take_idle(place)
+        retire(place) if place.thing
+      ensure
+        retire(place) if place.thing # interrupted before that
+      end
+    end
+
+    # Taken out and closed in one line: nothing interrupts in between, so no connection is lost, nor
+    # closed twice.
     def retire(place)
-      connection = place.thing
-      place.thing = nil
-      close_connection(connection)
+      @close.call([place.thing, place.thing = nil].first)
+    rescue StandardError => error
+      raise if Interruption.struck?(error) # by the caller's own deadline
+
+      nil # it was no good any more, which is often why it is closed
     end
 
     def alive?(place)
@@ -265,14 +315,6 @@ module NB
 
       place.spoiled = true
       raise # it may be the caller's own deadline
-    end
-
-    def close_connection(connection)
-      @close.call(connection)
-    rescue StandardError => error
-      raise if Interruption.struck?(error) # as above
-
-      nil # it was no good any more, which is often why it is closed
     end
 
     def timeout_message(slots, timeout)

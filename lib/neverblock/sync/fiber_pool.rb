@@ -3,6 +3,8 @@
 require_relative "../errors"
 require_relative "../fiber_state"
 require_relative "check"
+require_relative "inheritance"
+require_relative "pools"
 
 module NB
   # At most `size` fibers that run blocks; blocks that find all of them busy wait in a queue.
@@ -14,7 +16,8 @@ module NB
   #
   # Each block starts with no fiber-locals (`Thread.current[:x]`), no attributes of frameworks (such
   # as ActiveSupport's) and, from Ruby 3.2 on, with no fiber storage (`Fiber[:x]`): nothing comes to
-  # it from the block before, or from the one who spawned it.
+  # it from the block before, and from the one who spawned it only the trace that it belongs to (of
+  # OpenTelemetry and the like).
   #
   # @example 1,000 requests, at most 50 at a time
   #   pool = NB::FiberPool.new(50)
@@ -24,12 +27,13 @@ module NB
     # Those that work now: they have a scheduler and a queue in common. The pool gets a new crew
     # after each rest, so one loop after the other may use it.
     class Crew
-      # Fields: `jobs` closes when the crew is let go; `fibers` is a Hash for its O(1) delete;
-      # `count` includes fibers that have not run yet, `busy` the blocks that they bring; `limit`
-      # sinks below the size of the pool when the system has no room; `resting`: see
+      # Fields: `jobs` closes when the crew is let go; `starting` has the blocks whose fiber has not
+      # begun, `fibers` the fibers that have, with the time at which each got its last {Late} block
+      # or nil, `working` those with a block, `late` what waits in `jobs`, each a Hash for its O(1)
+      # delete; `limit` sinks below the size of the pool when the system has no room; `resting`: see
       # FiberPool#rest.
-      attr_reader :scheduler, :pid, :jobs, :fibers
-      attr_accessor :count, :busy, :resting, :limit
+      attr_reader :scheduler, :pid, :jobs, :starting, :fibers, :working, :late
+      attr_accessor :resting, :limit
 
       # @param scheduler [Object] of the thread these fibers live in
       # @param limit [Integer] the most fibers
@@ -37,10 +41,16 @@ module NB
         @scheduler = scheduler
         @pid = Process.pid
         @jobs = Thread::Queue.new
-        @fibers = {}.compare_by_identity
-        @count = @busy = @resting = 0
+        @starting, @fibers, @working, @late = Array.new(4) { {}.compare_by_identity }
+        @resting = 0
         @limit = limit
       end
+
+      # @return [Integer] fibers, also those that have not begun
+      def count = fibers.size + starting.size
+
+      # @return [Integer] blocks that are not in the queue any more
+      def busy = working.size + starting.size
 
       # @return [Integer] how many fibers will look for a job that is not in the queue yet
       def free = jobs.num_waiting + resting - jobs.length
@@ -60,19 +70,31 @@ module NB
       # @return [Boolean] whether fibers may wait for jobs without keeping the loop going
       def keeps? = scheduler.respond_to?(:idle)
     end
-    private_constant :Crew
+    # A block that finds all fibers busy, and since when it waits.
+    Late = Struct.new(:block, :since)
+    private_constant :Crew, :Late
 
     # @return [Integer] the most fibers there will be
     attr_reader :size
+    # @return [String] what {NB.pools} and /metrics call it
+    attr_reader :name
+    # @return [WaitCount] of blocks that waited for a fiber; see {Pools}
+    # @api private
+    attr_reader :waits
 
     # @param size [Integer] the most fibers, 1 or more
     # @param queue [Integer, nil] the most blocks that wait for a fiber, 0 or more; nil: no limit
     # @param on_error [#call, nil] takes what a block raised; nil: it is written to stderr
+    # @param name [String, nil] for {NB.pools} and `nb_pool_…` in /metrics; nil: the line of the
+    #   program that makes the pool
     # @raise [ArgumentError] if one of them is something else
-    def initialize(size = 50, queue: nil, on_error: nil)
+    def initialize(size = 50, queue: nil, on_error: nil, name: nil)
       @size = Check.count("size", size)
       @queue_limit = queue && Check.count("queue:", queue, min: 0)
       @on_error = on_error.nil? ? method(:report) : Check.callable("on_error:", on_error)
+      @name = name ? name.to_s : Pools.place
+      @waits = Pools.wait_count(@name)
+      Pools.add(self)
     end
 
     # Runs the block in a fiber of this pool: at once if a new one is made for it, at the next
@@ -86,18 +108,12 @@ module NB
     # @raise [NB::WrongThreadError] if fibers of another thread's scheduler are at work
     # @raise [FiberError] if the system has no room for even one fiber
     # @scheduling never waits, but the block may run until its own first wait
-    def spawn(&block)
-      Check.block("FiberPool#spawn", block)
-      raise ClosedError, "the fiber pool is closed" if @closed
+    def spawn(&block) = take(Inheritance.trace(Check.block("FiberPool#spawn", block)))
 
-      crew = crew_here
-      if crew.free.positive? || crew.count >= crew.limit
-        enqueue(crew, block)
-      else
-        start(crew, block)
-      end
-      self
-    end
+    # As {#spawn}, for a block that does not belong to the trace of the one who spawns it.
+    #
+    # @api private
+    def spawn_apart(&block) = take(block)
 
     # Waits until every block has ended.
     #
@@ -136,12 +152,40 @@ module NB
       { size: @size, fibers: fibers.size, busy: crew&.busy || 0, queued: crew&.jobs&.length || 0 }
     end
 
+    # @return [Pools::Account]
+    # @api private
+    def account
+      crew = self.crew
+      fibers = crew ? crew.fibers.to_a : []
+      busy, queued = stats.values_at(:busy, :queued)
+      Pools::Account.new(
+        name: @name, kind: "NB::FiberPool", size: @size, in_use: busy, waiting: queued,
+        idle: [fibers.size - busy, 0].max, waits: @waits, rests: crew&.jobs,
+        holders: fibers.map { |fiber, got| Pools::Holder.new(fiber, got) },
+        waiters: crew ? crew.late.keys.map { |one| waiter(one) } : []
+      )
+    end
+
     # @return [String] e.g. `#<NB::FiberPool size=50 fibers=3 busy=3 queued=0>`
     def inspect
       "#<#{self.class.name} #{stats.map { |key, value| "#{key}=#{value}" }.join(" ")}>"
     end
 
     private
+
+    def take(block)
+      raise ClosedError, "the fiber pool is closed" if @closed
+
+      crew = crew_here
+      if crew.free.positive?
+        crew.jobs.push(block)
+      elsif crew.count >= crew.limit
+        enqueue(crew, block)
+      else
+        start(crew, block)
+      end
+      self
+    end
 
     # A forked child finds the crew of its parent, and leaves it alone.
     def crew = (@crew unless @crew&.elsewhere?)
@@ -156,31 +200,62 @@ module NB
       @crew = Crew.new(scheduler, @size)
     end
 
+    # For the time when a fiber is free.
     def enqueue(crew, block)
-      if @queue_limit && crew.free <= 0 && crew.jobs.length >= @queue_limit
-        raise QueueFullError, "#{crew.busy} of #{@size} fibers busy, #{crew.jobs.length} blocks " \
-                              "waiting of at most #{@queue_limit}: spawn slower, or raise queue: " \
-                              "or size"
-      end
-
-      crew.jobs.push(block)
+      refuse(crew) if @queue_limit && crew.jobs.length >= @queue_limit
+      late = Late.new(block, now)
+      crew.jobs.push(late)
+      crew.late[late] = true
     end
 
+    def refuse(crew)
+      raise QueueFullError, "#{crew.busy} of #{@size} fibers busy, #{crew.jobs.length} blocks " \
+                            "waiting of at most #{@queue_limit}: spawn slower, or raise queue: " \
+                            "or size"
+    end
+
+    # What a late one waits for is over.
+    def begin_late(crew, late)
+      crew.late.delete(late)
+      start = now
+      crew.fibers[Fiber.current] = start
+      @waits.count(start - late.since)
+      late.block
+    end
+
+    def waiter(late)
+      path, line = late.block.source_location
+      Pools::Waiter.new(nil, late.since, path ? "#{path}:#{line}" : "a method in C")
+    end
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    # A timeout may strike the caller at any step: each can be taken back, and twice.
     def start(crew, block)
-      crew.count += 1
-      crew.busy += 1
-      Fiber.schedule { work(crew, block) }
+      place = Object.new
+      crew.starting[place] = true
+      Fiber.schedule { work(crew, block, place) }
+      started = true
     rescue FiberError => error
-      crew.count -= 1
-      crew.busy -= 1
+      crew.starting.delete(place)
       raise if crew.count.zero? # nobody would ever take the block out of the queue
 
       warn_of_limit(crew, error)
       enqueue(crew, block)
+    ensure
+      forget(crew, place) unless started # interrupted
     end
 
-    def work(crew, job)
-      crew.fibers[Fiber.current] = true
+    # Nobody will run the block that was to start there.
+    def forget(crew, place)
+      crew.starting.delete(place)
+      open_gate if crew.done?
+    end
+
+    def work(crew, job, place)
+      crew.fibers[Fiber.current] = nil
+      crew.working[Fiber.current] = true
+      crew.starting.delete(place)
       while job
         perform(crew, job)
         break if crew.elsewhere? # the block has forked: the jobs are the parent's
@@ -188,13 +263,13 @@ module NB
         open_gate if crew.done?
         release(crew) if @closed && crew.done?
         job = next_job(crew)
-        crew.busy += 1 if job
+        crew.working[Fiber.current] = true if job
+        job = begin_late(crew, job) if job.is_a?(Late)
       end
     rescue Cancelled
       nil # the loop is closing, or somebody is tired of this block: this fiber ends
     ensure
       crew.fibers.delete(Fiber.current)
-      crew.count -= 1
       release(crew) if crew.count.zero? && !crew.elsewhere?
     end
 
@@ -205,7 +280,7 @@ module NB
     rescue *FAILURES => error
       @on_error.call(error) # the fiber lives on
     ensure
-      crew.busy -= 1
+      crew.working.delete(Fiber.current)
     end
 
     def call(crew, job)
@@ -256,7 +331,7 @@ module NB
       warn("neverblock: a fiber pool of #{@size} has #{crew.count} fibers and the system has no " \
            "room for more (#{error.message}). Further blocks wait in its queue. A fiber takes " \
            "two memory mappings#{mapping_limit}: raise that with " \
-           "`sysctl -w vm.max_map_count=262144`, or make the pool smaller.", uplevel: 4)
+           "`sysctl -w vm.max_map_count=262144`, or make the pool smaller.", uplevel: 5)
     end
 
     def mapping_limit

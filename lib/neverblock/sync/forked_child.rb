@@ -23,7 +23,7 @@ module NB
       @work = work
     end
 
-    # Never returns.
+    # Never returns: whatever comes up to here would go on in the parent's code.
     #
     # @scheduling always waits, without a scheduler
     def run
@@ -31,11 +31,14 @@ module NB
       # A blocking fiber, so that waiting for the thread does not wake the parent's scheduler.
       Fiber.new(blocking: true) do
         SIGNALS.each { |name| Signal.trap(name, "SYSTEM_DEFAULT") }
-        status = Thread.new { serve }.value
+        status = Thread.new { serve }.value || 0 # Thread#kill ends it as `exit` does
       end.resume
     ensure
-      flush
-      exit!(status)
+      begin
+        flush
+      ensure
+        Process.exit!(status)
+      end
     end
 
     private

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "socket"
 require_relative "../errors"
 require_relative "check"
 require_relative "forked_child"
@@ -30,32 +31,45 @@ module NB
     # @raise [Exception] as {#call}
     def self.run(&block)
       Check.block("NB.in_process", block)
-      worker = nil
-      born { worker = new(&Inheritance.wrap(block)) }
+      worker = new(&Inheritance.wrap(block))
+      worker.start
       worker.call([])
     ensure
-      worker&.close
+      begin
+        worker&.close
+      ensure
+        worker&.close # interrupted before the first
+      end
     end
 
-    # Runs the block, in which the caller makes a worker and notes it, as a whole: an interrupt that
-    # strikes as `new` returns would leave a process that nobody knows.
-    #
-    # @return [void]
-    # @scheduling waits only while another thread forks
-    def self.born(&block)
-      Thread.handle_interrupt(UNINTERRUPTED, &block)
-    end
-
-    # @return [Integer] process id
+    # @return [Integer, nil] process id; nil before {#start}
     attr_reader :pid
 
+    # Has no child yet: who makes one notes it before there is a process that could be lost.
+    #
     # @yield in the child, for each {#call}
+    def initialize(&work) = @work = work
+
+    # Forks the child.
+    #
+    # @return [void]
     # @raise [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE] if there can be no further process
-    # @scheduling never waits
+    # @scheduling waits only while another thread forks
     # @thread any
-    def initialize(&work)
-      @work = work
-      start
+    def start
+      parent = Process.pid
+      FORK_LOCK.synchronize do
+        @sockets = UNIXSocket.pair # noted as soon as there are two
+        @frames, theirs = @sockets.map { |socket| Frames.new(socket) }
+        Thread.handle_interrupt(UNINTERRUPTED) { @pid = Process.fork } # with others' hooks
+        theirs.close if @pid
+      end
+      whole = true
+    ensure
+      # Here, so that the child also gets there if a fork hook of another library raises in it
+      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
+      become_child if parent && Process.pid != parent
+      @sockets&.last&.close unless whole # interrupted before
     end
 
     # @param arguments [Array] for the block; must be marshallable
@@ -77,7 +91,7 @@ module NB
     # @scheduling never waits
     # @thread any
     def alive?
-      return false if @asked || @reaped
+      return false if @asked || @reaped || !@pid
       return true unless @begun || @frames.wait(0) # it is about to begin
 
       @begun ||= !@frames.read.nil?
@@ -96,47 +110,24 @@ module NB
     # @scheduling always waits
     # @thread any
     def close
-      @frames.finish
-      @frames.close
-      reap
+      @frames&.finish
+      @sockets&.first&.close
+      reap if @pid
     end
 
     # Closes our end of the socket and nothing else: for a process that is not the parent.
     #
     # @return [void]
     # @scheduling never waits
-    def abandon = @frames.close
+    def abandon = @sockets&.first&.close
 
     private
 
-    def start
-      parent = Process.pid
-      theirs = whole = nil
-      FORK_LOCK.synchronize do
-        Thread.handle_interrupt(UNINTERRUPTED) do
-          @frames, theirs = Frames.pair
-          @pid = Process.fork
-          theirs.close if @pid
-        end
-      end
-      whole = true
+    def become_child
+      @sockets.first.close
+      ForkedChild.new(Frames.new(@sockets.last), &@work).run
     ensure
-      # Here, so that the child also gets there if a fork hook of another library raises in it
-      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
-      become_child(theirs) if Process.pid != parent
-      give_up(theirs) unless whole
-    end
-
-    # Nobody will know of this one: what interrupted it came while the process was made, or the
-    # process could not be made.
-    def give_up(theirs)
-      [@frames, theirs].compact.each(&:close)
-      kill if @pid
-    end
-
-    def become_child(frames)
-      @frames.close
-      ForkedChild.new(frames, &@work).run
+      Process.exit!(false)
     end
 
     # One that is not brought to its end cannot be followed by another, which would get its answer.
@@ -172,11 +163,10 @@ module NB
     end
 
     def replace
-      Thread.handle_interrupt(UNINTERRUPTED) do
-        kill
-        @reaped = false
-        start
-      end
+      kill
+      @pid = nil
+      @reaped = false
+      start
     end
 
     def fate
@@ -188,10 +178,16 @@ module NB
     end
 
     def kill
-      return if @reaped
+      return if @reaped || !@pid
 
-      Process.kill(:KILL, @pid)
+      signal_kill
       close
+    end
+
+    def signal_kill
+      Process.kill(:KILL, @pid)
+    rescue Errno::ESRCH
+      nil # somebody else has waited for it
     end
 
     # Process::Status.wait leaves `$?` alone, which belongs to the program.

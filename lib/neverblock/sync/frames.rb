@@ -13,10 +13,6 @@ module NB
     LENGTH_BYTES = 8
     private_constant :LENGTH, :LENGTH_BYTES
 
-    # @return [Array(Frames, Frames)] two connected ends
-    # @raise [Errno::EMFILE, Errno::ENFILE] if there are no file descriptors left
-    def self.pair = UNIXSocket.pair.map { |socket| new(socket) }
-
     # @param socket [IO] which is ours from now on
     def initialize(socket) = @socket = socket
 

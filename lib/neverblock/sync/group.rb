@@ -114,6 +114,7 @@ module NB
       begin
         value = supervise(&block)
       ensure
+        conclude unless settled? # interrupted on the way there
         @state = :closed
       end
       raise @errors.first.last if @errors.any?
@@ -148,29 +149,31 @@ module NB
       cancel_all(error)
       raise unless error.equal?(@interrupt)
     ensure
+      finished ? settle : conclude
+    end
+
+    def conclude
       @state = :settling
-      cancel_all(nil) unless finished
+      cancel_all(nil)
       settle
     end
 
     # Waits for all. What comes in between (a timeout, a cancel, a throw) goes on its way only when
     # that is done; of several the last, as with any exception out of an `ensure`.
     def settle
+      @state = :settling
       wait_for_tasks until settled?
     rescue Exception => error # rubocop:disable Lint/RescueException -- raised again
       cancel_all(error)
       raise
     ensure
-      unless settled?
-        cancel_all(nil)
-        settle
-      end
+      conclude unless settled?
     end
 
     # Our interrupt must have arrived before we leave, or it would come out of some later wait. It
     # has when it has a backtrace, even if the block rescued it.
     def settled?
-      @tasks.empty? && (!@sent || @interrupt.backtrace)
+      @tasks.empty? && (!@interrupt&.sent || @interrupt.backtrace)
     end
 
     def wait_for_tasks
@@ -182,22 +185,24 @@ module NB
       @gate = nil
     end
 
+    # Where it was interrupted, the next call does the rest.
+    #
     # @return [Task, nil] the task that makes this call. It is not cancelled: that would leave at
     #   once, with the rest of the work not done.
     def cancel_all(cause)
-      return if @interrupt
+      return if @all_cancelled
 
-      @interrupt = Cancelled.caused_by(cause, "the group was cancelled")
+      @interrupt ||= Cancelled.caused_by(cause, "the group was cancelled")
       own, others = @tasks.keys.partition(&:current?)
       interrupt_block
       others.each { |task| task.cancel(cause) }
+      @all_cancelled = true
       own.first
     end
 
     def interrupt_block
-      return if @state != :open || Fiber.current.equal?(@fiber)
+      return if @interrupt.sent || @state != :open || Fiber.current.equal?(@fiber)
 
-      @sent = true
       Interruption.deliver(@scheduler, @fiber, @interrupt, depth: @depth)
     end
 

@@ -11,8 +11,12 @@ module NB
   #   end
   module Inheritance
     @captures = []
+    @traces = []
 
     class << self
+      # @param trace [Boolean] whether it says which request the work is done for, and no more. A
+      #   trace also goes along where all else begins like new: to {FiberPool#spawn}, {NB.offload},
+      #   and the queries and streams of Rails
       # @yieldparam apart [Boolean] whether the task may outlive the one who starts it, as that of
       #   {NB.async}; one of a {Group} does not
       # @yieldreturn [#call, nil] called in the starting fiber; what it returns is called in the new
@@ -20,7 +24,10 @@ module NB
       # @return [void]
       # @scheduling never waits
       # @thread any
-      def add(&capture) = @captures += [capture]
+      def add(trace: false, &capture)
+        @captures += [capture]
+        @traces += [capture] if trace
+      end
 
       # @return [Boolean] whether a task takes nothing along
       # @api private
@@ -30,8 +37,17 @@ module NB
       # @param apart [Boolean] see {add}
       # @return [Proc] the block, within all that was captured here and now
       # @api private
-      def wrap(block, apart: false)
-        @captures.reduce(block) do |inner, capture|
+      def wrap(block, apart: false) = surround(@captures, block, apart)
+
+      # @param block [Proc]
+      # @return [Proc] the block, within the traces of here and now
+      # @api private
+      def trace(block) = surround(@traces, block, true)
+
+      private
+
+      def surround(captures, block, apart)
+        captures.reduce(block) do |inner, capture|
           around = capture.call(apart)
           around ? -> { around.call(inner) } : inner
         end

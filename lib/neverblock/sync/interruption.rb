@@ -23,7 +23,9 @@ module NB
       # Called by the loop when the turn of this entry has come.
       def transfer = fiber.raise(exception)
     end
-    private_constant :Pending
+    # What takes the note that an exception of another class is sent.
+    NOBODY = Struct.new(:sent).new
+    private_constant :Pending, :NOBODY
 
     # @param scheduler [Object]
     # @return [Integer] how many shields ({NB.shield}) the current fiber is inside of
@@ -61,21 +63,24 @@ module NB
 
     # @param scheduler [Object] the scheduler that runs the fiber
     # @param fiber [Fiber] not the current one; nothing happens if it has ended
-    # @param exception [Exception] an instance, so that the receiver can know it again
+    # @param exception [Exception] an instance, so that the receiver can know it again; a
+    #   {Cancelled} is noted as `sent` on the very line that sends it: no interrupt comes in between
     # @param depth [Integer] how many shields the fiber was inside of when the cause began
     # @return [void]
     # @raise [NB::WrongThreadError] from another thread on a scheduler that offers no way to do that
     # @scheduling never waits
     # @thread any, given `fiber_interrupt` or gem async
     def self.deliver(scheduler, fiber, exception, depth: 0)
+      noted = exception.is_a?(Cancelled) ? exception : NOBODY
       if depth.positive?
-        scheduler.interrupt_at(fiber, exception, depth)
+        scheduler.interrupt_at(fiber, [exception, noted.sent = true].first, depth)
       elsif scheduler.respond_to?(:fiber_interrupt)
-        scheduler.fiber_interrupt(fiber, exception)
+        scheduler.fiber_interrupt(fiber, [exception, noted.sent = true].first)
       elsif scheduler.respond_to?(:push)
-        scheduler.unblock(nil, Pending.new(fiber, exception))
+        pending = Pending.new(fiber, exception)
+        scheduler.unblock(nil, [pending, noted.sent = true].first)
       elsif Fiber.scheduler.equal?(scheduler)
-        fiber.raise(exception)
+        fiber.raise([exception, noted.sent = true].first)
       else
         raise WrongThreadError, "#{scheduler.class} cannot interrupt a fiber from another thread"
       end

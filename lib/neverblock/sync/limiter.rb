@@ -119,7 +119,11 @@ module NB
       begin
         return yield if slots.acquire(place, limit)
       ensure
-        slots.release(place) # not @slots: the block may have forked, and go on in the child
+        begin
+          slots.release(place) # not @slots: the block may have forked, and go on in the child
+        ensure
+          slots.release(place) unless place.free? # interrupted before it began
+        end
       end
       too_late(limit)
     end

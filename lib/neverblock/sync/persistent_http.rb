@@ -45,7 +45,7 @@ module NB
         @idle_timeout = Check.seconds("idle_timeout:", idle_timeout) || Float::INFINITY
         @configure = configure
         @pool = ConnectionPool.new(size: size, timeout: pool_timeout, close: :finish.to_proc,
-                                   alive: method(:quiet?)) { open }
+                                   alive: method(:quiet?), name: host) { open }
       end
 
       # Sends a request and reads the answer.
@@ -115,6 +115,8 @@ module NB
       end
 
       private
+
+      def host = "#{@uri.hostname}:#{@uri.port}"
 
       def parse(url)
         uri = URI(url.to_s.include?("://") ? url.to_s : "http://#{url}")

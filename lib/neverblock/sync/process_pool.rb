@@ -25,11 +25,16 @@ module NB
   #   digests = NB::ProcessPool.new(size: 4) { |path| Digest::SHA256.file(path).hexdigest }
   #   NB.map(Dir["*.iso"], concurrency: digests.size) { |path| digests.call(path) }
   class ProcessPool
-    # A process is known to the pool from the moment in which there is one.
+    # A process is known to the pool before there is one.
     class Workers < ConnectionPool
       private
 
-      def make(place) = ForkedWorker.born { super }
+      def kind = "NB::ProcessPool"
+
+      def make(place)
+        super
+        place.thing.start
+      end
     end
     private_constant :Workers
 
@@ -38,15 +43,16 @@ module NB
 
     # @param size [Integer] the most processes, 1 or more
     # @param timeout [Float, nil] seconds {#call} waits for a process to come free; nil: forever
+    # @param name [String, nil] as for {ConnectionPool#initialize}
     # @yield in a process, with the arguments of {#call}
     # @raise [ArgumentError] if one of them is something else
-    def initialize(size: Etc.nprocessors, timeout: nil, &work)
+    def initialize(size: Etc.nprocessors, timeout: nil, name: nil, &work)
       Check.block("a process pool, to apply to arguments,", work)
       @work = work
       @forked = {}.compare_by_identity
-      @pool = Workers.new(size: size, timeout: timeout, alive: :alive?.to_proc,
+      @pool = Workers.new(size: size, timeout: timeout, name: name, alive: :alive?.to_proc,
                           tidy: :alive?.to_proc, close: method(:close_worker),
-                          abandon: method(:abandon)) { fork }
+                          abandon: method(:abandon)) { worker }
       @size = @pool.size
     end
 
@@ -97,14 +103,12 @@ module NB
     # @return [Array<Integer>] the process ids there are now
     # @scheduling never waits
     # @thread any
-    def pids = @forked.keys.map(&:pid)
+    def pids = @forked.keys.filter_map(&:pid)
 
     private
 
-    def fork
-      worker = ForkedWorker.new(&@work)
-      @forked[worker] = true
-      worker
+    def worker
+      ForkedWorker.new(&@work).tap { |worker| @forked[worker] = true }
     end
 
     def close_worker(worker)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "wait_count"
 
 module NB
   # A fixed number of slots, each for one thing that is costly to make, handed out in the order in
@@ -40,6 +41,10 @@ module NB
       attr_accessor :generation
       # @return [Thread::ConditionVariable, nil] of this waiter alone: nobody is woken in vain
       attr_accessor :wakeup
+      # @return [Fiber, nil] who had to wait
+      attr_accessor :fiber
+      # @return [Float, nil] when that wait began; when it was over, or who holds the slot was seen
+      attr_accessor :asked, :since
 
       # Has nothing yet.
       def initialize = @state = :none
@@ -53,6 +58,9 @@ module NB
       # To be called after each change of its state.
       def wake = @wakeup&.signal
 
+      # @return [Boolean] whether there is nothing to give back
+      def free? = @state == :none
+
       # @return [Boolean]
       def held? = @state == :held
 
@@ -61,7 +69,8 @@ module NB
     end
 
     # @param size [Integer] how many slots, 1 or more
-    def initialize(size)
+    # @param waits [WaitCount] of those who wait for one
+    def initialize(size, waits = WaitCount.new)
       @size = size
       @lock = Thread::Mutex.new
       # Things in no one's hands, [thing, rest] or nil; the last one in is the first out, the rest
@@ -69,8 +78,7 @@ module NB
       @idle = nil
       @waiting = {}.compare_by_identity # places in FIFO order; a Hash for its O(1) shift and delete
       @held = {}.compare_by_identity # a key for each slot in use: its place, or that of {#hold}
-      @waits = @timeouts = 0
-      @wait_seconds = @longest_wait_seconds = 0.0
+      @waits = waits
       @generation = 0
       @closed = false
     end
@@ -107,7 +115,7 @@ module NB
       @lock.synchronize { Thread.handle_interrupt(UNINTERRUPTED) { give_back(place) } }
     ensure
       # Interrupted while it waited for the lock: first do it, then let that go on its way.
-      release(place) unless place.state == :none
+      release(place) unless place.free?
     end
 
     # Runs the block in a slot, without a thing and without the lock, if one is free and nobody
@@ -125,24 +133,37 @@ module NB
         full? ? NONE : yield
       ensure
         begin
-          @held.delete(slot)
+          vacate(slot)
+          vacated = true
         ensure
-          serve unless @waiting.empty?
+          vacate(slot) unless vacated # interrupted
         end
       end
     end
 
-    # Takes out what is idle, and spoils what is in use.
+    # Spoils what is in use. What is idle is the caller's to take ({#take_idle}).
     #
-    # @return [Array] the idle things, which are the caller's from now on
+    # @return [Integer] how many things are idle
     # @scheduling waits only for the lock
     # @thread any
     def drain
       @lock.synchronize do
         Thread.handle_interrupt(UNINTERRUPTED) do
           @generation += 1
-          idle_things.tap { @idle = nil }
+          idle_things.size
         end
+      end
+    end
+
+    # Moves an idle thing, if there is one, into a place that has neither a slot nor a thing.
+    #
+    # @param place [Place]
+    # @return [void]
+    # @scheduling waits only for the lock
+    # @thread any
+    def take_idle(place)
+      @lock.synchronize do
+        Thread.handle_interrupt(UNINTERRUPTED) { place.thing, @idle = @idle if @idle }
       end
     end
 
@@ -183,9 +204,12 @@ module NB
     # @thread any
     def stats
       { size: @size, in_use: @held.size, idle: idle_things.size, waiting: @waiting.size,
-        waits: @waits, timeouts: @timeouts, wait_seconds: @wait_seconds,
-        longest_wait_seconds: @longest_wait_seconds }
+        **@waits.to_h }
     end
+
+    # @return [Array<Place>] of those who wait, in their order
+    # @thread any
+    def waiting = @waiting.keys
 
     private
 
@@ -225,6 +249,12 @@ module NB
     # Whether more are taken than there are.
     def full? = @held.size > @size
 
+    # Gives back what {#hold} took; does no harm twice.
+    def vacate(slot)
+      @held.delete(slot)
+      serve unless @waiting.empty?
+    end
+
     # Gives those who wait what {#hold} has given back.
     def serve
       done = false
@@ -254,16 +284,18 @@ module NB
     # Called with the lock. Does not trust the value of ConditionVariable#wait: under a scheduler it
     # is true after a timeout as well.
     def wait_for_turn(place, timeout)
-      start = now
+      place.fiber = Fiber.current
+      place.asked = start = now
       begin
         while place.waiting?
           rest = timeout && (start + timeout - now)
-          return @timeouts += 1 if rest && rest <= 0
+          return @waits.count_timeout if rest && rest <= 0
 
           place.wakeup.wait(@lock, rest)
         end
       ensure
-        count_wait(now - start)
+        place.since = finish = now
+        @waits.count(finish - start)
       end
     end
 
@@ -277,12 +309,6 @@ module NB
       @held.delete(place)
       hand_out
       place.state = :none
-    end
-
-    def count_wait(seconds)
-      @waits += 1
-      @wait_seconds += seconds
-      @longest_wait_seconds = seconds if seconds > @longest_wait_seconds
     end
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

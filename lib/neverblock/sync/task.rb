@@ -120,8 +120,6 @@ module NB
       @forks = Task.forks
       @group = group
       @state = @result = @cancel = @gate = nil
-      group&.task_started(self)
-      TaskNames.enter(self) if name
       launch
     end
 
@@ -177,11 +175,11 @@ module NB
     # @scheduling never waits
     # @thread any
     def cancel(cause = nil)
-      return self if @cancel || !alive?
+      return self if @cancel&.sent || !alive?
 
-      @cancel = Cancelled.caused_by(cause, "#{inspect} was cancelled")
+      @cancel ||= Cancelled.caused_by(cause, "#{inspect} was cancelled")
       fiber = @fiber
-      raise @cancel if current?
+      raise [@cancel, @cancel.sent = true].first if current?
 
       Interruption.deliver(@scheduler, fiber, @cancel) if fiber
       self
@@ -233,13 +231,21 @@ module NB
 
     private
 
+    # The copy would never end: nobody runs it.
+    def initialize_copy(_)
+      raise TypeError, "a #{self.class.name} cannot be copied, no more than a Thread can"
+    end
+
+    # An interrupt may strike as any call returns: whoever was told of us hears of our end.
     def launch
+      @group&.task_started(self)
+      TaskNames.enter(self) if @name
       Fiber.schedule { run }
       launched = true
     ensure
       # No room for the fiber: whoever counts us must not wait for us. But some schedulers may
       # interrupt us here, who have made a fiber, and it runs.
-      finish(:cancelled, nil) unless launched || @fiber || @state
+      finish(:cancelled, nil) unless launched || @fiber || @state # interrupted, or no room
     end
 
     def run
@@ -257,7 +263,7 @@ module NB
     ensure
       # Fiber#kill gives neither a value nor an exception; and an exception of another thread may
       # have struck between the steps of #finish, each of which can be taken twice.
-      finish(@state || :cancelled, @state && @result) if @block
+      finish(@state || :cancelled, @state && @result) if @block # interrupted
     end
 
     # Where the user wrote it, such as "app.rb:12".

@@ -1,21 +1,19 @@
 # frozen_string_literal: true
 
+require_relative "labels"
+
 module NB
   # How many tasks of each name run in this process: the `nb_tasks` of `/metrics`. Tasks without a
   # name never come here.
   #
   # @api private
   module TaskNames
-    # How many names are told apart, for the life of the process; further ones count as {REST}.
+    # How many names are told apart, for the life of the process; further ones count as {Labels::REST}.
     LIMIT = 50
-    # How many characters of a name are told.
-    LENGTH = 60
-    # What the rest counts as.
-    REST = "other"
 
     # Each of its calls is one in C: threads need no lock for it.
     @running = {}.compare_by_identity
-    @labels = {}
+    @labels = Labels.new(LIMIT)
     @lock = Thread::Mutex.new
 
     class << self
@@ -40,10 +38,20 @@ module NB
       def counts
         @lock.synchronize do
           counts = @running.values.tally
-          found = counts.group_by { |name, _| label(name) }
-          all = [*@labels.values, REST].to_h { |text| [text, 0] }
+          found = counts.group_by { |name, _| @labels.of(name) }
+          all = @labels.all.to_h { |text| [text, 0] }
           all.merge(found.transform_values { |pairs| pairs.sum(&:last) })
         end
+      end
+
+      # @return [Hash{Fiber=>String}] compared by identity; names are cut to {Labels::LENGTH}
+      # @scheduling never waits
+      # @thread any
+      def by_fiber
+        named = {}.compare_by_identity
+        # No block runs while the Hash is read: a task may begin in another thread.
+        @running.to_a.each { |task, name| named[task.fiber] = Labels.text(name) if task.fiber }
+        named
       end
 
       # In a forked child only the fiber that forked goes on.
@@ -54,17 +62,6 @@ module NB
         @running.select! { |task, _| task.fiber.equal?(survivor) }
         @labels.clear
         @lock = Thread::Mutex.new
-      end
-
-      private
-
-      def label(name)
-        text = name.to_s.encode("UTF-8", invalid: :replace, undef: :replace).scrub[0, LENGTH]
-        return @labels.fetch(text, REST) if @labels.size >= LIMIT
-
-        @labels[text] ||= text
-      rescue EncodingError
-        REST # such as from UTF-7, which Ruby cannot convert
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../sync/pools"
+
 module NB
   module Drivers
     module ConnectionPool
@@ -8,8 +10,8 @@ module NB
       #
       # @api private
       class Line
-        # One that waits: what wakes it, and what it was handed.
-        Turn = Struct.new(:wakeup, :connection)
+        # One that waits: what wakes it, what it was handed, who it is and since when.
+        Turn = Struct.new(:wakeup, :connection, :fiber, :since)
         # Taken instead of a connection: room to make one.
         ROOM = Object.new
         private_constant :Turn, :ROOM
@@ -20,6 +22,25 @@ module NB
           @stack = stack
           @mutex = mutex
           @turns = {}.compare_by_identity # a Hash for its O(1) shift and delete
+          @name = name
+          @waits = Pools.wait_count(@name)
+          Pools.add(self)
+        end
+
+        # @return [WaitCount] see {Pools}
+        attr_reader :waits
+
+        # Who holds what is known only to the gem: it is in the locals of each fiber.
+        #
+        # @return [Pools::Account] without the gem's lock
+        def account
+          made, stored = %i[@created @que].map { |name| @stack.instance_variable_get(name) }
+          idle = stored.size
+          Pools::Account.new(
+            name: @name, kind: "ConnectionPool", size: @stack.max, in_use: [made - idle, 0].max,
+            idle: idle, waiting: @turns.size, waits: @waits, holders: [],
+            waiters: @turns.keys.map { |turn| Pools::Waiter.new(turn.fiber, turn.since) }
+          )
         end
 
         # As TimedStack#pop, but nobody is overtaken.
@@ -51,6 +72,12 @@ module NB
         def wake_all = @mutex.synchronize { @turns.each_key { |turn| turn.wakeup.signal } }
 
         private
+
+        # The place of the block that connects: the gem gives its pools no names.
+        def name
+          path, line = @stack.instance_variable_get(:@create_block).source_location
+          path ? "#{path.delete_prefix("#{Dir.pwd}/")}:#{line}" : "connection_pool"
+        end
 
         def ending? = @stack.instance_variable_get(:@shutdown_block)
         def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
@@ -86,9 +113,10 @@ module NB
         end
 
         def wait(timeout, options)
-          turn = Turn.new(Thread::ConditionVariable.new)
+          start = now
+          turn = Turn.new(Thread::ConditionVariable.new, nil, Fiber.current, start)
           @turns[turn] = true
-          deadline = now + timeout
+          deadline = start + timeout
           connection = nil
           until connection || (rest = deadline - now) <= 0
             turn.wakeup.wait(@mutex, rest)
@@ -100,6 +128,7 @@ module NB
         ensure
           @turns.delete(turn)
           leave(turn.connection) if turn.connection # and then an exception came first
+          @waits.count(now - start)
         end
 
         def first?(turn) = @turns.first&.first.equal?(turn)
@@ -118,6 +147,7 @@ module NB
         end
 
         def refuse(timeout, options)
+          @waits.count_timeout
           kind = options.fetch(:exception, ::ConnectionPool::TimeoutError) or return
           kind = ::ConnectionPool::TimeoutError if old? # which raises no other
           raise kind, "Waited #{timeout} sec, #{@stack.length}/#{@stack.max} available"
