@@ -3,9 +3,13 @@
 require "minitest/autorun"
 require "neverblock"
 require "sentry-ruby"
+require "tracing/helper"
+require "tracing/vendors/sentry_spans"
 
 # What sentry-ruby reports of one request, among others on the same thread.
 class SentryTest < Minitest::Test
+  include TracingTest
+
   def setup
     Sentry.init do |config|
       config.dsn = "http://key@127.0.0.1:9/1"
@@ -75,4 +79,24 @@ class SentryTest < Minitest::Test
     assert_equal [["7", "7", "7", ["7"]]], events.map { |one| seen(one) }
     assert_empty Sentry.get_current_scope.tags
   end
+
+  def test_threads_and_pools_that_were_there_before
+    NB.run do
+      pool = NB::FiberPool.new(1)
+      pool.spawn { sleep 0.001 }
+      NB.offload { sleep 0.001 }
+      request(5) do
+        NB.offload { Sentry.capture_message("5") }
+        pool.spawn { Sentry.capture_message("5") }.wait
+      end
+      NB.offload { assert_empty Sentry.get_current_scope.user }
+      pool.spawn { Thread.current[:user] = Sentry.get_current_scope.user }.wait
+    end
+    assert_equal [["5", "5", "5", ["5"]]] * 2, events.map { |one| seen(one) }
+  end
+
+  # Spans, calls and errors of requests that overlap.
+  def test_under_the_server = traced(Tracing::SentrySpans, 40, kinds: Tracing::Work::KINDS.size)
+  def test_in_workers = traced(Tracing::SentrySpans, 40, server: "cluster")
+  def test_in_puma = traced(Tracing::SentrySpans, 40, server: "puma")
 end

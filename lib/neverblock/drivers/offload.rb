@@ -2,6 +2,7 @@
 
 require_relative "../loop/scheduler"
 require_relative "../loop/offload"
+require_relative "../sync/inheritance"
 
 module NB
   module Drivers
@@ -20,7 +21,7 @@ module NB
       def offload(&block)
         return yield unless Fiber.current_scheduler.is_a?(Scheduler)
 
-        job = pool.start(&block)
+        job = pool.start(&Inheritance.trace(block))
         interrupted = nil
         until job.done?
           begin

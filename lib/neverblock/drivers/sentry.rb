@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../loop/scheduler"
 require_relative "../sync/inheritance"
+require_relative "loop_fiber"
 require_relative "registry"
 
 module NB
@@ -9,7 +9,7 @@ module NB
     # sentry-ruby keeps who the user is, tags and breadcrumbs (its hub) in a thread variable, so
     # requests in fibers would report each other's. (Its `hub_isolation_level` is :thread unless
     # told otherwise, and can be nothing else on Ruby before 3.2.) Cured, the hub belongs to the
-    # fiber that the loop runs; {NB.gather} and the like begin with a copy.
+    # fiber that the loop runs; {NB.gather}, {NB.offload} and the like begin with a copy.
     module Sentry
       # Where a fiber has its hub.
       HUB = :@neverblock_sentry_hub
@@ -38,30 +38,30 @@ module NB
         def install(driver)
           @driver = driver
           ::Sentry.singleton_class.prepend(PerFiber)
-          Inheritance.add { capture }
+          Inheritance.add(trace: true) { capture }
         end
 
-        # @return [Fiber, nil] whose hub it is; nil: the thread's, also in the block of {NB.run}
+        # @return [Fiber, nil] whose hub it is, also on a thread that got one handed on; nil: the
+        #   thread's, also in the block of {NB.run}
         # @api private
         def holder
-          scheduler = Fiber.scheduler
-          return unless @driver.on? && scheduler.is_a?(Scheduler)
+          return unless @driver.on?
 
-          fiber = scheduler.current
-          fiber unless fiber.equal?(scheduler.thread_fiber)
+          fiber = Fiber.current
+          LoopFiber.current || (fiber if fiber.instance_variable_defined?(HUB))
         end
 
         private
 
         def capture
-          return unless @driver.on? && Fiber.scheduler.is_a?(Scheduler)
-
           fiber = holder
+          return unless fiber || (@driver.on? && Fiber.scheduler.is_a?(Scheduler))
+
           hub = fiber ? fiber.instance_variable_get(HUB) : ::Sentry.get_current_hub
           hub = hub&.clone or return
 
           lambda do |block|
-            holder&.instance_variable_set(HUB, hub)
+            (holder || Fiber.current).instance_variable_set(HUB, hub)
             block.call
           end
         end

@@ -15,7 +15,7 @@ module NB
         def enqueue(job, queue_name:)
           return super if immediate || !NB.running?
 
-          fibers.spawn do
+          fibers.spawn_apart do
             sleep(0) # the one who enqueues it goes on first, as beside a thread
             job.perform
           end

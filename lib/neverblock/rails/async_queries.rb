@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../sync/inheritance"
+
 module NB
   module Rails
     # `load_async` and the `async_…` queries run in fibers of the request's own thread. Without it
@@ -23,8 +25,9 @@ module NB
           return super unless NB.running?
 
           @fibers_scheduled.increment
+          query = NB::Inheritance.trace(-> { block.call(*arguments) })
           Fiber.schedule do
-            block.call(*arguments)
+            query.call
           ensure
             @fibers_completed.increment
           end

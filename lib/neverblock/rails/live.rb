@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../sync/inheritance"
 require_relative "inner_fibers"
 
 module NB
@@ -46,9 +47,10 @@ module NB
           return super unless NB.running?
 
           state = InnerFibers.current.active_support_execution_state
+          action = NB::Inheritance.trace(block)
           Fiber.schedule do
             Thread.current[INHERITED] = state
-            block.call
+            action.call
           ensure
             ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if
               defined?(::ActiveRecord::Base)

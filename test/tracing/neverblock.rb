@@ -1,0 +1,4 @@
+# frozen_string_literal: true
+
+# On a busy machine, requests wait for their turn.
+queue_timeout 60
