@@ -219,6 +219,20 @@ class AsyncTest < Contract
     assert_equal [:child], left
   end
 
+  contract "a running task makes itself transient, or no longer" do
+    left = []
+    bodies = [
+      -> { Async { |task| (task.transient = true) && noting(left, :transient) } },
+      lambda do
+        Async(transient: true) { |task| (task.transient = nil) || (sleep(0.01) && left << :done) }
+      end
+    ]
+    bodies.each do |body|
+      Thread.new { fibers? ? NB.run(backend: world.backend, &body) : Async { body.call } }.join
+    end
+    assert_equal %i[transient done], left
+  end
+
   contract "the scheduler sleeps" do
     left = []
     Sync do |task|

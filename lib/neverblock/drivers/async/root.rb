@@ -35,7 +35,7 @@ module NB
           @scheduler = scheduler
           @forks = Task.forks
           @values = {}.compare_by_identity # fiber in #transfer => what it was woken with
-          @resting = {}.compare_by_identity # transient tasks that do not keep the loop going
+          @resting = {}.compare_by_identity # task with a fiber of its own => the loop may end
           @syncs = {}.compare_by_identity # fiber in #sync => what was raised in it
         end
 
@@ -81,13 +81,12 @@ module NB
           -> { run_task(task, own) }
         end
 
-        # A transient task rests: the loop does not go on for it.
+        # A transient task rests: the loop does not go on for it. One that has not begun or has
+        # ended is not asked, nor is that of {#sync}, which is part of its caller.
         #
         # @return [void]
         def resting(task, transient)
-          return unless task.alive? && !@syncs.key?(task.fiber) && @scheduler.waiting?(task.fiber)
-
-          transient ? rest(task) : keep_going(task)
+          rest(task, transient ? true : false) if @resting.key?(task) && @forks == Task.forks
         end
 
         # As Async::Scheduler.
@@ -214,23 +213,23 @@ module NB
 
         # When the loop cancels the fiber, that stops the task and its children.
         def run_task(task, block)
-          rest(task) if task.transient?
+          @resting[task] = false
+          resting(task, task.transient?)
           block.call
         rescue Cancelled => error
-          keep_going(task)
+          resting(task, false)
           ::Kernel.raise(::Async::Stop, error.message)
         ensure
-          keep_going(task)
+          resting(task, false)
+          @resting.delete(task)
         end
 
-        def rest(task)
-          return if @resting[task]
+        def rest(task, transient)
+          return if @resting[task] == transient
 
-          @resting[task] = true
-          @scheduler.__send__(:idle_begin)
+          @resting[task] = transient
+          @scheduler.__send__(transient ? :idle_begin : :idle_end)
         end
-
-        def keep_going(task) = @resting.delete(task) && @scheduler.__send__(:idle_end)
 
         def exception(what = ::RuntimeError, *message, cause: nil)
           error = what.is_a?(::String) ? ::RuntimeError.new(what) : what.exception(*message)
