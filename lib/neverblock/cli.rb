@@ -19,7 +19,7 @@ module NB
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
       "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
-      "doctor" => :Doctor, "jobs" => :Jobs
+      "doctor" => :Doctor, "jobs" => :Jobs, "top" => :Top, "dump" => :Dump
     }.freeze
 
     # The command line was wrong. The message says what, with the value.

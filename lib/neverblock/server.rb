@@ -17,6 +17,7 @@ require_relative "server/streamed_input"
 require_relative "server/access_log"
 require_relative "server/observer"
 require_relative "server/metrics"
+require_relative "server/snapshot"
 
 module NB
   # An HTTP/1.1 server for Rack applications that lives inside the loop: connections are C structs,
@@ -42,6 +43,21 @@ module NB
     ONCE = "on_request (reported once) "
     private_constant :ACCEPT_AGAIN, :ONCE
 
+    @running = {}.compare_by_identity # each of its calls is one in C: threads need no lock for it
+
+    class << self
+      # @return [Hash{Server=>Boolean}] those that run in this process
+      # @api private
+      attr_reader :running
+
+      # @return [Server, nil] the one in the calling fiber's loop, else any of this process
+      # @api private
+      def here
+        all = @running.keys
+        all.find { |server| server.in?(Fiber.scheduler) } || all.first
+      end
+    end
+
     # @return [Options] every option with its value
     attr_reader :options
     # @return [#call] the Rack application; may be set until {#run}
@@ -49,6 +65,12 @@ module NB
     # @return [Boolean] whether other processes accept on the same listeners
     # @api private
     attr_writer :shared
+    # @return [Float, nil] the clock when it began to serve
+    # @api private
+    attr_reader :since
+    # @return [Hotline, nil] to the master, in a worker
+    # @api private
+    attr_accessor :line
 
     # @param app [#call] a Rack application; must not mind that requests overlap at its waits
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,
@@ -139,7 +161,7 @@ module NB
         return run_alone(&started)
 
       begin
-        @runs = true
+        @runs = Server.running[self] = true
         listen
         start
         started&.call(self)
@@ -151,6 +173,7 @@ module NB
       ensure
         end_at_once
         @ferry&.close
+        Server.running.delete(self)
         close
         @runs = false
         resume unless @alone
@@ -185,6 +208,20 @@ module NB
     # @api private
     def metrics = Metrics.read(stats, @scheduler&.stats, @core.histograms)
 
+    # All that this process tells of itself: see docs/OBSERVE.md.
+    #
+    # @param detail [Hash{Symbol=>Integer}] fibers, requests and frames at most: {Snapshot::DETAIL}
+    # @return [Hash{Symbol=>Object}]
+    # @scheduling never waits
+    # @thread any
+    # @api private
+    def snapshot(**detail) = Snapshot.new(self, @scheduler, **detail).to_h
+
+    # @return [Array(Hash, Fiber, Float)] of each request that runs: env, fiber and age in seconds;
+    #   the oldest first
+    # @api private
+    def running = @core.running
+
     # What runs now.
     #
     # @return [Array<Hash>] per request: method, path, age in seconds, backtrace of its fiber
@@ -200,6 +237,15 @@ module NB
     # @return [Boolean] whether it accepts connections: false while it drains
     # @scheduling never waits
     def ready? = @ready == true
+
+    # @return [Boolean] whether it runs in this loop
+    # @api private
+    def in?(scheduler) = !scheduler.nil? && @scheduler.equal?(scheduler)
+
+    # @return [Boolean] whether it lets what runs end, and takes nothing new
+    # @scheduling never waits
+    # @api private
+    def draining? = @stopping == true
 
     # @return [String]
     def inspect = "#<#{self.class} #{addresses.join(" ")} #{ready? ? "ready" : "not ready"}>"
@@ -230,6 +276,7 @@ module NB
       @core.ferry = @ferry = Ferry.new
       @bindings.each { |binding| binding.attach(@core, @options) }
       @exit = nil
+      @since = now
       @ready = true
     end
 

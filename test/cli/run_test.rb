@@ -159,7 +159,7 @@ class RunTest < Minitest::Test
       assert_equal "nb run: #{message}\nSee: nb help run\n", errors
       assert_equal 2, status.exitstatus
     end
-    _, errors, status = Program.nb("run", "--backend", "kqueue", "-e", "1")
+    _, errors, status = Program.nb("run", "--backend", "kqueues", "-e", "1")
     assert_includes errors, "must be one of #{NB::Native.backends.join(", ")}"
     assert_equal 2, status.exitstatus
   end

@@ -19,9 +19,9 @@ module Differential
 
     def initialize
       Dir.chdir(File.expand_path("../..", __dir__)) do
-        FileUtils.mkdir_p(CTests::OUT)
-        CTests.compile(SOURCE) or raise "#{SOURCE} does not compile"
-        @pipe = IO.popen([File.expand_path(CTests.program(SOURCE))], "r+b")
+        FileUtils.mkdir_p(CTests::HERE.folder)
+        CTests.compile(SOURCE, CTests::HERE) or raise "#{SOURCE} does not compile"
+        @pipe = IO.popen([File.expand_path(CTests.program(SOURCE, CTests::HERE))], "r+b")
       end
     end
 

@@ -66,6 +66,21 @@ class ServerBodyFibersTest < Minitest::Test
     end
   end
 
+  # It had been told to go on just before: that line must neither follow the answer nor end the
+  # connection while the client still sends.
+  def test_a_body_that_is_refused_right_after_continue
+    serve(body_fibers: 0) { |env| [200, {}, [env["rack.input"].read]] }
+    10.times do
+      socket = connect
+      socket.write("POST / HTTP/1.1\r\n#{HOST}Expect: 100-continue\r\n" \
+                   "Transfer-Encoding: chunked\r\n\r\n" \
+                   "20000\r\n#{"x" * 0x20000}\r\n5\r\nwrong, and more\r\n")
+      answer = Timeout.timeout(60) { socket.read }
+      assert_match(/\A(#{CONTINUE})?HTTP\/1\.1 400 .*\n\z/m, answer)
+      3.times { socket.write("x" * 1000) && sleep(0.005) }
+    end
+  end
+
   REFUSE = ->(_env) { [403, {}, ["no"]] }
 
   # Whoever is refused unread gets no "100 Continue": the application ran before the body came.

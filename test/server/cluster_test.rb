@@ -52,6 +52,19 @@ class ServerClusterTest < Minitest::Test
     assert_predicate ended, :success?
   end
 
+  # As under Puma: agents send there what they have kept.
+  def test_workers_run_the_at_exit_blocks
+    File.write("#{@dir}/config.ru", "at_exit { File.write('ends', Process.pid.to_s + ' ', mode: 'a') }\n#{RACKUP}")
+    [true, false].each do |preload|
+      start("-w", "2", config: "preload_app! #{preload}")
+      expected = eventually { pids.size == 2 && pids }
+      expected << @pid if preload
+      assert_predicate finish, :success?
+      assert_equal expected.sort, File.read("#{@dir}/ends").split.map(&:to_i).sort
+      File.delete("#{@dir}/ends")
+    end
+  end
+
   # A UNIX listener that lets nobody in any more counts as readable.
   def test_term_starts_no_worker_for_nobody
     start("-w", "2", config: "on_worker_boot { File.write('boots', 'x', mode: 'a') }")

@@ -22,6 +22,22 @@ class ServerDashboardTest < Minitest::Test
     scrape_configs:
       - {job_name: app, static_configs: [{targets: ["127.0.0.1:%d"]}]}
   YAML
+  # Asks a database in each request, with a connection of a pool.
+  RACKUP = <<~RUBY.freeze
+    require "active_record"
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    POOL = NB::ConnectionPool.new(size: 2, name: "backend") { Object.new }
+    run lambda { |env|
+      POOL.with { sleep 0.3 if env["PATH_INFO"] == "/slow" }
+      ActiveRecord::Base.with_connection { |connection| connection.select_value("SELECT 1") }
+      [200, {"content-type" => "text/plain"}, ["\#{Process.pid}"]]
+    }
+  RUBY
+
+  def setup
+    super
+    File.write("#{@dir}/config.ru", RACKUP)
+  end
 
   def start_cluster
     skip "bin/setup could not get Prometheus" unless File.executable?("#{PROGRAMS}/prometheus")

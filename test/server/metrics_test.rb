@@ -46,12 +46,43 @@ class ServerMetricsTest < Minitest::Test
   end
 
   def test_every_family_has_a_number
+    pool = NB::ConnectionPool.new(size: 1, name: "backend") { Object.new }
+    NB::DatabaseTime.count("SQLite", 0.001) # who counts is in test/rails and test/drivers
     serve(&HELLO)
     with_control(@server) do |port|
       of_master = %w[nb_ready nb_workers nb_workers_wanted nb_workers_started nb_workers_died
                      nb_worker_ready nb_worker_report_age_seconds]
       assert_equal NB::Server::Metrics::FAMILIES.keys.map(&:to_s) - of_master,
         scrape(port, accept: OPEN).types.keys
+      assert_equal pool.size, scrape(port)["nb_pool_size", worker: 0, pool: "backend"]
+    end
+  end
+
+  def test_pools_are_told_by_their_names
+    pool = NB::ConnectionPool.new(size: 1, timeout: 0.05, name: "back\"end") { Object.new }
+    entered = Thread::Queue.new
+    gate = Thread::Queue.new
+    serve do |env|
+      pool.with { env["PATH_INFO"] == "/hold" && entered.push(1) && gate.pop }
+      [200, TEXT, ["on"]]
+    end
+    with_control(@server) do |port|
+      holder = Thread.new { get("/hold") }
+      entered.pop
+      assert_match(/500/, get)
+      told = pool_of(scrape(port))
+      assert_equal [1, 1, 0, 0, 1, 1], told.values_at(*%w[size in_use idle waiting waits_total
+                                                         timeouts_total])
+      assert_in_delta 0.05, told["wait_seconds_total"], 0.045
+      gate.close
+      holder.join
+      eventually { pool_of(scrape(port)).values_at("in_use", "idle") == [0, 1] }
+    end
+  end
+
+  def pool_of(found)
+    %w[size in_use idle waiting waits_total wait_seconds_total timeouts_total].to_h do |name|
+      [name, found["nb_pool_#{name}", worker: 0, pool: "back\"end"]]
     end
   end
 

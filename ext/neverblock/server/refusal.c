@@ -10,6 +10,7 @@
 #include "hooks/hooks.h"
 #include "http/status.h"
 #include "server/date.h"
+#include "server/output.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,7 @@ void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_inco
     char answer[512];
     nb_server_t *server = conn->server;
     server->counters.refused++;
+    nb_output_free(conn); /* a "100 Continue" that has not gone out */
     int size = snprintf(answer, sizeof(answer),
                         "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\n"
                         "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s\n",

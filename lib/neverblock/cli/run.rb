@@ -22,7 +22,7 @@ module NB
           -r LIBRARY      require LIBRARY first; may be given again
           -I FOLDER       look for libraries in FOLDER first; may be given again
           -w              print Ruby's warnings
-          --backend NAME  epoll or poll (NB_BACKEND, or the best available)
+          --backend NAME  epoll, kqueue or poll (NB_BACKEND, or the best available)
           --no-repairs    do not repair Ruby's own defects
           --blocking      at the end, list the calls that waited outside of the loop: place, time,
                           number (Ruby 3.2)
@@ -32,8 +32,8 @@ module NB
           --drain-timeout SECONDS
                           maximum time for running work to end (30); 0: end it at once
 
-        SIGQUIT (Ctrl-\\) prints what every fiber waits for. The script's at_exit blocks run after the
-        loop, as plain blocking Ruby.
+        SIGQUIT (Ctrl-\\) and SIGPWR (`nb dump PID`) print what every fiber waits for. The script's at_exit
+        blocks run after the loop, as plain blocking Ruby.
       TEXT
 
       # What a command line asks for.
@@ -134,7 +134,7 @@ module NB
           $VERBOSE = true if order.warnings
           $LOAD_PATH.unshift(*order.folders)
           ARGV.replace(order.arguments)
-          NB.dump_on("QUIT")
+          %w[QUIT PWR].each { |name| NB.dump_on(name) if Signal.list.key?(name) }
           BlockingCalls.start if order.blocking
         rescue NotImplementedError => error
           raise UsageError, "--blocking: #{error.message}"

@@ -31,6 +31,8 @@ module NB
                                   load balancer, /metrics for Prometheus; may be given again
               --access-log FILE   one line per response; "-": standard output
               --pidfile FILE
+              --page[=PATH]       a page that shows what the server does now, for clients on this
+                                  machine (/neverblock)
               --blocking          at PWR and at the end, list the calls that waited outside of the loop
                                   (Ruby 3.2)
           -q, --quiet             no banner
@@ -88,6 +90,7 @@ module NB
             parser.on("--control ADDRESS") { |address| (flags[:control] ||= []) << address }
             parser.on("--access-log FILE") { |path| flags[:access_log] = path }
             parser.on("--pidfile FILE") { |path| flags[:pidfile] = path }
+            parser.on("--page[=PATH]") { |path| flags[:page] = path || "/neverblock" }
             parser.on("--blocking") { flags[:blocking] = true }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
           end

@@ -10,14 +10,14 @@ module NB
       SUMMARY = "print the counters of a running server as JSON"
       # What `nb help stats` prints.
       USAGE = <<~TEXT
-        usage: nb stats ADDRESS [stats | requests | ready | metrics]
+        usage: nb stats ADDRESS [stats | requests | snapshot | ready | metrics]
 
         Queries the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.control. The exit
         status is 1 if nothing answers, and for `ready` also while the server starts or drains.
       TEXT
 
       # What may be asked.
-      WHAT = %w[stats requests ready metrics].freeze
+      WHAT = %w[stats requests snapshot ready metrics].freeze
       # What /ready answers while the server starts or drains.
       NOT_READY = 503
       private_constant :WHAT, :NOT_READY

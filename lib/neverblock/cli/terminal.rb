@@ -2,7 +2,7 @@
 
 module NB
   module CLI
-    # What a terminal can show.
+    # What a terminal can show, and what its user can call.
     #
     # @api private
     module Terminal
@@ -16,6 +16,13 @@ module NB
       # @return [Boolean] whether what is printed there has colors
       # @see https://no-color.org
       def colors?(io) = live?(io) && ENV["NO_COLOR"].to_s.empty?
+
+      # @param program [String]
+      # @return [String, nil] where the shell would find it
+      def path(program)
+        places = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR)
+        places.map { |place| File.join(place, program) }.find { |path| File.executable?(path) }
+      end
 
       # @param io [IO]
       # @param unknown [Integer] what to take where nobody knows

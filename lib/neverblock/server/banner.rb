@@ -20,6 +20,7 @@ module NB
         addresses.each { |address| lines << "* listening on #{address}" }
         lines << "* #{who}, #{options[:fibers]} fibers each, queue #{options[:queue]}, " \
                  "#{options[:connections]} connections, environment #{config.environment}"
+        lines << "* page at #{config.page_at.first}/" if config.page_at
         (lines + warnings(options).map { |line| "! #{line}" }).join("\n") << "\n"
       end
 

@@ -2,6 +2,7 @@
 
 require_relative "config"
 require_relative "handover"
+require_relative "overview"
 require_relative "signals"
 require_relative "worker_process"
 
@@ -45,8 +46,10 @@ module NB
         @wake, @waker = IO.pipe
         receive_signals
         @server = @launcher.new_server
-        @control = @launcher.start_control(stats: -> { stats }, ready: -> { ready? },
-                                           metrics: -> { metrics })
+        @control = @launcher.start_control(
+          stats: -> { overview.stats }, ready: -> { ready? }, metrics: -> { metrics },
+          snapshot: ->(query) { overview.snapshot(query) }
+        )
         load_app if @config.preload?
         receive_signals # the application may have set handlers of its own
         @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet?
@@ -99,18 +102,17 @@ module NB
       def ending? = @signals.intersect?(Signals::ENDING)
       def all_workers = @old_workers.merge(@workers)
 
-      def stats
-        {size: @size, draining: @stopping == true, workers: @workers.values.map(&:to_h),
-         old_workers: @old_workers.keys}
+      def overview
+        Overview.new(@workers.values, @old_workers.values, size: @size, draining: @stopping == true)
       end
 
       def metrics = @tally.samples(wanted: @size, ready: ready?) { all_workers.values }
-      def ready? = !@stopping && all_workers.each_value.any?(&:ready?)
+      def ready? = overview.ready?
 
       def turn
         handle(@signals.shift) until @signals.empty?
         spawn_missing
-        watched = [@wake, *all_workers.each_value.map(&:pipe)]
+        watched = [@wake, *all_workers.each_value.flat_map(&:ios)]
         IO.select(watched, nil, nil, [1, *@notify.interval].min)&.first&.each { |io| read(io) }
         reap
         look_after
@@ -120,7 +122,8 @@ module NB
       def read(io)
         return io.read_nonblock(100, exception: false) if io == @wake
 
-        all_workers.each_value.find { |worker| worker.pipe == io }&.read
+        all_workers.each_value.find { |worker| worker.ios.include?(io) }
+                   &.hear(io) { |query| JSON.generate(overview.snapshot(query)) }
       end
 
       def spawn_missing
@@ -137,7 +140,7 @@ module NB
         staying = @workers.each_value.reject { |worker| replaced?(worker) }
         index = (0..).find { |i| staying.none? { |worker| worker.index == i } }
         master = Process.pid
-        worker = WorkerProcess.start(index) { |pipe| work(index, pipe, master) }
+        worker = WorkerProcess.start(index) { |*ends| work(index, *ends, master) }
         @workers = @workers.merge(worker.pid => worker)
       rescue SystemCallError => error
         @out.write("could not start a worker, trying again in #{BACK_OFF} s: #{error.message}\n")
@@ -147,15 +150,15 @@ module NB
       def replaced?(worker) = @replacing.include?(worker.pid)
 
       # In the child.
-      def work(index, pipe, master)
+      def work(index, pipe, line, master) # rubocop:disable Metrics/ParameterLists
         trap("CHLD", "DEFAULT")
         Signals.born { @server.waited_for? }
-        [@wake, @waker, *all_workers.each_value.map(&:pipe)].each(&:close)
+        [@wake, @waker, *all_workers.each_value.flat_map(&:ios)].each(&:close)
         @control&.forget
         @config.call_hooks(:on_worker_boot, index)
         @server.app = @launcher.load_app
         @launcher.receive_signals(@server, master: master)
-        @launcher.list_blocking { WorkerProcess.serve(@server, pipe, master) }
+        @launcher.list_blocking { WorkerProcess.serve(@server, pipe, line, master) }
         @config.call_hooks(:on_worker_shutdown, index)
       end
 
@@ -163,8 +166,7 @@ module NB
         case signal
         when "TERM", "INT" then stop(@stopping ? "QUIT" : "TERM")
         when "QUIT" then stop("QUIT")
-        when "HUP" then reopen_log
-        when "PWR" then signal_all(signal)
+        when "HUP", "PWR" then signal_all(signal)
         when "USR1" then @replacing |= @workers.keys
         when "USR2" then execute_again unless @stopping
         when "TTIN" then grow
@@ -188,13 +190,11 @@ module NB
         worker.signal(signal)
       end
 
-      # Ours too: workers to come get it from us.
-      def reopen_log
-        @launcher.reopen_log
-        signal_all("HUP")
+      # The log is ours too: workers to come get it from us.
+      def signal_all(signal)
+        @launcher.reopen_log if signal == "HUP"
+        all_workers.each_value { |worker| worker.signal(signal) }
       end
-
-      def signal_all(signal) = all_workers.each_value { |worker| worker.signal(signal) }
 
       def grow = @size < Config::WORKERS_MOST ? @size += 1 : @out.write("TTIN: #{@size} at most\n")
 
@@ -234,7 +234,7 @@ module NB
           @workers = @workers.except(worker.pid)
           @old_workers = @old_workers.except(worker.pid)
         end
-        worker.close
+        @launcher.worker_ended(worker)
         return if @stopping || status.success?
 
         @out.write("worker #{worker.index} (#{worker.pid}) died: #{status}\n")

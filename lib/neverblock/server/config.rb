@@ -48,7 +48,7 @@ module NB
                                 "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
                    pidfile: nil, control: nil, access_log: nil, quiet: false,
-                   blocking: false}
+                   blocking: false, page: nil}
         read_environment(environment)
       end
 
@@ -114,6 +114,25 @@ module NB
 
       # @return [Boolean]
       def blocking? = @values[:blocking]
+
+      # Serves {NB::Page}, which shows what the server does now, at this path. Without options it
+      # answers clients on this machine only.
+      #
+      # @param path [String]
+      # @param options of {Page#initialize}
+      # @raise [ArgumentError]
+      def page(path = "/neverblock", **options)
+        raise ArgumentError, "page: must be a path such as /neverblock, got: #{path.inspect}" unless
+          path.to_s.match?(%r{\A(/[\w.~-]+)+\z})
+
+        options = @values[:page].last if options.empty? && @values[:page]
+        Page.new(**options)
+        @values[:page] = [path, options]
+      end
+
+      # @return [Array(String, Hash), nil] the path and options of {#page}
+      # @api private
+      def page_at = @values[:page]
 
       # @param format [Symbol] :common or :json
       def access_log_format(format) = @server_options[:access_log_format] = format

@@ -8,9 +8,10 @@ require_relative "text"
 
 module NB
   class Server
-    # Sockets that answer GET /stats with JSON, GET /requests with what runs, GET /metrics with the
-    # numbers for Prometheus and GET /ready with 200 or 503. In threads of their own, so that they
-    # answer also when the loop does not. By TCP there is no /requests: it tells paths.
+    # Sockets that answer GET /stats with JSON, GET /requests with what runs, GET /snapshot with all
+    # that is known, GET /metrics with the numbers for Prometheus and GET /ready with 200 or 503. In
+    # threads of their own, so that they answer also when the loop does not. By TCP there is neither
+    # /requests nor /snapshot: they tell paths.
     #
     # @api private
     class Control
@@ -19,20 +20,26 @@ module NB
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
+      # What only those are told whom the file system lets in.
+      LOCAL = %w[/requests /snapshot].freeze
       # Seconds in which an asker wants an answer: a busy master has time for it.
       ANSWER = 30
-      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :ANSWER
+      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
 
       # @param addresses [String, Array<String>]
       # @param stats [#call] gives what /stats tells
       # @param ready [#call] gives true or false
       # @param requests [#call] gives what /requests tells
       # @param metrics [#call] gives what {Exposition#text} takes
-      def initialize(addresses, stats:, ready:, requests: -> { [] }, metrics: -> { {} }) # rubocop:disable Metrics/ParameterLists
+      # @param snapshot [#call] gets the query, which {Snapshot.detail} takes, and gives what
+      #   /snapshot tells
+      def initialize(addresses, stats:, ready:, requests: -> { [] }, # rubocop:disable Metrics/ParameterLists
+                     metrics: -> { {} }, snapshot: ->(_) { {} })
         @addresses = Array(addresses).map { |address| ControlAddress.new(address) }
         @answers = {"/stats" => stats, "/requests" => requests}
         @ready = ready
         @metrics = metrics
+        @snapshot = snapshot
         @askers = {} # socket => its address
         @lock = Mutex.new
       end
@@ -120,7 +127,7 @@ module NB
       def answer(socket, local)
         head = read_head(socket)
         path = head[/\AGET ([^?\s]+)/, 1]
-        status, body, type = local || path != "/requests" ? reply(path, head) : unknown
+        status, body, type = local || !LOCAL.include?(path) ? reply(path, head) : unknown
         body = "#{JSON.generate(body)}\n" unless type
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
         socket.close_write # the end also when a fork in this moment has given a worker a copy
@@ -140,15 +147,19 @@ module NB
         case path
         when "/ready" then readiness(@ready.call)
         when "/metrics" then exposition(Exposition.for(head[/^accept:(.*)\r$/i, 1]))
+        when "/snapshot" then ["200 OK", @snapshot.call(head[/\AGET [^?\s]+\?(\S*)/, 1])]
         when *@answers.keys then ["200 OK", @answers[path].call]
         else unknown
         end
+      rescue ArgumentError => error
+        ["400 Bad Request", {error: Text.utf8(error.message)}]
       rescue StandardError => error
         ["500 Internal Server Error", {error: "#{error.class}: #{Text.utf8(error.message)}"}]
       end
 
       def unknown
-        ["404 Not Found", {error: "there are /stats /metrics /ready, and by unix:// /requests"}]
+        there_are = "there are /stats /metrics /ready, and by unix:// #{LOCAL.join(" ")}"
+        ["404 Not Found", {error: there_are}]
       end
 
       def exposition(form) = ["200 OK", form.text(@metrics.call), form.type]

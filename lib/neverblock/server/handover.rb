@@ -14,7 +14,7 @@ module NB
     class Handover
       # The variable with the addresses of the listeners, a line each.
       LISTENERS = "NB_LISTEN"
-      # The variable with `pid:index:fd:ready` of each worker.
+      # The variable with `pid:index:fd:ready:fd` of each worker; the last is of its {Hotline}.
       WORKERS = "NB_OLD_WORKERS"
       # The variable with {Tally#to_json}.
       TALLY = "NB_TALLY"
@@ -60,7 +60,7 @@ module NB
       # @raise [SystemCallError] when it cannot be executed
       def self.execute(server, workers, signals, tally) # rubocop:disable Metrics/ParameterLists
         listeners = server.listener_fds
-        fds = listeners.values + workers.map { |worker| worker.pipe.fileno }
+        fds = listeners.values + workers.flat_map { |worker| worker.ios.map(&:fileno) }
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
         counted = tally.to_json(workers)
@@ -79,9 +79,11 @@ module NB
       end
 
       def adopt(worker)
-        pid, index, fd, ready = worker.split(":").map { |number| Integer(number) }
+        pid, index, fd, ready, line = worker.split(":").map { |number| Integer(number) }
         pipe = IO.for_fd(fd).tap { |io| io.close_on_exec = true }
-        WorkerProcess.new(index, pid, pipe, ready: ready == 1, metrics: @tally.of_worker(pid))
+        line &&= Hotline.new(UNIXSocket.for_fd(line).tap { |io| io.close_on_exec = true })
+        WorkerProcess.new(index, pid, pipe, line: line, ready: ready == 1,
+                                            metrics: @tally.of_worker(pid))
       end
     end
   end

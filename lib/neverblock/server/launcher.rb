@@ -32,8 +32,11 @@ module NB
       # @param config [Config]
       # @param app [#call, nil] nil: the rackup file of the config
       # @param out [#write] banner and errors
-      def initialize(config, app: nil, out: $stderr)
+      # @param kept_file [String, nil] the pidfile of whoever starts us and removes it by at_exit;
+      #   workers run that block, too
+      def initialize(config, app: nil, out: $stderr, kept_file: nil)
         @config = config
+        @kept_file = kept_file
         @app = app
         @out = out
         @notify = Notify.new
@@ -56,7 +59,7 @@ module NB
       # @raise what the file raises, with a backtrace that ends there
       # @api private
       def load_app
-        @app ||= read_app
+        @loaded ||= with_page(@app || read_app)
       rescue ScriptError, StandardError => error
         shown = error.backtrace&.take_while { |frame| !frame.start_with?("#{__FILE__}:") }
         # By #backtrace_locations error_highlight still finds the place.
@@ -125,6 +128,15 @@ module NB
         Setup.step("cannot make the control socket") { control.start(own: executed_anew) }
       end
 
+      # In the master: lets go of a worker.
+      # @api private
+      def worker_ended(worker)
+        worker.close
+        File.write(@kept_file, Process.pid.to_s) if @kept_file && !File.exist?(@kept_file)
+      rescue SystemCallError => error
+        @out.write("cannot write the pidfile again: #{error.message}\n")
+      end
+
       # After the file was renamed away.
       # @api private
       def reopen_log
@@ -132,6 +144,11 @@ module NB
       end
 
       private
+
+      def with_page(app)
+        path, options = @config.page_at
+        path ? Page::Mount.new(app, path, Page.new(**options)) : app
+      end
 
       def read_app
         load_rack
@@ -230,7 +247,8 @@ module NB
          metrics: lambda do
            Metrics.samples(0 => server.metrics).merge(nb_ready: [[{}, server.ready? ? 1 : 0]])
          end,
-         ready: -> { server.ready? }, requests: -> { server.requests }}
+         ready: -> { server.ready? }, requests: -> { server.requests },
+         snapshot: ->(query) { server.snapshot(**Snapshot.detail(query)) }}
       end
 
       def open_log(path)

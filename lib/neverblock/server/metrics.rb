@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "../version"
+require_relative "../sync/database_time"
+require_relative "../sync/pools"
 require_relative "../sync/task_names"
 
 module NB
@@ -52,6 +54,15 @@ module NB
         nb_loop_fibers: [:gauge, "Fibers of the loop; idle ones rest in a pool", :state],
         nb_loop_timers: [:gauge, "Timers that are set"],
         nb_tasks: [:gauge, "Tasks that run and have a name", :name],
+        nb_pool_size: [:gauge, "What a pool has at most: connections, processes, fibers", :pool],
+        nb_pool_in_use: [:gauge, "Of these, in use", :pool],
+        nb_pool_idle: [:gauge, "Of these, made and not in use", :pool],
+        nb_pool_waiting: [:gauge, "Fibers, threads or blocks that wait for one", :pool],
+        nb_pool_waits: [:counter, "Waits for one that have ended, with or without it", :pool],
+        nb_pool_wait_seconds: [:counter, "Time of these waits, added up", :pool],
+        nb_pool_timeouts: [:counter, "Of these waits, ended by their timeout", :pool],
+        nb_database_queries: [:counter, "Queries sent to a database", :adapter],
+        nb_database_seconds: [:counter, "Time from a query to its answer, added up", :adapter],
         nb_offload_threads: [:gauge, "Native threads for what cannot wait in the loop"],
         nb_offload_queued: [:gauge, "Jobs that wait for one of them"],
         nb_gc_runs: [:counter, "Garbage collections", :kind],
@@ -71,7 +82,7 @@ module NB
       #   histogram: the counts of the buckets, then the sum
       def read(stats, loop_stats, times)
         histograms = times.transform_keys { |name| :"nb_http_#{name}_seconds" }
-        http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process)
+        http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process, of_waits)
       end
 
       # @param readings [Hash{Integer=>Hash}] what {.read} gave, by worker
@@ -125,6 +136,7 @@ module NB
         classes.merge(other: stats[:requests] - classes.each_value.sum)
       end
 
+      # @return [Hash{Symbol=>Numeric, Hash}] of {Scheduler#stats}
       def of_loop(stats)
         {nb_loop_turns: stats[:polls], nb_loop_switches: stats[:switches],
          nb_loop_waits: {io: stats[:io_waits], sleep: stats[:sleep_waits],
@@ -151,6 +163,13 @@ module NB
          nb_resident_memory_bytes: resident_kb * 1024}
       end
 
+      # What the program waits for beside the loop's own.
+      def of_waits
+        Pools.counts.transform_keys { |name| :"nb_pool_#{name}" }
+          .merge(nb_database_queries: DatabaseTime.queries,
+                 nb_database_seconds: DatabaseTime.seconds)
+      end
+
       # @return [Integer] this process's resident memory in KiB
       def resident_kb
         Integer(File.read("/proc/self/statm").split[1]) * 4
@@ -158,7 +177,7 @@ module NB
         `ps -o rss= -p #{Process.pid}`.to_i
       end
 
-      private_class_method :sum, :labelled, :http, :by_status, :of_loop, :fibers, :of_process
+      private_class_method :sum, :labelled, :http, :fibers, :of_process, :of_waits
     end
   end
 end

@@ -11,6 +11,12 @@ module NB
     #
     # @api private
     class Tally
+      # Gauges with a label that programs make up.
+      NAMED = Metrics::FAMILIES.filter_map { |name, (type, _, label)|
+        name if type == :gauge && %i[name pool].include?(label)
+      }.freeze
+      private_constant :NAMED
+
       # @param text [String, nil] {#to_json} of the master that this process was
       def initialize(text = nil)
         was = text ? JSON.parse(text, symbolize_names: true) : {ended: [], gone: 0, died: 0}
@@ -60,8 +66,8 @@ module NB
 
       private
 
-      # The environment has little room; the names of tasks come with the next report.
-      def bounded(metrics) = metrics.except(:nb_tasks)
+      # The environment has little room; the gauges of names come with the next report.
+      def bounded(metrics) = metrics.except(*NAMED)
 
       def of_cluster(workers, wanted, ready)
         {nb_ready: [[{}, ready ? 1 : 0]], nb_workers: [[{}, workers.size]],

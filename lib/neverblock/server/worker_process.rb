@@ -1,47 +1,56 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "hotline"
 require_relative "metrics"
 require_relative "signals"
+require_relative "snapshot"
 
 module NB
   class Server
     # One worker as its master sees it: a pid and a pipe with a heartbeat per second, each a line of
-    # JSON with the server's counters. In the worker: {.serve} sends them.
+    # JSON with the server's counters, and a {Hotline}. In the worker: {.serve} sends them.
     #
     # @api private
     class WorkerProcess
       # @return [Integer, IO] its place from 0; its process; where it reports
       attr_reader :index, :pid, :pipe
+      # @return [Hotline, nil] for what it has to be asked for; nil: a master of another version
+      #   has started it
+      attr_reader :line
       # @return [Boolean] whether it was told to end
       attr_reader :leaving
 
-      # Forks; the block is the worker's whole life and gets the writing end.
+      # Forks; the block is the worker's whole life and gets the writing end, and its line.
       def self.start(index)
         reader, writer = IO.pipe
+        ours, line = Hotline.pair
         pid = Signals.fork do
-          reader.close
-          yield writer
-          exit!(0) # at_exit blocks are the master's
-        rescue SystemExit => error
-          exit!(error.status)
+          [reader, ours].each(&:close)
+          yield writer, line # its end runs the at_exit blocks, in which agents send what they have
+        rescue SystemExit
+          raise
         rescue Exception => error # rubocop:disable Lint/RescueException -- ends the process
           warn("worker #{index}: #{error.full_message}")
-          exit!(1)
+          exit(1)
         end
-        new(index, pid, reader)
+        new(index, pid, reader, line: ours)
       rescue SystemCallError
-        reader&.close
+        [reader, ours].compact.each(&:close)
         raise
       ensure
-        writer&.close
+        [writer, line].compact.each(&:close)
       end
 
       # Runs the server with a heartbeat from inside its loop. Without its master it ends.
       #
+      # @param line [Hotline] on which the master is asked, and answered
       # @param master [Integer] its pid
-      def self.serve(server, pipe, master)
+      def self.serve(server, pipe, line, master) # rubocop:disable Metrics/ParameterLists
         server.shared = true
+        server.line = line.serve do |query|
+          JSON.generate(server.snapshot(**Snapshot.detail(query)))
+        end
         server.run do
           Fiber.schedule do
             while Process.ppid == master
@@ -70,10 +79,12 @@ module NB
       end
       private_class_method :report, :line
 
-      def initialize(index, pid, pipe, ready: false, metrics: {}) # rubocop:disable Metrics/ParameterLists
+      def initialize(index, pid, pipe, line: nil, ready: false, # rubocop:disable Metrics/ParameterLists
+                     metrics: {})
         @index = index
         @pid = pid
         @pipe = pipe
+        @line = line
         @started = @heard = now
         @stats = {ready: ready, metrics: metrics}
         @rest = +""
@@ -104,8 +115,21 @@ module NB
 
       # @return [Boolean] whether it should have ended
       def overdue? = !@leave_by.nil? && now > @leave_by
+
       # @return [String] what {Handover} says of it
-      def inheritance = "#{@pid}:#{@index}:#{@pipe.fileno}:#{ready? ? 1 : 0}"
+      def inheritance
+        pipe, line = ios.map(&:fileno)
+        [@pid, @index, pipe, ready? ? 1 : 0, line].compact.join(":")
+      end
+
+      # Takes in what came at one of {#ios}: a report, or something on its {#line}.
+      # @yield [text] as {Hotline#read} does
+      # @return [void]
+      def hear(io, &answer) = io.equal?(@pipe) ? read : @line.read(&answer)
+
+      # @return [Array<IO>] where it may be heard
+      def ios = [@pipe, (@line.io unless @line.nil? || @line.closed?)].compact
+
       def ready? = @stats[:ready] == true
 
       # @param config [Config]
@@ -121,8 +145,10 @@ module NB
       def silent_for = now - @heard
       # @return [Float] seconds since it was started
       def age = now - @started
+      # @return [Float, nil] its processor time at its last report
+      def cpu_seconds = metrics[:nb_cpu_seconds]
       # @return [void]
-      def close = @pipe.close
+      def close = ios.each(&:close)
 
       # @return [Hash] what it reported last, for `nb stats`
       def to_h

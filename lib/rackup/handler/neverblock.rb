@@ -16,7 +16,7 @@ module Rackup
       def self.run(app, **options)
         config = configure(options)
         config.on_restart { forget_pidfile(options[:pid]) }
-        launcher = NB::Server::Launcher.new(config, app: app)
+        launcher = NB::Server::Launcher.new(config, app: app, kept_file: options[:pid])
         yield launcher if block_given?
         launcher.run
       rescue NB::Server::SetupError => error

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+require "optparse"
+require_relative "terminal"
+require_relative "top/feed"
+require_relative "top/screen"
+require_relative "top/view"
+
+module NB
+  module CLI
+    # `nb top`: what a server does now, refreshed every second.
+    module Top
+      # One line for the list of commands.
+      SUMMARY = "show the requests, fibers, pools and stalls of a running server, live"
+      # What `nb help top` prints.
+      USAGE = <<~TEXT
+        usage: nb top [options] ADDRESS
+
+        Shows what the server of this control socket does, such as unix:///run/app.control of
+        `nb serve --control unix:///run/app.control`, also while its loop stands still.
+
+              --once          print all of it as text and end
+              --json          print each snapshot as a line of JSON, with the rates per second
+              --interval S    seconds between two looks, 0.1 to 3600 (1)
+
+        Keys: Tab or 1-5 chooses a list (requests, fibers, pools, workers, stalls), the arrows a row;
+        Enter shows its backtrace, s sorts by the next column, r reverses, p pauses, ? helps, q quits.
+        The exit status of --once is 1 if nothing answers.
+      TEXT
+
+      class << self
+        # @param argv [Array<String>]
+        # @return [Integer] exit status
+        # @raise [UsageError, Failure]
+        def run(argv)
+          options = {interval: 1.0}
+          rest = parser(options).parse(argv)
+          raise UsageError, "needs the address of a control socket" if rest.empty?
+          raise UsageError, "takes one address, got: #{rest.join(" ")}" if rest.size > 1
+
+          show(rest.first, options)
+        rescue OptionParser::ParseError, ArgumentError => error
+          raise UsageError, error.message
+        end
+
+        private
+
+        def parser(options)
+          OptionParser.new do |parser|
+            parser.on("--once") { options[:once] = true }
+            parser.on("--json") { options[:json] = true }
+            parser.on("--interval S", Float) do |seconds|
+              (0.1..3600).cover?(seconds) or
+                raise UsageError, "--interval: must be seconds from 0.1 to 3600, got: #{seconds}"
+
+              options[:interval] = seconds
+            end
+          end
+        end
+
+        def show(address, options)
+          feed = Feed.new(address, options[:interval])
+          first = feed.ask
+          return print_json(feed, options) if options[:json]
+          return print_once(feed, address, options) if options[:once]
+
+          live(feed, address, first)
+        end
+
+        # The second one has rates.
+        def print_once(feed, address, options)
+          sleep options[:interval]
+          colors = Terminal.colors?($stdout)
+          view = View.new(address, styled: colors, colors: colors)
+          view.update(feed.ask)
+          width = [Terminal.width($stdout, unknown: 120), 20].max
+          Lists.all.size.times do |index|
+            view.press((index + 1).to_s)
+            lines = view.lines(nil, width)
+            lines = ["", *lines.drop_while { |line| !line.include?("[") }] if index > 0
+            puts(*lines.map(&:rstrip))
+          end
+          0
+        end
+
+        def print_json(feed, options)
+          $stdout.sync = true
+          loop do
+            sleep options[:interval]
+            sample = feed.ask
+            puts JSON.generate(sample.snapshot.merge(rates: sample.rates.to_h))
+            return 0 if options[:once]
+          end
+        end
+
+        def live(feed, address, first)
+          unless $stdin.tty? && Terminal.live?($stdout)
+            raise Failure, "needs a terminal that can move the cursor: --once and --json do not"
+          end
+
+          view = View.new(address, colors: Terminal.colors?($stdout))
+          view.update(first)
+          Screen.new.open { |screen| watch(screen, feed, view) }
+          0
+        end
+
+        def watch(screen, feed, view)
+          samples = Queue.new
+          thread = feed.run do |sample|
+            samples << sample
+            screen.ring(:data)
+          end
+          loop do
+            rows, width = screen.size
+            screen.draw(view.lines(rows, width))
+            words = screen.wait
+            view.update(samples.pop) until samples.empty?
+            return if words.any? { |word| word == :quit || view.press(word) == :quit }
+          end
+        ensure
+          thread&.kill
+        end
+      end
+    end
+  end
+end

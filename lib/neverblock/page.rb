@@ -1,0 +1,137 @@
+# frozen_string_literal: true
+
+require "digest"
+require_relative "server"
+require_relative "page/gate"
+require_relative "page/live"
+require_relative "page/mount"
+require_relative "page/source"
+require_relative "page/story"
+
+module NB
+  # A page that shows what this server does now: requests in flight, fibers, stalls, pools, workers.
+  # It is a Rack application. Mount it anywhere, or have `nb serve --page` mount it.
+  #
+  # It shows paths and lines of the program: without options it answers clients on this machine
+  # only. See docs/OBSERVE.md.
+  #
+  # @example config/routes.rb: the application has authenticated whoever gets there
+  #   authenticate(:user, ->(user) { user.admin? }) { mount NB::Page.new(allow: :all) => "/loop" }
+  # @example config.ru
+  #   map("/loop") { run NB::Page.new(password: ENV.fetch("PAGE_PASSWORD")) }
+  class Page
+    FOLDER = File.join(__dir__, "page")
+    ASSETS = {"/" => ["index.html", "text/html; charset=utf-8"],
+              "/style.css" => ["style.css", "text/css; charset=utf-8"],
+              "/icon.svg" => ["icon.svg", "image/svg+xml"],
+              **%w[page charts rates story tables words].to_h do |name|
+                ["/#{name}.js", ["#{name}.js", "text/javascript; charset=utf-8"]]
+              end}.freeze
+    # No scripts, styles or connections but the page's own, and no frame around it.
+    HEADERS = {
+      "content-security-policy" =>
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "x-content-type-options" => "nosniff", "referrer-policy" => "no-referrer",
+      "cross-origin-resource-policy" => "same-origin", "x-frame-options" => "DENY"
+    }.freeze
+    JSON_TYPE = "application/json"
+    TEXT_TYPE = "text/plain; charset=utf-8"
+    private_constant :FOLDER, :ASSETS, :HEADERS, :JSON_TYPE, :TEXT_TYPE
+
+    # As {#call} of a page without options, so that the class itself can be mounted.
+    #
+    # @param env [Hash]
+    # @return [Array(Integer, Hash, #each)]
+    # @scheduling may wait
+    # @thread any
+    def self.call(env) = (@page ||= new).call(env)
+
+    # @param allow [Symbol, Array<String>] who may look: :loopback, clients on this machine;
+    #   addresses and networks, such as `["10.0.0.0/8"]`; :all, everybody, where the application
+    #   has authenticated the request
+    # @param hosts [Array<String>] names in the Host field of requests, besides `localhost` and
+    #   addresses: a foreign name may be made to point at this machine
+    # @param password [String, nil] whoever knows it may look, from anywhere, as any user (HTTP
+    #   Basic)
+    # @raise [ArgumentError]
+    def initialize(allow: :loopback, hosts: [], password: nil)
+      @gate = Gate.new(allow: allow, hosts: hosts, password: password)
+    end
+
+    # @param env [Hash]
+    # @return [Array(Integer, Hash, #each)]
+    # @scheduling may wait
+    # @thread any
+    def call(env)
+      refusal = @gate.refuse(env)
+      status, headers, body = refusal || answer(env)
+      headers = {"cache-control" => "no-store", **HEADERS, **headers}
+      [status, headers, env["REQUEST_METHOD"] == "HEAD" ? [] : body]
+    end
+
+    private
+
+    def answer(env)
+      path = env["PATH_INFO"].to_s
+      return to_folder(env) if path.empty? || (path == "/" && !folder?(env))
+      return asset(env, *ASSETS[path]) if ASSETS.key?(path)
+
+      case path
+      when "/snapshot" then [200, {"content-type" => JSON_TYPE}, [Source.json(env["QUERY_STRING"])]]
+      when "/dump" then dump
+      when "/events" then events(env)
+      else say(404, "The page has no #{Server::Text.ascii(path)}.")
+      end
+    rescue ArgumentError => error
+      say(400, error.message)
+    end
+
+    # Rails says "/" for "/loop", too; what the client has asked for is in its URI.
+    def folder?(env) = uri(env).nil? || uri(env).end_with?("/")
+    def uri(env) = env["REQUEST_URI"]&.slice(/\A[^?]*/)
+
+    # Its links are relative, so that it may be mounted anywhere, also behind a proxy's prefix.
+    def to_folder(env)
+      name = (uri(env) || env["SCRIPT_NAME"]).to_s[%r{[^/]*\z}]
+      [301, {"location" => "./#{name}/", "content-type" => TEXT_TYPE}, []]
+    end
+
+    def asset(env, name, type)
+      body, tag = Page.read(name)
+      headers = {"content-type" => type, "etag" => tag, "cache-control" => "no-cache"}
+      return [304, headers.except("content-type"), []] if env["HTTP_IF_NONE_MATCH"] == tag
+
+      [200, headers, [body]]
+    end
+
+    def dump
+      name = "neverblock-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}.txt"
+      headers = {"content-type" => TEXT_TYPE,
+                 "content-disposition" => "attachment; filename=\"#{name}\""}
+      [200, headers, [Story.text(Source.json(Story::DETAIL))]]
+    end
+
+    # Other servers would lend a thread to each viewer: there the page asks again and again.
+    def events(env)
+      return say(404, "Only NeverBlock's server sends events.") unless env["neverblock.exchange"]
+
+      Live.body or return say(503, "Too many viewers, or the server stops.", "retry-after" => "10")
+    end
+
+    def say(status, text, headers = {})
+      [status, {"content-type" => TEXT_TYPE, **headers}, ["#{text}\n"]]
+    end
+
+    class << self
+      # @return [Array(String, String)] the file and its entity tag
+      # @api private
+      def read(name)
+        @files ||= {}
+        @files[name] ||= File.binread(File.join(FOLDER, name)).then do |body|
+          [body.freeze, %("#{Digest::SHA256.hexdigest(body)[0, 16]}").freeze].freeze
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "snapshot"
+
+module NB
+  class Server
+    # What a master tells of its workers at this moment.
+    #
+    # @api private
+    class Overview
+      # Seconds in which a worker is to answer: some thread of it can run.
+      PATIENCE = 1
+      # What workers are added up by.
+      SUMS = %i[connections accepted queued running].freeze
+      private_constant :PATIENCE, :SUMS
+
+      # @param workers [Array<WorkerProcess>]
+      # @param old [Array<WorkerProcess>] of the master that this process was before USR2
+      # @param size [Integer] how many workers there are to be
+      # @param draining [Boolean]
+      def initialize(workers, old, size:, draining:)
+        @workers = workers
+        @old = old
+        @size = size
+        @draining = draining
+      end
+
+      # @return [Boolean] whether anybody accepts requests
+      def ready? = !@draining && all.any?(&:ready?)
+
+      # @return [Hash{Symbol=>Object}] for /stats
+      def stats
+        {size: @size, draining: @draining, workers: @workers.map(&:to_h),
+         old_workers: @old.map(&:pid)}
+      end
+
+      # @param query [String, nil] as {Snapshot.detail} takes it
+      # @return [Hash{Symbol=>Object}] the {Snapshot} of the master, with that of each worker
+      # @raise [ArgumentError]
+      # @scheduling may wait
+      # @thread any but the main one, which takes in what workers answer
+      def snapshot(query = nil)
+        Snapshot.detail(query)
+        workers = all.map { |worker| Thread.new { describe(worker, query.to_s) } }.map(&:value)
+        {**Snapshot.of_process, ready: ready?, draining: @draining, workers: workers, loop: nil,
+         requests: [], fibers: [], pools: [], stalls: [], **Snapshot.resources,
+         **SUMS.to_h { |name| [name, workers.sum { |worker| worker[name].to_i }] },
+         http: workers.filter_map { |worker| worker[:http] }.reduce({}) { |all, one| add(all, one) }}
+      end
+
+      private
+
+      def all = @old + @workers
+
+      def add(all, one) = all.merge(one) { |_, a, b| a + b }
+
+      def describe(worker, query)
+        own = {index: worker.index, pid: worker.pid, ready: worker.ready?,
+               leaving: worker.leaving == true, report_age_seconds: worker.silent_for.round(3)}
+        text = worker.line&.ask(query, within: PATIENCE)
+        text ? JSON.parse(text, symbolize_names: true).merge(own) : own.merge(last_known(worker))
+      end
+
+      # By its last report.
+      def last_known(worker)
+        known = worker.to_h
+        {silent: true, memory_bytes: known[:rss_kb]&.*(1024), cpu_seconds: worker.cpu_seconds,
+         requests: [], fibers: [], pools: [], stalls: [], **known.slice(*SUMS),
+         http: known.key?(:requests) ? Snapshot.http(known) : nil}.compact
+      end
+    end
+  end
+end

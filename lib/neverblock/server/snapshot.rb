@@ -1,0 +1,222 @@
+# frozen_string_literal: true
+
+require_relative "../loop/dump"
+require_relative "../loop/subject"
+require_relative "../sync/task_names"
+require_relative "metrics"
+require_relative "text"
+
+module NB
+  class Server
+    # All that a process can tell of itself at one moment: `GET /snapshot`. Taken by a thread, it
+    # tells of a loop that stands still, too. It has paths, and lines of the program; no queries,
+    # parameters, header fields, bodies, or variables.
+    #
+    # It lets other threads run every few fibers, so that a loop waits for milliseconds at most.
+    #
+    # @api private
+    class Snapshot
+      # How much is told: the default, and what is allowed. The fibers of requests that are told
+      # come on top.
+      DETAIL = {fibers: [200, 0..100_000], requests: [200, 0..100_000], frames: [12, 0..200]}.freeze
+      # Frames read of a backtrace: more of them are not looked through for the program's line.
+      DEPTH = 100
+      # Characters told of a path.
+      PATH_LENGTH = 500
+      # Fibers after which other threads have their turn: about a millisecond.
+      TURN = 16
+      STARTED = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      # Kinds of waits, by the kinds that {Scheduler#parked} knows.
+      KINDS = {io: %i[io select], sleep: %i[sleep], resolve: %i[resolve],
+               offload: %i[offload process]}.freeze
+      private_constant :DEPTH, :PATH_LENGTH, :TURN, :STARTED, :KINDS
+
+      class << self
+        # @param query [String, nil] `fibers=500&requests=500&frames=40`
+        # @return [Hash{Symbol=>Integer}] of {DETAIL}
+        # @raise [ArgumentError]
+        def detail(query)
+          query.to_s.split("&").to_h do |pair|
+            name, value = pair.split("=", 2)
+            _, range = DETAIL[name&.to_sym]
+            number = Integer(value, 10, exception: false) if value
+            raise ArgumentError, "snapshot: #{name} must be #{words(range)}, got: #{value}" unless
+              range&.cover?(number || -1)
+
+            [name.to_sym, number]
+          end
+        end
+
+        # @param since [Float] the clock when it began to serve
+        # @return [Hash{Symbol=>Object}] of this process, with a loop or without
+        def of_process(since = STARTED)
+          {time: Time.now.to_f.round(3), pid: Process.pid, version: VERSION, ruby: RUBY_VERSION,
+           uptime_seconds: (Process.clock_gettime(Process::CLOCK_MONOTONIC) - since).round(3)}
+        end
+
+        # @return [Hash{Symbol=>Numeric, Hash}]
+        def resources
+          gc = GC.stat
+          {memory_bytes: Metrics.resident_kb * 1024,
+           gc: {minor: gc[:minor_gc_count], major: gc[:major_gc_count],
+                seconds: (GC.total_time / 1e9).round(6), live_objects: gc[:heap_live_slots],
+                allocated_objects: gc[:total_allocated_objects]},
+           cpu_seconds: Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID).round(6)}
+        end
+
+        # @return [Array<Hash>] what stopped the loops of this process, the last one first
+        def stalls
+          all = Native.stalls.map do |words, numbers|
+            place, callee, doing = words
+            count, longest, ago = numbers
+            {place: Text.utf8(place || "a place that is not known"), method: Text.utf8(callee),
+             doing: Text.utf8(doing), count: count, longest_ms: (longest * 1000).round,
+             last_seconds_ago: ago.round(1)}
+          end
+          all.sort_by { |stall| stall[:last_seconds_ago] }
+        end
+
+        # @param stats [Hash] {Server#stats}
+        # @return [Hash{Symbol=>Integer}] counters by class of status, and of what went wrong
+        def http(stats)
+          {**Metrics.by_status(stats), requests: stats[:requests], errors: stats[:errors],
+           refused: stats[:refused], rejected: stats[:rejected_503], timeouts: stats[:timeouts],
+           resets: stats[:resets]}
+        end
+
+        private
+
+        def words(range)
+          range ? "#{range.begin} to #{range.end}" : "one of #{DETAIL.keys.join(" ")}"
+        end
+      end
+
+      # @param server [Server, nil] nil: of the loop only
+      # @param scheduler [Scheduler, nil]
+      # @param detail of {DETAIL}
+      def initialize(server, scheduler, **detail)
+        @server = server
+        @scheduler = scheduler
+        @detail = DETAIL.to_h { |name, (default)| [name, detail.fetch(name, default)] }
+        @turn = 0
+      end
+
+      # @return [Hash{Symbol=>Object}]
+      # @scheduling never waits
+      # @thread any
+      def to_h
+        {**Snapshot.of_process(@server&.since || STARTED), ready: @server&.ready?,
+         draining: @server&.draining?, workers: [], loop: loop_stats, **told,
+         pools: NB.pools(@scheduler),
+         stalls: Snapshot.stalls, **Snapshot.resources, **served}
+      end
+
+      private
+
+      def told
+        requests = @server ? @server.running : []
+        @owners = {}.compare_by_identity
+        requests.each { |env, fiber,| @owners[fiber] = env }
+        first = requests.first(@detail[:requests])
+        fibers = told_fibers(first)
+        {requests: first.map { |request| describe_request(*request) },
+         requests_left_out: requests.size - first.size, fibers: fibers,
+         fibers_left_out: [count - fibers.size, 0].max}
+      end
+
+      def told_fibers(requests)
+        @names = TaskNames.by_fiber
+        @stories = {}.compare_by_identity
+        asked = {}.compare_by_identity
+        requests.each { |_, fiber,| asked[fiber] = true }
+        waits = @scheduler ? @scheduler.waits(asked.size + @detail[:fibers], asked) : []
+        [running, *waits].compact.map { |wait| @stories[wait[:owner]] = describe(wait) }
+      end
+
+      # The fiber that the loop is in.
+      def running
+        return @running if defined?(@running)
+
+        fiber = @scheduler&.current
+        runs = fiber&.alive? && !@scheduler.waiting?(fiber)
+        @running = ({fiber: fiber, owner: fiber} if runs)
+      end
+
+      def describe(wait)
+        frames, place = trace(wait[:fiber])
+        ready = wait[:ready]
+        waits = wait[:kind] && !ready
+        {id: wait[:owner].object_id, name: name(wait[:owner]),
+         state: waits ? "waiting" : (ready && "ready") || "running", kind: wait[:kind],
+         waits_for: (Text.utf8(Subject.of(wait)) if waits),
+         waited_seconds: wait[:waited]&.round(3), timeout_seconds: wait[:timeout]&.round(3),
+         place: place, backtrace: frames}
+      end
+
+      def name(fiber)
+        env = @owners[fiber] or return @names[fiber]
+        "#{Text.utf8(env["REQUEST_METHOD"])} #{path(env)}"
+      end
+
+      def describe_request(env, fiber, age)
+        story = @stories[fiber]
+        frames = story ? story[:backtrace] : trace(fiber).first
+        {id: env.object_id, method: Text.utf8(env["REQUEST_METHOD"]), path: path(env),
+         age_seconds: age.round(3), waits_for: story && story[:waits_for],
+         waited_seconds: story && story[:waited_seconds], fiber: fiber.object_id, backtrace: frames}
+      end
+
+      # As the client sent it, also while an application that is mounted in another one runs.
+      def path(env)
+        text = Text.utf8(env.values_at("SCRIPT_NAME", "PATH_INFO").map { |part| part.to_s.b }.join)
+        text.size > PATH_LENGTH ? "#{text[0, PATH_LENGTH]}…" : text
+      end
+
+      # @return [Array(Array<String>, String)] some frames, and the program's line
+      def trace(fiber)
+        Thread.pass if ((@turn += 1) % TURN).zero?
+        frames = Native.user_frames(fiber.backtrace(0, DEPTH))
+        [frames.first(@detail[:frames]).map { |frame| Text.utf8(frame) },
+         Text.utf8(Dump.place(frames))]
+      end
+
+      def stats = @stats ||= @scheduler&.stats
+
+      # Fibers that a list without a limit would have.
+      def count
+        return 0 unless @scheduler
+
+        stats[:parked] - parked[:idle] + (running ? 1 : 0)
+      end
+
+      def parked = @parked ||= @scheduler.parked
+
+      def loop_stats
+        return unless @scheduler
+
+        metrics = Metrics.of_loop(stats)
+        {backend: stats[:backend], turns: stats[:polls], switches: stats[:switches],
+         lag_seconds_total: stats[:lag_sum].round(6), lag_timers_total: stats[:lag_count],
+         lag_max_seconds: stats[:lag_max].round(6), stands_seconds: stats[:turning].round(3),
+         fibers: {running: running ? 1 : 0, **metrics[:nb_loop_fibers]},
+         waits: metrics[:nb_loop_waits], waiting: waiting, timers: stats[:timers],
+         offload: {threads: stats[:offload_threads], queued: stats[:offload_queued]}}
+      end
+
+      # How many wait now, by kind.
+      def waiting
+        counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
+        rest = parked.except(:ready, :idle).values.sum - counts.values.sum - parked[:block]
+        {**counts, block: parked[:block], other: rest}
+      end
+
+      def served
+        return {} unless @server
+
+        stats = @server.stats
+        {connections: stats[:connections], accepted: stats[:accepted], http: Snapshot.http(stats),
+         queued: stats[:queued], running: stats[:running], fibers_max: stats[:fibers_max]}
+      end
+    end
+  end
+end
