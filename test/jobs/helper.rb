@@ -35,9 +35,20 @@ module QueueApp
 
   module_function
 
+  # What a program of the application is told.
   def environment(**more)
-    { "APP_DATABASE_PORT" => Databases.postgresql.port.to_s, "APP_SERVICE" => service.port.to_s,
-      "RAILS_ENV" => "test", "APP_QUEUE" => @queue, **more.transform_keys(&:to_s) }
+    { "APP_ADAPTER" => "neverblock_#{@adapter}", "APP_DATABASE_PORT" => place&.port.to_s,
+      "APP_DATABASE" => place ? place.database : "#{FOLDER}/app.sqlite3",
+      "APP_SERVICE" => service.port.to_s, "RAILS_ENV" => "test", "APP_QUEUE" => @queue,
+      **more.transform_keys(&:to_s) }
+  end
+
+  # @return [Databases::Place, nil] of the database server; SQLite has none
+  def place
+    case @adapter
+    when "postgresql" then Databases.postgresql
+    when "mysql2", "trilogy" then Databases.mariadb
+    end
   end
 
   # A service that answers after `?ms=`.
@@ -50,8 +61,11 @@ module QueueApp
   def there?(queue) = Gem::Specification.find_all_by_name(queue).any?
 
   # Loads the application into this process, with empty tables.
-  def load(queue)
+  # @param queue [String] a gem
+  # @param adapter [String] ActiveRecord's
+  def load(queue, adapter: "postgresql")
     @queue = queue
+    @adapter = adapter
     ENV.update(environment)
     require_relative "app/environment"
     Minitest.after_run { ActiveRecord::Base.connection_handler.clear_all_connections!(:all) }
@@ -73,7 +87,7 @@ module QueueApp
 
   def empty
     tables = ActiveRecord::Base.connection.tables - %w[schema_migrations ar_internal_metadata]
-    ActiveRecord::Base.connection.execute("TRUNCATE #{tables.join(", ")}")
+    ActiveRecord::Base.connection.truncate_tables(*tables)
   end
 
   # @param worker [Hash] of config/queue.yml
@@ -95,12 +109,17 @@ module QueueApp
 
   # `nb jobs` in a folder of its own, with the files of an application.
   # @return [Program]
-  def nb_jobs(*words, **files)
+  def nb_jobs(*words, env: {}, **files)
+    run("#{SOURCES}/exe/nb", "jobs", *words, env: { RUBYLIB: "#{SOURCES}/lib", **env },
+                                             chdir: folder(**files))
+  end
+
+  def folder(**files)
     folder = Dir.mktmpdir("app", FOLDER)
     FileUtils.mkdir("#{folder}/config")
     files[:"environment.rb"] = "require #{"#{ROOT}/environment".dump}\n"
     files.each { |name, text| File.write("#{folder}/config/#{name}", text) }
-    run("#{SOURCES}/exe/nb", "jobs", *words, env: { RUBYLIB: "#{SOURCES}/lib" }, chdir: folder)
+    folder
   end
 
   def run(*words, env: {}, **options)

@@ -54,7 +54,7 @@ module NB
     end
 
     register("sidekiq", constant: "Sidekiq::Processor", version: "Sidekiq::VERSION",
-                        versions: "~> 8.0",
+                        versions: [">= 7.3", "< 9"],
                         features: %w[sidekiq/cli sidekiq/launcher sidekiq/embedded]) do |driver|
       Sidekiq.install(driver)
     end

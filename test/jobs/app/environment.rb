@@ -7,6 +7,7 @@ require "rails"
 require "active_record/railtie"
 require "active_job/railtie"
 require "net/http"
+require "sentry-ruby"
 require "neverblock" unless ENV["APP_WITHOUT"]
 APP_QUEUE = ENV.fetch("APP_QUEUE", "solid_queue")
 require APP_QUEUE
@@ -39,6 +40,14 @@ Rails.application.initialize!
 class Current < ActiveSupport::CurrentAttributes
   attribute :person
 end
+
+# Two pools to one database.
+class Shard < ActiveRecord::Base
+  self.abstract_class = true
+  connects_to shards: { default: { writing: :primary }, other: { writing: :other } }
+end
+
+Sentry.init { |config| config.background_worker_threads = 0 }
 
 # What jobs have done.
 class Note < ActiveRecord::Base; end

@@ -19,22 +19,84 @@ class CallJob < ApplicationJob
   end
 end
 
-# Has state of its own, and looks at it again after others had their turns.
-class StateJob < ApplicationJob
-  def perform(number)
-    found = state
-    I18n.locale = %i[en de fr][number % 3]
-    Current.person = Thread.current[:number] = number
-    mine = state
-    3.times do
-      sleep 0.05
-      ActiveRecord::Base.connection_pool.with_connection { |one| one.select_value("SELECT 1") }
-      note("mixed", number, "#{mine} became #{state}") unless state == mine
-    end
-    note("state", number, found.inspect)
+# State of its own for a job: whatever Rails, Sentry and programs keep for each unit of work.
+module State
+  FRESH = [:en, "UTC", nil, %i[default writing], {}].freeze
+
+  private
+
+  def state
+    [I18n.locale, Time.zone.name, Current.person, [Shard.current_shard, Shard.current_role],
+     Sentry.get_current_scope.tags]
   end
 
-  def state = [I18n.locale, Current.person, Thread.current[:number]]
+  # Notes what the job finds that others have left, and runs the block in its own.
+  def with_state(number, &block)
+    note("mixed", number, "began with #{state}") unless state == FRESH
+    # Threads keep this one for the next job, and so do Sidekiq's fibers.
+    note("kept", number) if Thread.current[:number]
+    Thread.current[:number] = number
+    set(number)
+    Sentry.with_scope do |scope|
+      scope.set_tags(number: number)
+      Shard.connected_to(shard: %i[default other][number % 2], role: :writing) do
+        @mine = state
+        block.call
+      end
+    end
+  end
+
+  def set(number)
+    I18n.locale = %i[en de fr][number % 3]
+    Time.zone = %w[UTC Tokyo Lima][number % 3]
+    Current.person = number
+  end
+
+  # Looks at it again, after others had their turns.
+  def check_state(number)
+    note("mixed", number, "#{@mine} became #{state}") unless state == @mine
+    note("mixed", number, "a local of the thread") unless Thread.current[:number] == number
+  end
+end
+
+class StateJob < ApplicationJob
+  include State
+
+  def perform(number)
+    with_state(number) do
+      3.times do
+        sleep 0.05
+        Shard.connection_pool.with_connection { |one| one.select_value("SELECT 1") }
+        check_state(number)
+      end
+    end
+    note("state", number)
+  end
+end
+
+# Asks a service, then writes two rows in one transaction, with a wait between them.
+class RowsJob < ApplicationJob
+  include State
+
+  def perform(number)
+    note("began", number)
+    with_state(number) do
+      Net::HTTP.get(URI("http://127.0.0.1:#{ENV.fetch("APP_SERVICE")}/?ms=20"))
+      check_state(number)
+      write(number)
+      check_state(number)
+    end
+  end
+
+  private
+
+  def write(number)
+    ActiveRecord::Base.transaction do
+      note("first", number)
+      sleep 0.002
+      note("second", number)
+    end
+  end
 end
 
 # Fails, with a connection in its hands and a transaction open.

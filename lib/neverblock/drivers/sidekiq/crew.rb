@@ -21,7 +21,7 @@ module NB
         # @api private
         def initialize(capsule)
           @name = "sidekiq.#{capsule.name}/fibers"
-          @priority = capsule.thread_priority || ::Sidekiq::DEFAULT_THREAD_PRIORITY
+          @priority = priority(capsule)
           @count = 0
           @lock = Thread::Mutex.new
         end
@@ -41,6 +41,13 @@ module NB
         end
 
         private
+
+        # Sidekiq 7 knows none.
+        def priority(capsule)
+          return 0 unless capsule.respond_to?(:thread_priority)
+
+          capsule.thread_priority || ::Sidekiq::DEFAULT_THREAD_PRIORITY
+        end
 
         # @return [Thread::Queue] of strands to be run; nil ends the loop
         def start_loop

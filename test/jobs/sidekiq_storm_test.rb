@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "jobs/sidekiq_case"
+require "jobs/storm/sidekiq"
+
+# Processes of Sidekiq that are killed, stopped and started anew over one queue, and Redis and the
+# database restarted: no job is lost but those that ran in a process when it was killed, which are
+# lost with threads, too.
+class SidekiqStormTest < Minitest::Test
+  include QueueApp::SidekiqCase
+
+  def setup
+    return skip(QueueApp::Storm::BY_NAME) unless ENV["NB_STORM"]
+
+    super
+  end
+
+  MODES.each do |mode, fibers|
+    define_method("test_kills_lose_what_runs_and_nothing_else_with_#{mode}") do
+      storm = storm(fibers).run(:kill_crew, :stop_crew, :kill_crew)
+      assert_sound storm
+      assert_operator storm.lost.size, :<=, storm.allowance
+    end
+
+    define_method("test_restarts_of_redis_and_the_database_lose_nothing_with_#{mode}") do
+      storm = storm(fibers).run(:restart_redis, :restart_database)
+      assert_sound storm, doubles: true
+      assert_empty storm.lost
+    end
+  end
+
+  private
+
+  def storm(fibers)
+    QueueApp::SidekiqStorm.new(fibers: fibers, concurrency: 20)
+  end
+
+  def assert_sound(storm, doubles: false)
+    puts storm.summary
+    assert_empty storm.torn
+    assert_empty storm.crossed
+    assert_empty storm.doubled unless doubles
+  end
+end

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "jobs/storm/solid_queue"
+
+# Three crews of Solid Queue over one database, of which processes are killed, stopped and started
+# anew: no job is lost, and none runs twice but those that Solid Queue has declared to have failed
+# with their process.
+module QueueApp::SolidQueueStormCase
+  # @param adapter [String] ActiveRecord's
+  # @return [Module] this one, with the application loaded
+  def self.on(adapter)
+    QueueApp.load("solid_queue", adapter: adapter) if QueueApp.there?("solid_queue")
+    self
+  end
+
+  def setup
+    return skip("gem solid_queue is not there for Ruby #{RUBY_VERSION}") unless
+      QueueApp.there?("solid_queue")
+    return skip(QueueApp::Storm::BY_NAME) unless ENV["NB_STORM"]
+
+    QueueApp.empty
+  end
+
+  def test_nothing_is_lost_with_fibers = assert_nothing_lost(fibers: 50)
+
+  private
+
+  def assert_nothing_lost(**worker)
+    storm = storm(worker).run(:kill_worker, :stop_crew, :kill_crew)
+    assert_sound storm
+    assert_empty storm.doubled_unasked
+    assert_empty storm.retried.keys - QueueApp::SolidQueueStorm::FATES
+  end
+
+  def storm(worker) = QueueApp::SolidQueueStorm.new(**worker)
+
+  def assert_sound(storm)
+    puts storm.summary
+    assert_empty storm.lost
+    assert_empty storm.torn
+    assert_empty storm.crossed
+  end
+end

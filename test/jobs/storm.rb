@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require "jobs/helper"
+
+# Three crews of processes work off one queue, as three machines would, while a test strikes them:
+# kills them, stops them and starts them anew, and restarts the database. Then it counts what the
+# jobs have left. Each job ({RowsJob}) writes two rows in one transaction.
+#
+# Subclasses know the queue: how a crew starts, which processes of it run jobs, when all is done.
+class QueueApp::Storm
+  include Patience
+
+  CREWS = 3
+  # How many jobs a test has; NB_STORM=20000 for a long one.
+  COUNT = Integer(ENV.fetch("NB_STORM", "200"))
+  # Several minutes on a busy machine.
+  BY_NAME = "takes minutes: NB_STORM=200 bin/test and the name of this file"
+  SLICE = 1000
+
+  # @return [Array<String>] what was done to the crews
+  attr_reader :strikes
+
+  # @param settings [Hash] of a worker, such as `fibers: 100`
+  def initialize(env: {}, **settings)
+    @count = COUNT
+    @random = Random.new(Minitest.seed)
+    @env = env
+    @settings = settings
+    @strikes = []
+    @programs = []
+  end
+
+  # @param strikes [Array<Symbol>] names of methods below, in this order, each after its share of
+  #   the jobs
+  # @return [self]
+  def run(*strikes)
+    start = clock
+    enqueue
+    @crews = Array.new(CREWS) { launch }
+    strikes.each_with_index do |strike, index|
+      share = @count * (index + 1) / (strikes.size + 1)
+      watch([300, @count].max) { rows.count >= share }
+      @strikes << "#{strike} after #{rows.count} rows"
+      public_send(strike)
+    end
+    watch([300, @count].max) { done? }
+    @crews.each(&:stop)
+    @seconds = clock - start
+    self
+  ensure
+    @programs.each(&:kill)
+  end
+
+  # Kills one process that runs jobs.
+  def kill_worker
+    crew = some_crew
+    pid = eventually { workers(crew).sample(random: @random) }
+    Process.kill(:KILL, pid)
+  end
+
+  # Kills a crew with all its processes.
+  def kill_crew = replace(&:kill)
+
+  # Ends a crew as a deployment does.
+  def stop_crew = replace(&:stop)
+
+  def restart_database = QueueApp.place.restart
+
+  # --- what is left ---------------------------------------------------------------------------
+
+  # @return [ActiveRecord::Relation] one for each job that has run to its end
+  def rows = Note.where(kind: "second")
+
+  # @return [Array<Integer>] jobs that have left no row
+  def lost = [*1..@count] - rows.distinct.pluck(:number)
+
+  # @return [Array<Integer>] jobs that have left more than one row
+  def doubled = rows.group(:number).having("count(*) > 1").pluck(:number)
+
+  # @return [Array<Integer>] jobs with half of a transaction
+  def torn
+    counts = %w[first second].map { |kind| Note.where(kind: kind).group(:number).count }
+    counts.inject { |first, second| (first.to_a - second.to_a) + (second.to_a - first.to_a) }
+  end
+
+  # What other jobs have left in the fiber, and connections left out of the pool.
+  # @return [Array<String>]
+  def crossed
+    Note.where(kind: "mixed").pluck(:text) +
+      Note.where(kind: "exit").pluck(:text).grep_v(/busy 0, dead 0/)
+  end
+
+  # @return [String] one line
+  def summary
+    "#{@settings} #{@count} jobs, #{@strikes.join(", ")}: #{lost.size} lost, " \
+      "#{doubled.size} twice, #{@programs.size} programs, #{@seconds.round} s"
+  end
+
+  def so_far = [*@strikes, *@programs.map { |one| File.read(one.log) }].join("\n")
+
+  private
+
+  def enqueue
+    (1..@count).each_slice(SLICE) do |numbers|
+      ActiveJob.perform_all_later(numbers.map { |number| RowsJob.new(number) })
+    end
+  end
+
+  def launch = start.tap { |program| @programs << program }
+
+  def some_crew = @crews.sample(random: @random)
+
+  # Ends one by the block, and starts another in its place.
+  def replace
+    crew = some_crew
+    yield crew
+    @crews[@crews.index(crew)] = launch
+  end
+
+  # Waits, and does meanwhile what a machine's init and those who look after jobs do.
+  def watch(seconds)
+    eventually(seconds) do
+      @crews.map! { |crew| crew.waiter.alive? ? crew : launch }
+      mend
+      yield
+    rescue ActiveRecord::ActiveRecordError
+      nil # the database is down
+    end
+  end
+
+  # What of it an operator has to do, such as to retry jobs.
+  def mend = nil
+
+  def flunk(message) = raise(Minitest::Assertion, message)
+end
