@@ -18,8 +18,11 @@ Bench.table "g1" do
             "custom-16kbuffer" => "16 KB, timeout", "custom-16kbuffer-notimeout" => "16 KB",
             "custom-16kbuffer-select" => "16 KB, select",
             "custom-16kbuffer-selectwithsysread" => "16 KB, select, sysread",
+            "custom-16kbuffer-reuse" => "16 KB, one String",
             "custom-64kbuffer-notimeout" => "64 KB", "custom-64kbuffer-select" => "64 KB, select",
-            "custom-1mbuffer-notimeout" => "1 MB" }
+            "custom-64kbuffer-direct" => "64 KB, past the buffer",
+            "custom-256kbuffer-notimeout" => "256 KB", "custom-1mbuffer-notimeout" => "1 MB",
+            "custom-copystream" => "IO.copy_stream" }
   axis :impl, impls.keys, title: "way", labels: impls
   axis :site, %w[dallas seattle london], title: "site", quick: %w[dallas seattle]
   workload "buffers"

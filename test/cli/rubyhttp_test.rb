@@ -1,7 +1,12 @@
 # frozen_string_literal: true
 
+# rubocop:disable Layout/LineLength -- rows and expectations, better on one line each
+
 require "minitest/autorun"
 require "csv"
+require "fileutils"
+require "json"
+require "rbconfig"
 require "tmpdir"
 require_relative "../support/program"
 require_relative "../support/timing"
@@ -17,16 +22,82 @@ class RubyhttpTest < Minitest::Test
     out, errors, status = Program.nb("rubyhttp", "-l", LENGTH.to_s, *arguments)
     assert_equal ["", 0], [errors, status.exitstatus]
     table = CSV.parse(out, headers: true)
-    assert_equal NB::CLI::Rubyhttp::COLUMNS, table.headers
+    assert_equal NB::CLI::RubyhttpCell::COLUMNS, table.headers
     table.map(&:to_h)
+  end
+
+  CLIENTS = %w[curb http.rb httpx excon patron typhoeus async-http em-http-request curl].freeze
+  # Why a client or a world cannot be used here; asked elsewhere, since their gems change Ruby.
+  MISSING = Hash.new do |_, name|
+    @missing ||= IO.popen([RbConfig.ruby, "-I#{File.expand_path("../../lib", __dir__)}", "-rjson", "-e", <<~'RUBY'], &:read).then { |text| JSON.parse(text) }
+      require "neverblock/cli"
+      require "neverblock/cli/rubyhttp"
+      clients = NB::CLI::RubyhttpClients::NAMES.to_h { |name| [name, NB::CLI::RubyhttpClients.missing(name)] }
+      worlds = NB::CLI::RubyhttpCell::WORLDS.keys.to_h { |name| [name, NB::CLI::RubyhttpCell.missing(name)] }
+      puts JSON.generate(clients.merge(worlds))
+    RUBY
+    @missing.fetch(name)
   end
 
   def test_every_way_brings_the_whole_file
     rows = measure("-S", "dallas,seattle")
 
-    expected = %w[dallas seattle].product(NB::CLI::RubyhttpClients::VARIANTS.keys)
-    assert_equal expected, (rows.map { |row| row.values_at("Site", "Impl") })
-    rows.each { |row| assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1 }
+    expected = NB::CLI::RubyhttpWays::ALL.keys.product(%w[dallas seattle])
+    assert_equal expected, (rows.map { |row| row.values_at("Impl", "Site") })
+    rows.each { |row| assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1, row }
+  end
+
+  CLIENTS.each do |name|
+    define_method("test_#{name}_brings_the_whole_file") do
+      skip MISSING[name] if MISSING[name]
+      row, = measure("-S", "dallas", "-i", name)
+
+      assert_equal name, row["Impl"]
+      assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1
+    end
+  end
+
+  def test_a_group_is_what_is_installed
+    there = (NB::CLI::RubyhttpWays::ALL.keys + CLIENTS).reject { |name| MISSING[name] }
+
+    assert_equal there.sort, measure("-S", "dallas", "-i", "all", "-l", "1k").map { |row| row["Impl"] }.sort
+  end
+
+  def test_in_threads_and_fibers
+    worlds = %w[blocking thread nb async].reject { |world| MISSING[world] }
+    rows = measure("-S", "dallas", "-i", "stock,custom-64kbuffer-direct", "-w", worlds.join(","))
+
+    names = worlds.map { |world| world == "blocking" ? "" : " [#{world}]" }
+    assert_equal %w[stock custom-64kbuffer-direct].product(names).map(&:join), (rows.map { |row| row["Impl"] })
+    rows.each { |row| assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1, row }
+  end
+
+  # Whoever keeps one String allocates fewer bytes than the file has.
+  def test_json_tells_objects_bytes_and_garbage
+    out, errors, status = Program.nb("rubyhttp", "-l", "2m", "-S", "dallas", "-J", "-n", "3",
+                                     "-i", "custom-16kbuffer-notimeout,custom-64kbuffer-direct")
+    assert_equal ["", 0], [errors, status.exitstatus]
+    fresh, reused = out.lines.map { |line| JSON.parse(line) }
+
+    assert_equal NB::CLI::RubyhttpCell::COLUMNS, fresh.keys.first(13)
+    assert_operator fresh["Bytes Allocated"], :>=, 2_000_000
+    assert_operator reused["Bytes Allocated"], :<, 1_000_000
+    [fresh, reused].each do |row|
+      assert_operator row["Allocations"], :>, 0
+      assert_operator row["GC Time"], :>=, 0
+    end
+  end
+
+  def test_calls_are_those_of_the_download
+    skip "strace is not installed" unless system("strace -V", out: File::NULL, err: File::NULL)
+    out, errors, status = Program.nb("rubyhttp", "-l", "2m", "-S", "dallas", "-J", "--calls", "-w", "blocking",
+                                     "-i", "custom-1kbuffer-timeout,custom-64kbuffer-direct")
+    skip errors if errors.include?("--calls: ") # a container may forbid it
+    assert_equal ["", 0], [errors, status.exitstatus]
+    small, large = out.lines.map { |line| JSON.parse(line)["System Calls"] }
+
+    assert_operator small, :>=, 2_000_000 / 1024
+    assert_operator large, :<, 2_000_000 / 1024
   end
 
   def test_chunks_are_as_large_as_the_buffer_and_percent_is_cpu_by_clock
@@ -50,7 +121,7 @@ class RubyhttpTest < Minitest::Test
 
   def test_the_bodies_are_the_same
     bodies = NB::CLI::RubyhttpSites.open(150_000, %w[dallas]) do |ports|
-      NB::CLI::RubyhttpClients::VARIANTS.keys.map do |name|
+      NB::CLI::RubyhttpWays::ALL.keys.map do |name|
         body = +""
         NB::CLI::RubyhttpClients.get(name, ports.fetch("dallas")) { |chunk| body << chunk }
         body
@@ -60,22 +131,82 @@ class RubyhttpTest < Minitest::Test
     assert_equal [150_000], bodies.uniq.map(&:bytesize)
   end
 
-  def test_combine
-    Dir.mktmpdir do |folder|
-      paths = %w[a b].map { |name| File.join(folder, "#{name}.csv") }
-      row = ["dallas", "stock", *Array.new(11, 1)].join(",")
-      paths.each { |path| File.write(path, "#{NB::CLI::Rubyhttp::COLUMNS.join(",")}\n#{row}\n") }
-      out, = Program.nb("rubyhttp", "combine", *paths)
+  # A row of 1 MB by what it cost.
+  def row(site, client, seconds: 1.0, clock: 2.0)
+    [site, client, 1024, 1024 / clock, 64, 16_384.0, 63, 16_384, seconds, 0, seconds, clock, seconds / clock * 100]
+  end
 
-      assert_equal ["File,#{NB::CLI::Rubyhttp::COLUMNS.join(",")}", "a,#{row}", "b,#{row}"],
-                   out.lines.map(&:chomp)
+  def write(name, *rows)
+    path = File.join(@folder ||= Dir.mktmpdir, "#{name}.csv")
+    File.write(path, [NB::CLI::RubyhttpCell::COLUMNS, *rows].map { |values| "#{values.join(",")}\n" }.join)
+    path
+  end
+
+  def teardown = @folder && FileUtils.remove_entry(@folder)
+
+  def test_combine
+    paths = %w[a b].map { |name| write(name, row("dallas", "stock"), row("dallas", "curl").fill("", 4, 4)) }
+    out, errors, = Program.nb("rubyhttp", "combine", *paths)
+
+    assert_equal "", errors
+    lines = paths.flat_map { |path| File.readlines(path).drop(1).map { |line| "#{File.basename(path, ".csv")},#{line}" } }
+    assert_equal ["File,#{NB::CLI::RubyhttpCell::COLUMNS.join(",")}\n", *lines], out.lines
+    combined = File.join(@folder, "aggregate.csv").tap { |path| File.write(path, out) }
+    assert_equal [out, "", 0], Program.nb("rubyhttp", "combine", combined).then { |*all, status| [*all, status.exitstatus] }
+  end
+
+  def test_findings
+    path = write("mine", row("dallas", "stock", seconds: 1.0, clock: 1.0), row("london", "stock", seconds: 1.5, clock: 9.0),
+                 row("dallas", "custom-16kbuffer-notimeout", seconds: 0.8),
+                 row("dallas", "custom-64kbuffer-notimeout", seconds: 0.5),
+                 row("dallas", "custom-16kbuffer-select", seconds: 0.81))
+    out, errors, = Program.nb("rubyhttp", "findings", path)
+
+    assert_equal "", errors
+    verdicts = out.lines.to_h { |line| [line[15..].strip, line[0, 15].strip] }
+    found = ->(text) { verdicts.find { |line, _| line.start_with?(text) }&.last }
+    assert_equal "holds", found["Net::HTTP as it comes"]
+    assert_equal "not measured", found["1 KB with Timeout"]
+    assert_equal "no difference", found["select is worse"]
+    assert_equal "does not hold", found["64 KB is worse"]
+    assert_equal "not measured", found["Every way of Net::HTTP is worse than curb"]
+    assert_equal "holds", found["“% CPU” is highest"]
+    assert_equal "does not hold", found["CPU time per gigabyte"]
+    assert_match(/64 KB.*custom-64kbuffer-notimeout 476.84 s\/GB, custom-16kbuffer-notimeout 762.94 s\/GB/, out)
+  end
+
+  def test_the_page_has_both_charts_and_is_safe
+    rows = %w[dallas london].product(%w[stock curl]).map { |site, client| row(site, client, seconds: 1.0) }
+    path = write("<b>&", *rows)
+    page = File.join(@folder, "deep", "index.html")
+    out, errors, = Program.nb("rubyhttp", "chart", path, "-o", page)
+
+    assert_equal ["Page: #{page}\n", ""], [out, errors]
+    html = File.read(page)
+    assert_equal 8, html.scan("<svg").size
+    assert_includes html, "by site"
+    assert_includes html, "&lt;b&gt;&amp;"
+    refute_match(/<script|https?:/, html)
+  end
+
+  def test_a_file_that_was_changed_is_refused_before_a_line_is_printed
+    good = write("good", row("dallas", "stock"))
+    { "no number" => "x", "a column less" => nil }.each do |name, value|
+      bad = row("dallas", "stock").tap { |values| value ? values[10] = value : values.pop }
+      out, errors, status = Program.nb("rubyhttp", "combine", good, path = write(name, bad))
+
+      assert_equal ["", 2], [out, status.exitstatus]
+      assert_includes errors, "#{path} was not written by nb rubyhttp, or has been changed"
     end
   end
 
   { %w[-i nothing] => "unknown: \"nothing\"", %w[-S paris] => "unknown: \"paris\"",
     %w[-l 5q] => "not a length", %w[x] => "takes no argument", %w[-z] => "invalid option",
     %w[combine] => "combine needs files", %w[combine /nowhere] => "No such file",
-    ["combine", __FILE__] => "was not written by nb rubyhttp" }.each do |arguments, message|
+    ["combine", __FILE__] => "was not written by nb rubyhttp", %w[findings] => "findings needs files",
+    %w[chart] => "chart needs files", %w[chart --bogus] => "invalid option", %w[-w fibers] => "unknown: \"fibers\"",
+    %w[-n 0] => "a number from 1 to 1000", %w[-n x] => "a number from 1 to 1000",
+    %w[--calls] => "only with --json" }.each do |arguments, message|
     define_method("test_says_what_is_wrong_with_#{arguments.join("_")}") do
       error = assert_raises(NB::CLI::UsageError) do
         capture_io { NB::CLI::Rubyhttp.run(arguments) }

@@ -1,13 +1,12 @@
 # frozen_string_literal: true
 
-require "erb"
-require "fileutils"
+require_relative "chart_page"
 
 module NB
   module CLI
     # The page that `nb demo rails` writes: how the race went, and what it took, in the form of the
     # bench's pages.
-    class DemoRailsPage
+    class DemoRailsPage < ChartPage
       # Points of the line chart at most.
       COLUMNS = 24
       # Names of the numbers, their units, and how they come out of a result.
@@ -25,38 +24,24 @@ module NB
       # @param clients [Integer]
       # @scheduling never waits
       def initialize(results, pages:, clients:)
+        super()
         @results = results
         @pages = pages
         @clients = clients
       end
 
-      # @param path [String]
-      # @return [String] path
-      # @scheduling may wait
-      def write(path)
-        FileUtils.mkdir_p(File.dirname(path))
-        File.write(path, html)
-        path
-      end
-
       private
 
-      def html
-        style = File.read(File.join(::Bench::HOME, "report", "page.css"))
-        <<~HTML
-          <!DOCTYPE html>
-          <html lang="en"><head><meta charset="utf-8">
-          <meta name="viewport" content="width=device-width, initial-scale=1">
-          <meta name="color-scheme" content="light dark">
-          <title>A Rails shop, in threads and in fibers</title><style>#{style}</style></head>
-          <body><header><h1>A Rails shop, in threads and in fibers</h1>
-          <p class="lead">#{lead}</p></header><main><section>
-          #{figure(race, ::Bench::Report::Lines)}
-          #{FIGURES.map { |values| figure(grid(values), ::Bench::Report::Bars) }.join}
-          </section></main>
-          <footer>#{escape(RUBY_DESCRIPTION)}. Both servers ran at the same time, each one process;
-          whiskers and repetitions are the business of nb bench.</footer></body></html>
-        HTML
+      def title = "A Rails shop, in threads and in fibers"
+
+      def content
+        "<section>#{figure(race, ::Bench::Report::Lines)}" \
+          "#{FIGURES.map { |values| figure(number(values), ::Bench::Report::Bars) }.join}</section>"
+      end
+
+      def footer
+        "#{escape(RUBY_DESCRIPTION)}. Both servers ran at the same time, each one process; " \
+          "whiskers and repetitions are the business of nb bench."
       end
 
       def lead
@@ -65,13 +50,6 @@ module NB
           "services that take 80 and 120 ms. Nothing in the shop knows which server it runs " \
           "under: <b>#{format("%.1f", slow / fast)} times as many pages</b>, because a process " \
           "that waits for one customer serves the others."
-      end
-
-      def figure(grid, chart)
-        wide, small = [720, 340].map { |width| chart.new(grid, width: width).svg }
-        "<figure><figcaption><b>#{escape(grid.title)}</b><span>#{escape(grid.unit)}, " \
-          "#{grid.better} is better</span></figcaption><div class=\"wide\">#{wide}</div>" \
-          "<div class=\"small\">#{small}</div></figure>"
       end
 
       # Pages answered, second by second.
@@ -84,26 +62,16 @@ module NB
         end
       end
 
-      def grid(values)
+      def number(values)
         *heading, number = values
         build(heading, [""]) { |result| [number.call(result)] }
       end
 
       def build(heading, columns)
-        title, unit, better = heading
-        rows = @results.map do |name, result|
-          figures = yield(result).map { |value| ::Bench::Figure.of(value) }
-          ::Bench::Grid::Row.new(label: name, key: KEYS.fetch(name), kind: :measured,
-                                 figures: figures)
-        end
-        ::Bench::Grid.new(id: title, title: title, unit: unit, better: better, rows: rows,
-                          column_title: "seconds", columns: columns.map(&:to_s),
-                          positions: columns.map { |value| value if value.is_a?(Numeric) },
-                          comparisons: [], words: {},
-                          chart: { kind: :lines, scale: :linear, spread: :linear })
+        rows = @results.map { |name, result| [name, KEYS.fetch(name), yield(result)] }
+        grid(heading, rows, columns, chart: { kind: :lines, scale: :linear, spread: :linear })
+          .tap { |grid| grid.column_title = "seconds" }
       end
-
-      def escape(text) = ERB::Util.html_escape(text)
     end
   end
 end

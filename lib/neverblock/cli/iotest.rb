@@ -16,7 +16,9 @@ module NB
       USAGE = <<~TEXT
         usage: nb iotest -s [-n | -d -l LENGTH] [options]          the receiver
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
-               nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine
+               nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine, each
+                                                                   beside the same in C (in a source
+                                                                   tree), then nc, socat and iperf3
 
         Sends a file to a server that writes it to disk. There is no protocol: the client sends bytes
         and closes the connection. `nc HOST 12345 < file` and `nc -l 12345 > file` can replace either end.

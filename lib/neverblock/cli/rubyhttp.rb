@@ -1,39 +1,54 @@
 # frozen_string_literal: true
 
+require "json"
 require "optparse"
 require_relative "iotest_options"
+require_relative "rubyhttp_cell"
+require_relative "rubyhttp_findings"
 require_relative "rubyhttp_sites"
-require_relative "rubyhttp_clients"
-require_relative "../../neverblock"
 require_relative "terminal"
 
 module NB
   module CLI
-    # `nb rubyhttp`: downloads a file from five sites with several ways of reading, and writes the
-    # thirteen columns of the study of 2008.
+    # `nb rubyhttp`: downloads a file from five sites with several clients, and writes the thirteen
+    # columns of the study of 2008.
     module Rubyhttp
       # One line for the list of commands.
-      SUMMARY = "download by several ways of Net::HTTP; print what each costs as CSV"
+      SUMMARY = "download with several HTTP clients; print what each costs as CSV"
       # What `nb help rubyhttp` prints.
       USAGE = <<~TEXT
-        usage: nb rubyhttp [options]               CSV to standard output
-               nb rubyhttp combine FILE.csv ...    several files as one
+        usage: nb rubyhttp [options]                CSV to standard output
+               nb rubyhttp combine FILE.csv ...     several files as one
+               nb rubyhttp findings FILE.csv ...    what the findings of 2008 are worth today
+               nb rubyhttp chart FILE.csv ... [-o PAGE.html]
 
         Downloads from five sites on this machine, each with its own speed (dallas unlimited, washdc
-        40 MB/s, chicago 20, seattle 10, london 5), with Net::HTTP as it is and with the ways of filling
-        its buffer that the study of 2008 compared.
+        40 MB/s, chicago 20, seattle 10, london 5). Each client first downloads once unmeasured. With
+        several downloads, the row shows the one with the median CPU time.
 
           -l, --length BYTES   length of a file (10m = 10,000,000; 10M = 10 * 2**20)
-          -i, --impl NAMES     only these, with commas between
+          -i, --impl NAMES     only these, with commas between: `ways` are those of Net::HTTP that the
+                               study compared, and some more; `clients` other HTTP clients, as far as
+                               their gems are installed, and the program curl; `all` is both
           -S, --site NAMES     only these, with commas between
+          -w, --world NAMES    blocking, thread, nb or async: what each download runs in
+          -n, --repeat N       downloads per row (1)
+          -J, --json           JSON, one object per line, with objects and bytes allocated and the
+                               time in the garbage collector
+              --calls          with --json: count system calls, too (needs strace)
           -q, --quiet          no progress on standard error
 
         Compare Total CPU Time: "% CPU usage" divides by elapsed time, so a slow site seems to cost less.
       TEXT
-      # Of the study.
-      COLUMNS = ["Site", "Impl", "KBytes Transferred", "KBytes/second", "Chunk count",
-                 "Mean chunk size", "Min chunk size", "Max chunk size", "User Time", "System Time",
-                 "Total CPU Time", "Clock time", "% CPU usage"].freeze
+      # Where `chart` writes, unless told.
+      PAGE = "tmp/rubyhttp/index.html"
+      # The site without a limit, for what is not measured.
+      FAST = "dallas"
+      # How often a download may be repeated.
+      REPEATS = (1..1000).freeze
+      # Commands on files.
+      COMMANDS = %w[combine findings chart].freeze
+      private_constant :PAGE, :FAST, :REPEATS, :COMMANDS
 
       class << self
         # @param argv [Array<String>]
@@ -41,58 +56,62 @@ module NB
         # @raise [UsageError]
         # @scheduling may wait
         def run(argv)
-          return combine(argv.drop(1)) if argv.first == "combine"
+          command, *rest = argv
+          return send(command, rest) if COMMANDS.include?(command)
 
           options = parse(argv)
           CLI.load_loop
-          puts COLUMNS.join(",")
-          RubyhttpSites.open(options[:length], options[:sites]) do |ports|
-            ports.to_a.product(options[:impls]).each do |(site, port), impl|
-              $stderr.print "\r\e[K#{site} #{impl}" if options[:progress]
-              puts row(site, impl, port).join(",")
-            end
-          end
-          $stderr.print "\r\e[K" if options[:progress]
+          measure(options)
           0
-        end
-
-        # One download.
-        #
-        # @param site [String]
-        # @param impl [String] of {RubyhttpClients::VARIANTS}
-        # @param port [Integer]
-        # @return [Array] as {COLUMNS}
-        # @scheduling may wait
-        def row(site, impl, port)
-          sizes = []
-          before = Process.times
-          started = clock
-          RubyhttpClients.get(impl, port) { |chunk| sizes << chunk.bytesize }
-          seconds = clock - started
-          after = Process.times
-          [site, impl, *amounts(sizes, seconds),
-           *times(after.utime - before.utime, after.stime - before.stime, seconds)]
         end
 
         private
 
-        def amounts(sizes, seconds)
-          kilobytes = sizes.sum / 1024.0
-          [kilobytes.round(1), (kilobytes / seconds).round(1), sizes.size,
-           (sizes.sum / sizes.size.clamp(1, nil).to_f).round(1), sizes.min.to_i, sizes.max.to_i]
+        def measure(options)
+          cells = cells(options)
+          puts RubyhttpCell::COLUMNS.join(",") unless options[:json]
+          RubyhttpSites.open(options[:length], options[:sites] | [FAST]) do |ports|
+            cells.each do |cell|
+              progress(options, cell.name) { cell.warm_up(ports[FAST]) }
+              counts = options[:json] ? count(cell, ports[FAST], options) : {}
+              options[:sites].each do |site|
+                row = progress(options, cell.name, site) { cell.measure(site, ports.fetch(site)) }
+                print_row(options, row.merge(counts))
+              end
+            end
+          end
         end
 
-        def times(user, system, seconds)
-          total = user + system
-          [user.round(6), system.round(6), total.round(6), seconds.round(6),
-           (total / seconds * 100).round(2)]
+        def cells(options)
+          options[:impls].product(options[:worlds]).map do |impl, world|
+            RubyhttpCell.new(impl, world: world, repeat: options[:repeat])
+          end
+        end
+
+        def count(cell, port, options)
+          cell.count(port, bytes: options[:length], calls: options[:calls])
+        end
+
+        def progress(options, *words)
+          return yield unless options[:progress]
+
+          $stderr.print "\r\e[K#{words.join(", ")}"
+          yield.tap { $stderr.print "\r\e[K" }
+        end
+
+        def print_row(options, row)
+          puts options[:json] ? JSON.generate(row) : row.values_at(*RubyhttpCell::COLUMNS).join(",")
+          $stdout.flush
         end
 
         def parse(argv)
-          options = { length: 10_000_000, sites: RubyhttpSites::ALL.keys,
-                      impls: RubyhttpClients::VARIANTS.keys, progress: Terminal.live?($stderr) }
+          options = { length: 10_000_000, sites: RubyhttpSites::ALL.keys, repeat: 1,
+                      impls: RubyhttpWays::ALL.keys, worlds: %w[blocking],
+                      progress: Terminal.live?($stderr) }
           rest = parser(options).parse(argv)
           raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?
+          raise UsageError, "--calls: only with --json, CSV has the study's columns" if
+            options[:calls] && !options[:json]
 
           options
         rescue OptionParser::ParseError => error
@@ -102,40 +121,82 @@ module NB
         def parser(options)
           OptionParser.new do |on|
             on.on("-l", "--length BYTES") { |text| options[:length] = IotestOptions.bytes(text) }
-            { impls: ["-i", "--impl NAMES"], sites: ["-S", "--site NAMES"] }.each do |key, words|
-              on.on(*words, Array) { |names| options[key] = known(names, options[key]) }
+            on.on("-i", "--impl NAMES", Array) { |names| options[:impls] = impls(names) }
+            on.on("-S", "--site NAMES", Array) do |names|
+              options[:sites] = known(names, RubyhttpSites::ALL.keys)
             end
+            on.on("-w", "--world NAMES", Array) { |names| options[:worlds] = worlds(names) }
+            on.on("-n", "--repeat N") { |text| options[:repeat] = repeat(text) }
+            on.on("-J", "--json") { options[:json] = true }
+            on.on("--calls") { options[:calls] = true }
             on.on("-q", "--quiet") { options[:progress] = false }
           end
         end
 
         def known(names, all)
           strange = names - all
-          return names if strange.empty? && names.any?
+          return names.uniq if strange.empty? && names.any?
 
           raise UsageError, "unknown: #{strange.join(", ").inspect}; known are #{all.join(", ")}"
         end
 
-        def combine(paths)
-          raise UsageError, "combine needs files" if paths.empty?
+        # Of a group, those that are there; a name by itself must be.
+        def impls(names)
+          groups = RubyhttpClients::GROUPS
+          chosen = known(names, [*RubyhttpClients::NAMES, *groups.keys]).flat_map do |name|
+            next groups[name].reject { |one| RubyhttpClients.missing(one) } if groups.key?(name)
 
-          rows = paths.flat_map do |path|
-            lines(path).map { |line| "#{File.basename(path, ".csv")},#{line}" }
+            reason = RubyhttpClients.missing(name)
+            reason ? raise(UsageError, "-i #{name}: #{reason}") : name
           end
-          puts ["File", *COLUMNS].join(","), *rows
+          chosen.uniq
+        end
+
+        def worlds(names)
+          known(names, RubyhttpCell::WORLDS.keys).each do |name|
+            reason = RubyhttpCell.missing(name)
+            raise UsageError, "-w #{name}: #{reason}" if reason
+          end
+        end
+
+        def repeat(text)
+          count = Integer(text, 10, exception: false)
+          return count if REPEATS.cover?(count)
+
+          raise UsageError, "-n: must be a number from #{REPEATS.min} to #{REPEATS.max}, got: " \
+                            "#{text.inspect}"
+        end
+
+        def combine(paths)
+          print results("combine", paths).to_csv
           0
         end
 
-        def lines(path)
-          header, *lines = File.readlines(path, chomp: true)
-          return lines if header == COLUMNS.join(",")
+        def findings(paths)
+          results = results("findings", paths)
+          results.files.each do |file|
+            puts "#{file}:" if results.files.size > 1
+            RubyhttpFindings.new(results, file).all.each { |finding| puts finding.line }
+          end
+          0
+        end
 
-          raise UsageError, "#{path} was not written by nb rubyhttp"
-        rescue SystemCallError => error
+        def chart(words)
+          require_relative "rubyhttp_page"
+          page = PAGE
+          parser = OptionParser.new { |on| on.on("-o", "--out PAGE.html") { |path| page = path } }
+          paths = parser.parse(words)
+          puts "Page: #{RubyhttpPage.new(results("chart", paths)).write(page)}"
+          0
+        rescue OptionParser::ParseError => error
           raise UsageError, error.message
         end
 
-        def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        def results(command, paths)
+          raise UsageError, "#{command} needs files" if paths.empty?
+
+          RubyhttpResults.new(paths)
+        end
       end
     end
   end

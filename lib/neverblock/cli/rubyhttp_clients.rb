@@ -1,88 +1,119 @@
 # frozen_string_literal: true
 
-require "net/http"
-require "timeout"
+require "open3"
+require "set" # httpx 1.9 does not ask for it on Ruby 3.1
+require_relative "rubyhttp_ways"
+require_relative "terminal"
 
 module NB
   module CLI
-    # The clients of the study: Net::HTTP as it is, and with the ways of filling its buffer that the
-    # study tried in 2008, as subclasses of Net::BufferedIO; nothing of Ruby's is changed.
+    # What downloads: Net::HTTP with each of {RubyhttpWays}, other HTTP clients as their documents
+    # show it, and the program curl, which tells what C needs.
     #
     # @example
     #   NB::CLI::RubyhttpClients.get("stock", port) { |chunk| p chunk.bytesize }
     module RubyhttpClients
-      # What a client does in place of `rbuf_fill`: bytes it asks for, and how it waits.
-      VARIANTS = {
-        "stock" => nil,
-        "custom-1kbuffer-timeout" => [1_024, :timeout],
-        "custom-16kbuffer" => [16_384, :timeout],
-        "custom-16kbuffer-notimeout" => [16_384, :none],
-        "custom-16kbuffer-select" => [16_384, :select],
-        "custom-16kbuffer-selectwithsysread" => [16_384, :select_sysread],
-        "custom-64kbuffer-notimeout" => [65_536, :none],
-        "custom-64kbuffer-select" => [65_536, :select],
-        "custom-1mbuffer-notimeout" => [1_048_576, :none]
+      # Clients beside Net::HTTP, and what is loaded for each.
+      LIBRARIES = {
+        "curb" => "curb", "http.rb" => "http", "httpx" => "httpx", "excon" => "excon",
+        "patron" => "patron", "typhoeus" => "typhoeus", "async-http" => "async/http/internet",
+        "em-http-request" => "em-http-request"
       }.freeze
-
-      # Net::HTTP's buffer, filled in one of the ways of 2008.
-      class Buffer < Net::BufferedIO
-        # @param variant [Array(Integer, Symbol)] bytes asked for at once, and :timeout, :none,
-        #   :select or :select_sysread
-        # @param io [IO]
-        # @param options [Hash] of Net::BufferedIO
-        def initialize(variant, io, **options)
-          super(io, **options)
-          @size, @way = variant
-        end
-
-        private
-
-        def rbuf_fill
-          @rbuf << send(@way)
-          @rbuf_empty = false # of newer versions
-        end
-
-        def none = @io.readpartial(@size)
-        def timeout = Timeout.timeout(read_timeout) { @io.sysread(@size) }
-
-        def select
-          @io.read_nonblock(@size)
-        rescue IO::WaitReadable
-          IO.select([@io], nil, nil, read_timeout) or raise Net::ReadTimeout, @io
-          retry
-        end
-
-        def select_sysread
-          IO.select([@io], nil, nil, read_timeout) or raise Net::ReadTimeout, @io
-          @io.sysread(@size)
-        end
-      end
+      # The program.
+      CURL = "curl"
+      # All names.
+      NAMES = [*RubyhttpWays::ALL.keys, *LIBRARIES.keys, CURL].freeze
+      # Names that stand for several.
+      GROUPS = { "ways" => RubyhttpWays::ALL.keys, "clients" => [*LIBRARIES.keys, CURL],
+                 "all" => NAMES }.freeze
 
       class << self
-        # @param name [String] of {VARIANTS}
+        # Loads what a client needs.
+        #
+        # @param name [String] of {NAMES}
+        # @return [String, nil] why it cannot be used here
+        # @scheduling may wait
+        def missing(name)
+          return curl_missing if name == CURL
+
+          require LIBRARIES[name] if LIBRARIES.key?(name)
+          nil
+        rescue LoadError
+          "gem #{name == "http.rb" ? "http" : name} is not installed"
+        end
+
+        # @param name [String] of {NAMES}
         # @param port [Integer] on this machine
-        # @yieldparam chunk [String] a part of the answer's body
-        # @return [void]
+        # @yieldparam chunk [String] a part of the body; curl keeps its parts
+        # @return [Integer, nil] bytes, if they were not yielded
         # @raise [KeyError] for a name that is none
         # @scheduling may wait
         def get(name, port, &chunk)
-          variant = VARIANTS.fetch(name)
-          Net::HTTP.start("127.0.0.1", port) do |http|
-            refit(http, variant) if variant
-            http.request_get("/", "Accept-Encoding" => "identity") do |response|
-              response.read_body(&chunk)
-            end
-          end
+          url = "http://127.0.0.1:#{port}/"
+          return curl(url) if name == CURL
+
+          LIBRARIES.key?(name) ? send(name.tr(".-", "__"), url, &chunk) :
+                                 RubyhttpWays.get(name, port, &chunk)
+          nil
         end
 
         private
 
-        # Nothing was read yet, so that the old buffer is empty.
-        def refit(http, variant)
-          old = http.instance_variable_get(:@socket)
-          buffer = Buffer.new(variant, old.io, read_timeout: old.read_timeout,
-                                               write_timeout: old.write_timeout)
-          http.instance_variable_set(:@socket, buffer)
+        def curl_missing
+          "the program curl is not installed" unless Terminal.path(CURL)
+        end
+
+        def curl(url)
+          told, status = Open3.capture2(CURL, "-sS", "-o", File::NULL, "-w", "%{size_download}",
+            url)
+          raise Failure, "curl ends with status #{status.exitstatus}" unless status.success?
+
+          Integer(told)
+        end
+
+        def curb(url)
+          Curl::Easy.new(url) do |easy|
+            easy.on_body do |chunk|
+              yield chunk
+              chunk.bytesize
+            end
+          end.perform
+        end
+
+        def http_rb(url, &chunk) = ::HTTP.get(url).body.each(&chunk)
+
+        def httpx(url, &chunk) = ::HTTPX.plugin(:stream).get(url, stream: true).each(&chunk)
+
+        def excon(url) = Excon.get(url, response_block: ->(chunk, _rest, _all) { yield chunk })
+
+        # It has no way to give a body in parts, except into a file.
+        def patron(url) = yield(Patron::Session.new(timeout: 30).get(url).body)
+
+        def typhoeus(url)
+          request = Typhoeus::Request.new(url)
+          request.on_body do |chunk|
+            yield chunk
+            nil # :abort would end it
+          end
+          request.run
+        end
+
+        def async_http(url, &chunk)
+          Sync do
+            internet = Async::HTTP::Internet.new
+            internet.get(url) { |response| response.each(&chunk) }
+          ensure
+            internet&.close
+          end
+        end
+
+        def em_http_request(url, &chunk)
+          EM.run do
+            http = EM::HttpRequest.new(url).get
+            http.stream(&chunk)
+            http.callback { EM.stop }
+            http.errback { EM.stop }
+          end
         end
       end
     end

@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+require "objspace"
+require_relative "../../neverblock"
+require_relative "rubyhttp_calls"
+require_relative "rubyhttp_clients"
+
+module NB
+  module CLI
+    # One client at one site: warmed up, downloaded several times, and the sample with the median
+    # CPU time told.
+    class RubyhttpCell
+      # Of the study of 2008.
+      COLUMNS = ["Site", "Impl", "KBytes Transferred", "KBytes/second", "Chunk count",
+                 "Mean chunk size", "Min chunk size", "Max chunk size", "User Time", "System Time",
+                 "Total CPU Time", "Clock time", "% CPU usage"].freeze
+      # What a download runs in: name => what calls the block.
+      WORLDS = {
+        "blocking" => ->(work) { work.call },
+        "thread" => ->(work) { Thread.new(&work).value },
+        "nb" => ->(work) { NB.run(&work) },
+        "async" => ->(work) { Sync { work.call } }
+      }.freeze
+      # Bytes up to which a download without a garbage collection fits into memory.
+      COUNTED_BYTES = 200_000_000
+      private_constant :COUNTED_BYTES
+
+      # @param world [String] of {WORLDS}
+      # @return [String, nil] why it cannot be used here
+      def self.missing(world)
+        return unless world == "async"
+        return "gem async asks for IO#timeout, which Ruby has from 3.2 on" if RUBY_VERSION < "3.2"
+
+        require "async"
+        nil
+      rescue LoadError
+        "gem async is not installed"
+      end
+
+      # @param client [String] of {RubyhttpClients::NAMES}
+      # @param world [String] of {WORLDS}
+      # @param repeat [Integer] downloads, 1 or more
+      def initialize(client, world: "blocking", repeat: 1)
+        @client = client
+        @world = world
+        @repeat = repeat
+      end
+
+      # @return [String] as the rows call it
+      def name = @world == "blocking" ? @client : "#{@client} [#{@world}]"
+
+      # Loads what it needs, so that no sample contains that.
+      #
+      # @param port [Integer] of a fast site
+      # @return [void]
+      # @scheduling may wait
+      def warm_up(port) = download(port) { nil }
+
+      # @param site [String]
+      # @param port [Integer]
+      # @return [Hash] by the names of {COLUMNS}; then allocations and seconds of GC
+      # @scheduling may wait
+      def measure(site, port)
+        samples = Array.new(@repeat) { sample(port) }
+        samples.sort_by! { |one| one["Total CPU Time"] }
+        { "Site" => site, "Impl" => name }.merge(samples[(samples.size - 1) / 2])
+      end
+
+      # What is counted in downloads of its own, since counting takes time.
+      #
+      # @param port [Integer] of a fast site
+      # @param bytes [Integer] of the file
+      # @param calls [Boolean] whether system calls are counted
+      # @return [Hash]
+      # @raise [Failure] if strace cannot be used
+      # @scheduling may wait
+      def count(port, bytes:, calls: false)
+        found = { "Bytes Allocated" => (allocated(port) if bytes <= COUNTED_BYTES) }
+        calls ? found.merge("System Calls" => RubyhttpCalls.count { warm_up(port) }) : found
+      end
+
+      private
+
+      def download(port, &chunk)
+        WORLDS.fetch(@world).call(-> { RubyhttpClients.get(@client, port, &chunk) })
+      end
+
+      def sample(port)
+        sizes = []
+        before = now
+        bytes = download(port) { |chunk| sizes << chunk.bytesize }
+        spent = now.zip(before).map { |after, start| after - start }
+        amounts(sizes, bytes || sizes.sum, spent.first).merge(costs(spent))
+      end
+
+      # @return [Array<Numeric>] seconds by the clock, user and system time, objects, GC
+      def now
+        used = Process.times
+        [Process.clock_gettime(Process::CLOCK_MONOTONIC), used.utime + used.cutime,
+         used.stime + used.cstime, GC.stat(:total_allocated_objects), GC.total_time / 1e9]
+      end
+
+      def amounts(sizes, bytes, seconds)
+        mean = (bytes / sizes.size.to_f).round(1) if sizes.any?
+        { "KBytes Transferred" => (bytes / 1024.0).round(1),
+          "KBytes/second" => (bytes / 1024.0 / seconds).round(1), "Chunk count" => sizes.size,
+          "Mean chunk size" => mean, "Min chunk size" => sizes.min, "Max chunk size" => sizes.max }
+      end
+
+      def costs(spent)
+        seconds, user, system, objects, collecting = spent
+        total = user + system
+        { "User Time" => user.round(6), "System Time" => system.round(6),
+          "Total CPU Time" => total.round(6), "Clock time" => seconds.round(6),
+          "% CPU usage" => (total / seconds * 100).round(2),
+          "Allocations" => objects, "GC Time" => collecting.round(6) }
+      end
+
+      # Ruby counts objects, not their bytes: without a collection, they are all still there.
+      def allocated(port)
+        GC.start
+        GC.disable
+        before = ObjectSpace.memsize_of_all
+        warm_up(port)
+        ObjectSpace.memsize_of_all - before
+      ensure
+        GC.enable
+      end
+    end
+  end
+end
