@@ -13,8 +13,9 @@ Gem::Specification.new do |spec|
   TEXT
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.1"
-  spec.files = Dir["{lib,ext,docs,sig}/**/*.{rb,c,h,md,rbs,yaml}", "exe/nb", "README.md",
-                   "CHANGELOG.md", "LICENSE"]
+  spec.files = Dir["{lib,ext,docs,sig}/**/*.{rb,c,h,md,rbs,yaml}",
+                   "lib/neverblock/page/*.{html,css,js,svg}", "exe/nb", "README.md",
+                   "CHANGELOG.md", "SECURITY.md", "LICENSE"]
   spec.bindir = "exe"
   spec.executables = ["nb"]
   spec.extensions = ["ext/neverblock/extconf.rb"]

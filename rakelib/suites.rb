@@ -17,7 +17,7 @@ class Suites
   SUITES = [
     Suite.new("lint", "lint", :first, 300),
     Suite.new("docs", "docs", :first, 300),
-    Suite.new("c", "test:c", :first, 600),
+    Suite.new("c", "c", :first, 600),
     Suite.new("unit", "test:unit", :each, 1200),
     Suite.new("server", "test:server", :each, 1200),
     Suite.new("contract", "test:contract", :each, 1800),
