@@ -13,7 +13,7 @@ class ArchitectureTest < Minitest::Test
 
   ROOMS = {
     base: %w[version errors clock fiber_state], loop: %w[native loop/*], sync: %w[sync/*],
-    drivers: %w[drivers/*], server: %w[server server/*], monitor: %w[monitor/*],
+    drivers: %w[drivers/*], server: %w[server server/* page page/*], monitor: %w[monitor/*],
     rails: %w[rails/*], legacy: %w[legacy/*], puma: %w[puma/*],
     eventmachine: %w[eventmachine], testing: %w[minitest rspec testing/*],
     cli: %w[cli cli/*]
