@@ -2,6 +2,7 @@
  * Read after: wait.h, early.h. */
 #include "hooks/early.h"
 #include "hooks/hooks.h"
+#include "hooks/kept.h"
 
 /* @overload block(blocker, timeout = nil)
  *   Stops the fiber until {#unblock}. One that came before, for the same blocker, counts.
@@ -68,6 +69,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     nb_loop_t *loop = nb_loop_any(self);
     if (!RTEST(rb_obj_is_fiber(fiber)))
         rb_raise(rb_eTypeError, "unblock: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
+    nb_kept_drop(blocker);
     nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
     if (park)
         nb_unblock(park);

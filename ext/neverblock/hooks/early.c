@@ -8,11 +8,16 @@ bool nb_is_hidden(VALUE blocker)
     return !SPECIAL_CONST_P(blocker) && !RBASIC_CLASS(blocker);
 }
 
+bool nb_is_mutex(VALUE blocker)
+{
+    return RTEST(rb_obj_is_kind_of(blocker, cMutex));
+}
+
 bool nb_is_lock_or_queue(VALUE blocker)
 {
     if (nb_is_hidden(blocker))
         return true;
-    return RTEST(rb_obj_is_kind_of(blocker, cMutex)) || RTEST(rb_obj_is_kind_of(blocker, cQueue));
+    return nb_is_mutex(blocker) || RTEST(rb_obj_is_kind_of(blocker, cQueue));
 }
 
 static bool is_thread(VALUE blocker)

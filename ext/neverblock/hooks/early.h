@@ -21,6 +21,8 @@
  * may see it. */
 bool nb_is_hidden(VALUE blocker);
 
+bool nb_is_mutex(VALUE blocker);
+
 /* Mutex, Queue, SizedQueue: unblock always names them as block does. */
 bool nb_is_lock_or_queue(VALUE blocker);
 

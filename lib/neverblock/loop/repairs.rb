@@ -13,6 +13,7 @@ module NB
       ["io_select", "3.1", "3.2"],
       ["autoload", "3.1", "3.2"],
       ["mutex_sleep", "3.1", nil],
+      ["mutex_unlock", "3.1", "3.2"],
       ["condition_variable", "4.0", nil],
       ["thread_join", "3.1", "3.3"],
       ["thread_wakeup", "3.1", nil],
