@@ -33,19 +33,19 @@ class MutexUnlockTest < Minitest::Test
   RUBY
 
   def test_an_exception_that_comes_there
-    assert_equal "interrupted\nother locked: true\nlocked again\nlocked: false\n", run_contended(<<~RUBY)
-      def after(_) = raise(Interrupt)
-    RUBY
+    out = run_contended("def after(_) = raise(Interrupt)\n")
+    assert_equal "interrupted\nother locked: true\nlocked again\nlocked: false\n", out
   end
 
   # Without the repair, the end of that thread unlocks a mutex that the fiber has.
   def test_a_thread_that_locks_it_there_and_ends
-    assert_equal "other locked: true\nlocked again\nlocked: false\n", run_contended(<<~RUBY)
+    out = run_contended(<<~RUBY)
       def after(mutex)
         thread = Thread.new { mutex.unlock if mutex.try_lock }
         Thread.pass while thread.alive?
       end
     RUBY
+    assert_equal "other locked: true\nlocked again\nlocked: false\n", out
   end
 
   private
