@@ -7,6 +7,8 @@
 #include "loop/blocking.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
+#include "loop/last_status.h"
+#include "loop/profile.h"
 #include "server/server.h"
 
 RUBY_FUNC_EXPORTED void Init_neverblock(void)
@@ -14,8 +16,10 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     VALUE mNB = rb_define_module("NB");
     Init_nb_loop(mNB);
     Init_nb_fork();
+    Init_nb_last_status();
     Init_nb_chaos();
     Init_nb_blocking();
+    Init_nb_profile();
     Init_nb_guest(rb_cNBScheduler);
     Init_nb_hooks_io(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);

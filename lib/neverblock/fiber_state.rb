@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
 module NB
-  # What a fiber keeps from one piece of work to the next, for those who use a fiber again.
+  # What a fiber carries over from one piece of work to the next. For code that reuses fibers.
   #
   # @api private
   module FiberState
-    # Of the fiber, beside all that others hang on it.
+    # The fiber attribute that holds our blocks, among the attributes that others set.
     AT_END = :@neverblock_at_end
 
     class << self
-      # Has the block called when the piece of work ends at which the fiber is; once a key. A fiber
-      # that is not used again ends without that.
+      # Calls the block when the current piece of work of the fiber ends; once per key. If the fiber
+      # is not reused, it ends without that call.
       #
       # @param key [Object]
-      # @param fiber [Fiber] that which the loop runs
+      # @param fiber [Fiber] the one that the loop runs
       # @return [void]
       # @scheduling never waits
       def at_end(key, fiber = Fiber.current, &block)
@@ -22,10 +22,10 @@ module NB
         calls[key] = block
       end
 
-      # Called by the server, which clears by itself.
+      # Calls these blocks. Only the server calls this: it clears the rest by itself.
       #
       # @return [void]
-      # @scheduling as what is called
+      # @scheduling as the called blocks
       def leave
         fiber = Fiber.current
         return unless fiber.instance_variable_defined?(AT_END)
@@ -33,8 +33,9 @@ module NB
         fiber.remove_instance_variable(AT_END).each_value(&:call)
       end
 
-      # Makes the current fiber like new: no locals (`Thread.current[:x]`), no storage
-      # (`Fiber[:x]`), no attributes, in which ActiveSupport, I18n and OpenTelemetry keep theirs.
+      # Makes the current fiber like new: without locals (`Thread.current[:x]`), storage
+      # (`Fiber[:x]`), `$?` (in a loop of ours), and the attributes in which ActiveSupport, I18n and
+      # OpenTelemetry keep their state.
       #
       # @return [void]
       # @scheduling never waits
@@ -46,16 +47,18 @@ module NB
         fiber = Fiber.current
         fiber.instance_variables.each { |name| fiber.remove_instance_variable(name) }
         clear_storage(fiber)
+        scheduler = Fiber.scheduler
+        scheduler.clear_last_status if $? && scheduler.respond_to?(:clear_last_status)
       end
 
-      # @return [Hash, nil] a copy of the current fiber's storage, for {.inherit}
+      # @return [Hash, nil] a copy of the current fiber's storage, to pass to {.inherit}
       # @scheduling never waits
       def storage
         storage = Fiber.current.storage if Fiber.respond_to?(:[])
         storage unless storage.nil? || storage.empty?
       end
 
-      # Gives the current fiber, which is like new, this storage.
+      # Gives this storage to the current fiber, which must be like new.
       #
       # @return [void]
       # @scheduling never waits
@@ -63,7 +66,7 @@ module NB
 
       private
 
-      # Setting nil deletes, and prints no warning as `Fiber#storage=` would.
+      # Setting nil deletes the key, without the warning that `Fiber#storage=` would print.
       def clear_storage(fiber)
         fiber.storage&.each_key { |key| Fiber[key] = nil } if fiber.respond_to?(:storage)
       end

@@ -6,24 +6,24 @@ require_relative "version"
 require_relative "errors"
 
 module NB
-  # The one door to C, and the one place where the loop's environment variables are read.
+  # The only door to C, and the only place that reads the loop's environment variables.
   module Native
-    # Which kernel interface a loop uses unless told: NB_BACKEND, or nil for the best there is.
+    # The kernel interface that loops use by default: NB_BACKEND, or nil for the best available.
     DEFAULT_BACKEND = ENV.fetch("NB_BACKEND", nil)
-    # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids it.
+    # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids them.
     REPAIRS = ENV.fetch("NB_REPAIRS", "1")
-    # The seed of the faults that a build for tests has (ext/neverblock/loop/chaos.h), or nil.
+    # The seed of planted faults, in a build for tests (ext/neverblock/loop/chaos.h), or nil.
     CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }
-    # When a loop that stands still is reported on stderr (loop/watchdog.rb): NB_WATCHDOG.
+    # After how long a standing loop is reported on stderr (loop/watchdog.rb): NB_WATCHDOG.
     WATCHDOG = ENV.fetch("NB_WATCHDOG", "1")
-    # Whether the build with ASan and UBSan is to be loaded (`rake asan`).
+    # Whether to load the build with ASan and UBSan (`rake asan`).
     SANITIZED = ENV.key?("NB_SANITIZE")
-    # Whether the build without what only Linux has is to be loaded (`rake portable`).
+    # Whether to load the build that uses nothing specific to Linux (`rake portable`).
     PORTABLE = ENV.key?("NB_PORTABLE")
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".
     DRIVERS = ENV.fetch("NB_DRIVERS", "")
 
-    # @param backtrace [Array<String>, nil] of a fiber or an error; nil when there is none
+    # @param backtrace [Array<String>, nil] of a fiber or an error; nil: there is none
     # @return [Array<String>] without the frames of this file, in which the server's fibers begin
     # @api private
     def self.user_frames(backtrace)
@@ -34,7 +34,7 @@ module NB
   end
 end
 
-# Each Ruby has its own build, so that several can share one checkout; an installed gem has one.
+# Each Ruby has its own build, so several Rubies can share one checkout. An installed gem has one.
 api = RbConfig::CONFIG.values_at("MAJOR", "MINOR").join(".")
 api += "-chaos" if NB::Native::CHAOS
 api += "-asan" if NB::Native::SANITIZED
@@ -47,8 +47,8 @@ rescue LoadError => error
   require "neverblock/neverblock"
 end
 
-# Ruby 4.0 and 4.1 warn once of an experimental class when they make a buffer for a hook of any
-# scheduler. No program asked for it: the warning is spent here, unheard.
+# Ruby 4.0 and 4.1 warn once about an experimental class when they make a buffer for a scheduler's
+# hook. No program asked for that class, so the warning is used up here, silently.
 if RUBY_VERSION >= "4"
   before = Warning[:experimental]
   begin

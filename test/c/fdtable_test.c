@@ -1,6 +1,6 @@
 /* fdtable_test.c - who waits for which fd, on every backend, while files change behind numbers.
  *
- * Sources: backend/backends.c backend/epoll.c backend/kqueue.c backend/poll.c
+ * Sources: backend
  */
 #include "loop/fdtable.h"
 #include "test.h"

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "stringio"
 require_relative "../support/contract"
 
 # IO#timeout (Ruby 3.2 and later): a wait of that IO ends with IO::TimeoutError. Blocking Ruby 3.4
@@ -61,12 +62,23 @@ class IOTimeoutTest < Contract
     assert_takes(0.02, slack: 0.4) { assert_nil reader.wait_readable(0.02) }
   end
 
-  # The text is Ruby's own and differs by its place of waiting.
-  same_as_threads "classes of the errors", ruby: ">= 3.2" do
-    reader, writer = keep(*UNIXSocket.pair)
-    reader.timeout = writer.timeout = 0.01
-    [outcome { reader.read(1) }, outcome { reader.gets }, outcome { reader.eof? },
-     outcome { writer.write("x" * 5_000_000) }].map(&:first)
+  [%w[pipe pipe], %w[socket pair]].each do |kind, maker|
+    same_as_threads "the errors of a #{kind}", ruby: ">= 3.2" do
+      reader, writer = keep(*(maker == "pair" ? UNIXSocket.pair : IO.pipe))
+      reader.timeout = writer.timeout = 0.01
+      [outcome { reader.read(1) }, outcome { reader.gets }, outcome { reader.eof? },
+       outcome { writer.write("x" * 5_000_000) }]
+    end
+  end
+
+  # Blocking Ruby has a reader that copy_stream reads itself, and one that it calls.
+  same_as_threads "copy_stream and a timeout of nothing", ruby: ">= 3.4" do
+    reader, = keep(*IO.pipe)
+    copied = [0.01, 0].map do |timeout|
+      reader.timeout = timeout
+      outcome { IO.copy_stream(reader, StringIO.new) }
+    end
+    [*copied, outcome { reader.read(1) }]
   end
 
   same_as_threads "recv and accept with a timeout", ruby: ">= 3.2" do

@@ -42,6 +42,47 @@ class ProcessTest < Contract
     assert_raises(RuntimeError) { system("exit 1", exception: true) }
   end
 
+  contract "each strand has a $? of its own", gap: nil do
+    others = [1, 2].map { |number| strand { system("exit #{number}") && flunk; wait_and_look } }
+    none = strand { sleep(0.05) && $? }
+    system("exit 3")
+    assert_equal [[1, 2], nil], [others.map(&:value), none.value]
+    assert_equal 3, wait_and_look
+    reader = Enumerator.new { |list| list << `exit 4` << wait_and_look }
+    reader.next
+    strand { `exit 5` }.value
+    assert_equal [4, 4], [reader.next, $?.exitstatus]
+  end
+
+  # A debugger sees the call that clears $?, and may run a command of its own.
+  def test_a_trace_of_what_clears_it_may_wait_for_children
+    seen = []
+    trace = TracePoint.new(:c_call) do |point|
+      next unless point.self == Process && point.method_id == :wait
+
+      trace.disable { seen << system("exit 5") << $?.exitstatus }
+    end
+    statuses = Thread.new do # whose $? is nil
+      NB.run do
+        ended = Thread::Queue.new
+        none = NB.async { trace.enable { ended.pop && $? } }
+        other = NB.async { system("exit 3") || (ended.push(true) && wait_and_look) }
+        [other.value, none.value]
+      end
+    end.value
+    assert_equal [3, nil], statuses
+    assert_equal [false, 5], seen.first(2)
+  ensure
+    trace.disable # its own block would enable it again if it outlived that of enable
+  end
+
+  def wait_and_look = sleep(0.02) && $?.exitstatus
+
+  def test_the_block_of_a_loop_leaves_its_status
+    NB.run { NB.async { sleep(0.01) && system("exit 1") } && system("exit 2") }
+    assert_equal 2, $?.exitstatus
+  end
+
   contract "Process.wait waits and sets $?", gap: nil do
     pid = spawn(held_by_a_strand("exit 7"))
     assert_equal pid, Process.wait(pid)

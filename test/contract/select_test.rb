@@ -40,6 +40,21 @@ class SelectTest < Contract
     assert_nil(assert_takes(0.01) { Kernel.select([], nil, nil, 0.01) })
   end
 
+  # Nobody writes to the reading end; a hangup is no room there either.
+  same_as_threads "to write to a pipe's reading end, when all writers have gone" do
+    reader, writer = keep(*IO.pipe)
+    writer.close
+    never = [0, 0.01].map { |seconds| IO.select(nil, [reader], nil, seconds) }
+    [*never, IO.select([reader], [reader]).map(&:size)]
+  end
+
+  same_as_threads "what says that one was closed, before and meanwhile" do
+    reader, writer = keep(*IO.pipe)
+    closed = parked { outcome { IO.select([reader], nil, nil, 0.1) } }
+    reader.close
+    [closed.value, outcome { IO.select([reader]) }, outcome { IO.select(nil, [reader, writer]) }]
+  end
+
   contract "Kernel#select is the same" do
     reader, writer = pair
     ready = parked { select([reader], nil, nil, 5) }

@@ -51,6 +51,22 @@ class ShieldTest < Contract
     assert_equal ["its own"], seen
   end
 
+  contract "a timeout that was held is not lost to an exception that comes with it",
+    only: :fibers do
+    late = Class.new(StandardError)
+    assert_raises(late) do
+      Timeout.timeout(0.01, late) do
+        assert_raises(Stop) do
+          NB.shield do
+            sleep 0.02
+            Fiber.scheduler.interrupt_at(Fiber.current, Stop.new, 1) # from within: not held
+          end
+        end
+        sleep 5
+      end
+    end
+  end
+
   contract "nested, it comes when the outermost has ended" do
     steps = []
     gate = Queue.new

@@ -41,6 +41,11 @@ class SleepTest < Contract
     waiting.failure.message
   end
 
+  # ConditionVariable#wait and Mutex#sleep take it in all versions: lock_test.rb.
+  same_as_threads "sleep of nil, before Ruby 3.3", ruby: "< 3.3" do
+    [outcome { sleep(nil) }, outcome { Kernel.sleep(nil) }]
+  end
+
   # Where one deadline is before the other for certain: a busy machine may come between two strands.
   contract "sleepers wake in the order of their deadlines", only: :fibers do
     order = []

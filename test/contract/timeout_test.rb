@@ -149,6 +149,17 @@ class TimeoutContractTest < Contract
     assert_raises(Grave) { Timeout.timeout(0.01, Grave) { sleep } }
   end
 
+  # The cause of Timeout::Error is what Timeout has raised in the block, where it shows that.
+  same_as_threads "the cause of a timeout's error" do
+    raise "before"
+  rescue RuntimeError
+    [nil, ArgumentError].map do |own|
+      Timeout.timeout(0.01, *own) { sleep }
+    rescue Timeout::Error, ArgumentError => error
+      [error.class, error.cause.class, error.cause&.cause.class]
+    end
+  end
+
   contract "a plain timeout passes `rescue => e` inside the block" do
     swallowed = false
     assert_raises(Timeout::Error) do

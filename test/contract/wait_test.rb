@@ -90,6 +90,22 @@ class WaitTest < Contract
     [reader.wait(IO::READABLE, 0), reader.wait(IO::READABLE, 0.01), reader.wait(0.01)].inspect
   end
 
+  # Of other bits nothing ever comes; but a hangup, an error and a close end every wait.
+  same_as_threads "events that do not exist" do
+    reader, writer = keep(*IO.pipe)
+    writer.write("x")
+    answers = [8, 16, 1024].map { |events| reader.wait(events, 0.01) } << reader.wait(8, 0)
+    closed = parked { outcome { writer.wait(8, nil) } }
+    writer.close
+    [*answers, closed.value, reader.wait(8, nil), reader.wait(IO::PRIORITY, nil)]
+  end
+
+  same_as_threads "an error tells more than was asked for", ruby: ">= 3.2" do
+    ends = keep(*IO.pipe)
+    ends.first.close
+    [IO::READABLE, IO::PRIORITY, 3, 5, 7, 8].map { |events| ends.last.wait(events, 1) }
+  end
+
   contract "wait with symbols and seconds" do
     reader, writer = pair
     assert_nil reader.wait(0, :read)

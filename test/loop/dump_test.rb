@@ -21,6 +21,17 @@ class DumpTest < Minitest::Test
     assert_operator text.scan("#{__FILE__}:").size, :>=, 4
   end
 
+  # From Ruby 3.4 on methods in C have their caller's path, ours too.
+  def test_a_place_is_named_by_the_method_of_the_program
+    places = NB.run do
+      tasks = [NB.async { sleep 60 }, NB.async { Thread::Queue.new.pop }]
+      NB::Dump.new(Fiber.scheduler).places.tap { tasks.each { |task| task.cancel.wait } }
+    end
+
+    assert_equal 2, places.size
+    places.each { |place| assert_match(/\A#{__FILE__}:\d+:in .*block .*#{__method__}'/, place) }
+  end
+
   # Ruby's lock has no class: to ask it anything ends the process.
   def test_a_fiber_that_waits_for_a_require_of_another
     Tempfile.create(["slow", ".rb"]) do |file|

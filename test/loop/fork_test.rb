@@ -28,6 +28,38 @@ class ForkTest < Minitest::Test
     assert_equal "true\n3\n", output
   end
 
+  ENDS = <<~'RUBY'
+    ends = [-> { exit 8 }, -> { raise "boom" }, -> { Process.kill(:TERM, $$) && sleep }]
+    places = [
+      ->(work) { NB.run(&work) },
+      ->(work) { NB.run { NB.async(&work).wait } },
+      ->(work) { NB.run { NB.gather(work) } },
+      ->(work) { NB.run { NB.async(background: true) { sleep }; NB.blocking { NB.run(&work) } } },
+      ->(work) { Enumerator.new { |list| list << NB.run(&work) }.next }
+    ]
+    statuses = []
+    places.product(ends).each do |place, ending|
+      place.call(lambda do
+        sleep(0.001) && ending.call unless (pid = fork)
+        Process.wait(pid)
+        statuses << [$?.exitstatus, $?.termsig]
+      end)
+    end
+    p statuses.each_slice(ends.size).to_a.uniq
+  RUBY
+
+  def test_a_child_that_goes_on_ends_as_its_block_does
+    output = ruby("$stderr.reopen(File::NULL); #{ENDS}")
+
+    assert_equal "[[[8, nil], [1, nil], [nil, 15]]]\n", output
+  end
+
+  def test_what_a_child_raises_is_reported
+    output = ruby("NB.run { NB.gather(-> { fork ? Process.wait : raise('boom') }) }")
+
+    assert_match(/boom \(RuntimeError\)/, output)
+  end
+
   # From Ruby 4.0 on the child has no scheduler, until it runs a loop of its own.
   def test_fibers_of_the_child_run_and_those_of_the_parent_do_not
     child = "Fiber.schedule { sleep 0.01; puts :childs }"

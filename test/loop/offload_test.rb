@@ -80,6 +80,30 @@ class OffloadTest < Minitest::Test
     assert_equal :done, done.pop
   end
 
+  # The work uses what the fiber's stack holds.
+  (Fiber.method_defined?(:kill) ? %i[cancel kill] : %i[cancel]).each do |name|
+    { operation: ->(work) { Fiber.scheduler.__send__(:offload_operation, work) },
+      driver: ->(work) { NB::Drivers.offload(&work) } }.each do |kind, call|
+      define_method("test_a_#{name}_does_not_leave_an_offloaded_#{kind}_behind") do
+        gate = Thread::Queue.new
+        order = []
+        NB.run do
+          task = NB.async do
+            call.call(-> { gate.pop && order << :done })
+          ensure
+            order << :left
+          end
+          name == :kill ? task.fiber.kill : task.cancel
+          sleep 0.001
+          order << :opened
+          gate << true
+          task.wait
+        end
+        assert_equal %i[opened done left], order
+      end
+    end
+  end
+
   STORAGE = Fiber.respond_to?(:[])
 
   # What a block can leave on its thread, and what the next one sees of it.
@@ -97,6 +121,7 @@ class OffloadTest < Minitest::Test
             -> { Thread.current.abort_on_exception }],
     report: [-> { Thread.current.report_on_exception = !Thread.report_on_exception },
              -> { Thread.current.report_on_exception }],
+    status: [-> { system("true") }, -> { $? }],
     storage: [-> { Fiber[:left] = 1 if STORAGE }, -> { Fiber[:left] if STORAGE }]
   }.freeze
 

@@ -171,6 +171,14 @@ class RepairsTest < Minitest::Test
     assert_equal expected, ruby("$VERBOSE = nil; NB.run { }; #{each}").sub(/.*experimental.*\n/, "")
   end
 
+  def test_another_ractor_is_told_that_it_cannot_run_a_loop
+    result = Ractor.method_defined?(:value) ? :value : :take
+    output = ruby("$VERBOSE = nil; block = 'begin; NB.run { 1 }; rescue => e; [e.class, e.message]; end'; " \
+                  "p Ractor.new(block) { |code| eval(code) }.#{result}")
+
+    assert_match(/Ractor::IsolationError, "a loop runs only in the main Ractor; .*NB.in_process/, output)
+  end
+
   def test_a_loop_runs_without_rubygems
     output, status = Open3.capture2e(RbConfig.ruby, "--disable-gems", "-Ilib", "-e",
                                      "require 'neverblock'; print NB.run { sleep 0.001; :done }")

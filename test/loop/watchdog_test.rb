@@ -102,6 +102,14 @@ class WatchdogTest < Minitest::Test
     refute_match(/trapped/, err)
   end
 
+  # When it was first looked at, it could have run: that is no verdict on all that follows.
+  def test_who_seemed_to_have_no_core_is_looked_at_again
+    err = stderr("trap('URG') { }; def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)\n" \
+                 "plant { blocking { from = now; sleep 0.07; nil while now < from + 0.2; sleep 0.01 until told? } }")
+
+    assert_match(/at a place that is not known|at -e:3/, err)
+  end
+
   # Nor is it lost: the next one there is told.
   def test_a_full_pipe_stops_nobody
     script = <<~'RUBY'

@@ -1,4 +1,4 @@
-/* backend.h - what the loop asks of the kernel: which fds are ready. Pure C; never sees a fiber.
+/* backend.h - what the loop asks the kernel: which fds are ready. Pure C; never sees a fiber.
  *
  * One table of functions per backend; a backend registers interest, the fd table (loop/fdtable.c)
  * keeps everything else. Used by: fdtable.c, loop.c.
@@ -34,11 +34,11 @@ typedef struct {
     /* All return 0 or -errno. */
     int (*open)(nb_backend_t *backend);
     void (*close)(nb_backend_t *backend);
-    /* fd is to be watched for mask. Edge: called once per file, watches for everything.
-     * Level: called at each change of the union of masks; 0 takes the fd out.
-     * -EPERM: the fd cannot be polled (a regular file): it is always ready. */
+    /* Watches fd for mask. Edge: called once per file, watches for everything. Level: called at
+     * each change of the union of masks; 0 takes the fd out. -EPERM: the fd cannot be polled (a
+     * regular file), so it is always ready. */
     int (*watch)(nb_backend_t *backend, int fd, uint32_t generation, int mask);
-    /* Edge only. Asks again for the present state, delivered as an event by the next wait.
+    /* Edge only. Asks again for the present state, which the next wait delivers as an event.
      * -ENOENT: the fd is not the file that was registered (it was closed behind our back). */
     int (*verify)(nb_backend_t *backend, int fd, uint32_t generation);
     /* Edge only. Stops events of the fd. */
@@ -47,10 +47,10 @@ typedef struct {
      * Returns the number of events, 0 after a timeout or EINTR, or -errno. Called without the GVL.
      */
     int (*wait)(nb_backend_t *backend, nb_event_t *events, int capacity, int64_t timeout_ns);
-    /* Of those whose fd another event loop can watch: it becomes readable with every event, and at
-     * when_ns (of CLOCK_MONOTONIC; NB_NEVER: no more). NULL where there is no such fd. */
+    /* For backends whose fd another event loop can watch: the fd becomes readable with every event,
+     * and at when_ns (of CLOCK_MONOTONIC; NB_NEVER: not any more). NULL if there is no such fd. */
     int (*alarm)(nb_backend_t *backend, uint64_t when_ns);
-    /* Tells the kernel what wait would tell it. NULL where watch has told it. */
+    /* Tells the kernel what wait would tell it. NULL if watch has already told it. */
     void (*flush)(nb_backend_t *backend);
 } nb_backend_ops_t;
 
@@ -64,12 +64,17 @@ struct nb_backend {
 extern const nb_backend_ops_t *const nb_backends[];
 extern const nb_backend_ops_t nb_backend_epoll, nb_backend_kqueue, nb_backend_poll;
 
-/* From now on the kernel lets nobody in at this listening TCP socket, and whom it has let in can
- * still be accepted. Returns 0 or -errno: -ENOTSUP where it cannot. Of refuse.c. */
+/* From now on the kernel refuses new connections at this listening TCP socket; those it has
+ * accepted can still be taken. Returns 0 or -errno: -ENOTSUP if that is not possible. In
+ * refuse.c. */
 int nb_refuse_connections(int fd);
 
-/* Portable poll(2) of one fd now. Returns the ready mask, 0, or -errno. */
+/* Portable poll(2) of one fd now. Returns nb_poll_found, or -errno. */
 int nb_poll_now(int fd, int mask);
+
+/* What poll(2) has found, as blocking Ruby and select(2) see it: a hangup counts as readable, an
+ * error as readable and writable, whatever was asked for. */
+int nb_poll_found(short revents);
 
 /* The bits of mask as poll(2) events, and back; POLLNVAL is the caller's to check. */
 short nb_poll_events(int mask);

@@ -49,6 +49,16 @@ int nb_poll_mask(short revents)
     return mask;
 }
 
+int nb_poll_found(short revents)
+{
+    int mask = revents & POLLPRI ? NB_PRIORITY : 0;
+    if (revents & (POLLIN | POLLHUP | POLLERR))
+        mask |= NB_READABLE;
+    if (revents & (POLLOUT | POLLERR))
+        mask |= NB_WRITABLE;
+    return mask;
+}
+
 int nb_poll_now(int fd, int mask)
 {
     struct pollfd one = {.fd = fd, .events = nb_poll_events(mask)};
@@ -60,7 +70,7 @@ int nb_poll_now(int fd, int mask)
         return -errno;
     if (one.revents & POLLNVAL)
         return -EBADF;
-    return nb_poll_mask(one.revents) & mask;
+    return nb_poll_found(one.revents);
 }
 
 static int set_open(nb_backend_t *backend)

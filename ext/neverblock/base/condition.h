@@ -1,8 +1,8 @@
 /* condition.h - a condition variable that is waited for until a time of CLOCK_MONOTONIC. Pure C.
  *
- * macOS cannot set the clock of one, but waits for a time span. Elsewhere without
- * pthread_condattr_setclock, a step of the system's clock makes one wait longer or shorter.
- * Used by: hooks/overtime.c, loop/watchdog.c.
+ * macOS cannot set the clock of a condition variable, but can wait for a time span. On other
+ * systems without pthread_condattr_setclock, a step of the system's clock makes one wait longer or
+ * shorter. Used by: hooks/overtime.c, loop/watchdog.c.
  */
 #ifndef NB_CONDITION_H
 #define NB_CONDITION_H
@@ -28,7 +28,7 @@ static inline struct timespec nb_condition_time(uint64_t ns)
 }
 
 /* Waits until it is signalled, or until when_ns; NB_NEVER: without limit. Returns 0 or an errno,
- * as a rule ETIMEDOUT. */
+ * usually ETIMEDOUT. */
 static inline int nb_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                                     uint64_t when_ns)
 {

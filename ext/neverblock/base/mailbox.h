@@ -1,8 +1,8 @@
-/* mailbox.h - work that other threads do for a loop, and the way back to it. Pure C.
+/* mailbox.h - carries work that other threads have done back to a loop. Pure C.
  *
- * A worker delivers finished work into the mailbox of the loop that asked, and the loop's wake fd
- * is written; the loop collects it on its own thread. So loop/ knows no workers, and workers no
- * loop. Used by: loop/wake.c, loop/life.c, offload/pool.c.
+ * A worker delivers finished work into the mailbox of the loop that asked for it, and writes the
+ * loop's wake fd; the loop collects the work on its own thread. So loop/ does not know workers, and
+ * workers do not know the loop. Used by: loop/wake.c, loop/life.c, offload/pool.c.
  */
 #ifndef NB_BASE_MAILBOX_H
 #define NB_BASE_MAILBOX_H
@@ -20,18 +20,19 @@ typedef struct nb_work {
     void (*drop)(struct nb_work *); /* instead of done when the loop is gone: frees; any thread */
 } nb_work_t;
 
-/* wake_fd - written (8 bytes) when work is done. Returns NULL without memory. */
+/* wake_fd - written (8 bytes) when work is done. Returns NULL if there is no memory. */
 nb_mailbox_t *nb_mailbox_new(int wake_fd);
-/* No work is delivered any more; freed when the last work it expects has been delivered. */
+/* No work is delivered any more. The mailbox is freed when the last expected work has been
+ * delivered. */
 void nb_mailbox_close(nb_mailbox_t *mail);
-/* Calls done of all finished work. */
+/* Calls done for all finished work. */
 void nb_mailbox_collect(nb_mailbox_t *mail);
 
 /* Sets the work's mailbox, which stays allocated until the work is delivered or taken back. */
 void nb_mailbox_expect(nb_mailbox_t *mail, nb_work_t *work);
-/* The work does not run after all. */
+/* The work will not run after all. */
 void nb_mailbox_take_back(nb_work_t *work);
-/* The work is finished. Any thread. */
+/* Delivers finished work. Any thread. */
 void nb_mailbox_deliver(nb_work_t *work);
 
 #endif

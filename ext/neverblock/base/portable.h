@@ -1,8 +1,8 @@
-/* portable.h - calls that only Linux has, and what does the same elsewhere. Pure C.
+/* portable.h - calls that only Linux has, and their equivalents elsewhere. Pure C.
  *
- * Built with NB_PORTABLE=1, the extension takes the ways of the others on Linux, too, so that they
- * can be tested there. Used by: hooks/io.c, listener.c, output.c, refusal.c,
- * core.c, deadline.c, mysql_free.c.
+ * Built with NB_PORTABLE=1, the extension uses the equivalents on Linux, too, so that they can be
+ * tested there. Used by: hooks/io.c, listener.c, output.c, refusal.c, core.c, deadline.c,
+ * mysql_free.c.
  */
 #ifndef NB_PORTABLE_H
 #define NB_PORTABLE_H
@@ -16,12 +16,12 @@
 #include <sys/sendfile.h>
 #endif
 
-/* Where a call cannot be told to raise no SIGPIPE, Ruby's own handler takes it. */
+/* Where a call cannot be told to raise no SIGPIPE, Ruby's own handler takes the signal. */
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
 #endif
 
-/* accept(2) of a socket that does not block and that a program started later does not inherit. */
+/* accept(2) that returns a non-blocking socket which programs started later do not inherit. */
 static inline int nb_accept(int listener, struct sockaddr *peer, socklen_t *size)
 {
 #ifdef __linux__
@@ -36,7 +36,7 @@ static inline int nb_accept(int listener, struct sockaddr *peer, socklen_t *size
 #endif
 }
 
-/* The number fd becomes another one of the file, which a program started later does not inherit. */
+/* Gives the file of fd another number, which programs started later do not inherit. */
 static inline void nb_replace_fd(int file, int fd)
 {
 #ifdef __linux__
@@ -47,8 +47,8 @@ static inline void nb_replace_fd(int file, int fd)
 #endif
 }
 
-/* The bytes sent that the other end of a TCP connection has not acknowledged; 0 where the system
- * does not say. */
+/* How many sent bytes the other end of a TCP connection has not acknowledged; 0 if the system does
+ * not say. */
 static inline int nb_unacknowledged_bytes(int fd)
 {
     int count = 0;
@@ -63,8 +63,8 @@ static inline int nb_unacknowledged_bytes(int fd)
     return count;
 }
 
-/* sendfile(2) of at most size bytes from *at, which moves by what was sent. Returns bytes, 0 at the
- * end of the file, or -1 with errno. */
+/* sendfile(2) of at most size bytes from *at, which advances by the bytes sent. Returns bytes, 0 at
+ * the end of the file, or -1 with errno. */
 static inline ssize_t nb_send_file(int socket, int file, off_t *at, size_t size)
 {
 #ifdef __linux__

@@ -1,8 +1,8 @@
 /* ptrmap.h - pointer -> pointer, open addressing. Pure C. Used by: wait.c.
  *
- * Finds the wait of a fiber in about 5 ns; a Ruby Hash or st_table costs ten times that and
- * allocates. Keys are never 0, values never NULL. Who is removed leaves its key behind, since
- * fibers come back: with the value NULL, until the map is made anew.
+ * Finds the wait of a fiber in about 5 ns; a Ruby Hash or st_table costs ten times as much and
+ * allocates. Keys are never 0, values never NULL. A removed entry keeps its key, with the value
+ * NULL, until the map is rebuilt, because fibers come back.
  */
 #ifndef NB_PTRMAP_H
 #define NB_PTRMAP_H
@@ -34,7 +34,7 @@ static inline void nb_ptrmap_free(nb_ptrmap_t *map)
     *map = (nb_ptrmap_t){0};
 }
 
-/* The key's slot, or the free one where it would come. */
+/* The key's slot, or the free slot where it would go. */
 static inline nb_ptrmap_slot_t *nb_ptrmap_find(const nb_ptrmap_t *map, uintptr_t key)
 {
     size_t i = nb_ptrmap_home(map, key);
@@ -48,7 +48,7 @@ static inline void *nb_ptrmap_get(const nb_ptrmap_t *map, uintptr_t key)
     return map->slots ? nb_ptrmap_find(map, key)->value : NULL;
 }
 
-/* Returns what the key had until now, or NULL. */
+/* Returns the value that the key had, or NULL. */
 static inline void *nb_ptrmap_put(nb_ptrmap_t *map, uintptr_t key, void *value)
 {
     nb_ptrmap_slot_t *slot = nb_ptrmap_find(map, key);
@@ -59,7 +59,7 @@ static inline void *nb_ptrmap_put(nb_ptrmap_t *map, uintptr_t key, void *value)
     return old;
 }
 
-/* Makes the map anew, without the removed. Returns 0 or -ENOMEM with the map unchanged. */
+/* Rebuilds the map without the removed entries. Returns 0 or -ENOMEM with the map unchanged. */
 static inline int nb_ptrmap_renew(nb_ptrmap_t *map)
 {
     size_t capacity = map->slots ? map->mask + 1 : 64;
@@ -77,13 +77,13 @@ static inline int nb_ptrmap_renew(nb_ptrmap_t *map)
     return 0;
 }
 
-/* Makes room for one more. Returns 0 or -ENOMEM with the map unchanged. */
+/* Makes room for one more entry. Returns 0 or -ENOMEM with the map unchanged. */
 static inline int nb_ptrmap_reserve(nb_ptrmap_t *map)
 {
     return map->slots && (map->used + 1) * 2 <= map->mask + 1 ? 0 : nb_ptrmap_renew(map);
 }
 
-/* Takes the place of what the key had. Returns 0 or -ENOMEM with the map unchanged. */
+/* Sets the value of the key. Returns 0 or -ENOMEM with the map unchanged. */
 static inline int nb_ptrmap_add(nb_ptrmap_t *map, uintptr_t key, void *value)
 {
     if (nb_ptrmap_reserve(map) < 0)
@@ -92,7 +92,7 @@ static inline int nb_ptrmap_add(nb_ptrmap_t *map, uintptr_t key, void *value)
     return 0;
 }
 
-/* Does nothing where the key is absent. */
+/* Does nothing if the key is absent. */
 static inline void nb_ptrmap_remove(nb_ptrmap_t *map, uintptr_t key)
 {
     nb_ptrmap_slot_t *slot = map->slots ? nb_ptrmap_find(map, key) : NULL;

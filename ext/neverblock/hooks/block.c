@@ -5,7 +5,7 @@
 #include "hooks/kept.h"
 
 /* @overload block(blocker, timeout = nil)
- *   Stops the fiber until {#unblock}. One that came before, for the same blocker, counts.
+ *   Stops the fiber until {#unblock}. One that came earlier, for the same blocker, counts.
  *   @param blocker [Object] what it waits for, for {NB.dump}
  *   @param timeout [Numeric, nil] seconds
  *   @return [Boolean] true when unblocked, false after the timeout
@@ -28,8 +28,8 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     return nb_park(&park) == NB_WOKEN ? Qtrue : Qfalse;
 }
 
-/* Whether unblock(blocker) is meant for the park: 2 surely, 1 presumably (Thread#join is unblocked
- * by another name than it blocks by, a sleep has none), 0 no. */
+/* Whether unblock(blocker) is meant for the park: 2 certainly, 1 presumably (Thread#join is
+ * unblocked under another name than it blocks by, and a sleep has none), 0 no. */
 static int meant_for(const nb_park_t *park, VALUE blocker)
 {
     if (park->kind != NB_PARK_BLOCK && park->kind != NB_PARK_SLEEP)
@@ -58,8 +58,8 @@ static nb_park_t *unblocked_park(nb_loop_t *loop, VALUE fiber, VALUE blocker)
 }
 
 /* @overload unblock(blocker, fiber)
- *   Makes a fiber in {#block} or {#kernel_sleep} go on. Where it does not wait for the blocker yet,
- *   its next {#block} for it comes back at once.
+ *   Lets a fiber in {#block} or {#kernel_sleep} continue. If it does not wait for the blocker yet,
+ *   its next {#block} for it returns at once.
  *   @param blocker [Object] as given to {#block}
  *   @param fiber [Fiber]
  *   @scheduling never waits

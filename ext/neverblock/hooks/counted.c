@@ -1,14 +1,14 @@
-/* counted.c - calls that need not wait and reach no hook, counted all the same. Uses ruby.h.
+/* counted.c - calls that need no wait and reach no hook, counted all the same. Uses ruby.h.
  * Read after: wait.h.
  *
- * recv or read_nonblock from a fast sender (Net::HTTP) asks nobody while there is data: its fiber
+ * While there is data, recv or read_nonblock from a fast sender (Net::HTTP) asks nobody: its fiber
  * would never let the others run.
  */
 #include "hooks/hooks.h"
 #include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
 
-/* By the name that is called; the original goes on by its alias. */
+/* By the name under which it is called; the original runs through its alias. */
 static struct {
     ID name, original;
 } counted[32];
@@ -76,7 +76,7 @@ static void define_counted(VALUE klass, ID name)
     }
 }
 
-/* @!visibility private - calls of klass#name count from now on; name: Symbol of one in C. */
+/* @!visibility private - from now on calls of klass#name count; name: Symbol of a method in C. */
 static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
 {
     ID id = SYM2ID(name);
@@ -89,7 +89,7 @@ static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
             rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name));
     }
     nb_keep_original(klass, original_of(id), id);
-    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
     define_counted(klass, id);
     rb_ext_ractor_safe(false);
     if (is_private)

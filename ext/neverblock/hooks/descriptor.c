@@ -1,4 +1,4 @@
-/* descriptor.c - the fd of an IO: taken, looked at again after a wait, given up. Uses ruby.h.
+/* descriptor.c - the fd of an IO: obtained, checked again after a wait, given up. Uses ruby.h.
  * Read after: descriptor.h, fdtable.h. */
 #include "hooks/descriptor.h"
 #include <errno.h>
@@ -61,8 +61,8 @@ static void announce_io(VALUE io)
         announce(rb_io_descriptor(io));
 }
 
-/* What a two-way IO keeps of itself when one direction is closed: a pipe's other fd, or, for a
- * socket, everything: shutdown(2) wakes the fibers that wait. */
+/* What a two-way IO keeps when one direction is closed: a pipe's other fd, or for a socket
+ * everything, because shutdown(2) wakes the waiting fibers. */
 static void announce_half(VALUE io, VALUE writing, bool reads)
 {
     if (io != writing)
@@ -71,8 +71,9 @@ static void announce_half(VALUE io, VALUE writing, bool reads)
         announce_io(io);
 }
 
-/* @!visibility private - every open loop wakes who waits for the fds that `method` gives up: it is
- * about to be called (:close, :close_read, :close_write), or has been (:reopen). */
+/* @!visibility private - every open loop wakes the fibers that wait for the fds which `method`
+ *   gives up: it is about to be called (:close, :close_read, :close_write), or has been
+ *   (:reopen). */
 static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
 {
     ID name = SYM2ID(method);
@@ -90,7 +91,7 @@ static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
 }
 
 /* @overload io_close(fd)
- *   Wakes who waits for the fd and closes it (called by Ruby >= 4.0).
+ *   Wakes the fibers that wait for the fd, and closes it (called by Ruby >= 4.0).
  *   @param fd [Integer]
  *   @return [true]
  *   @scheduling never waits */

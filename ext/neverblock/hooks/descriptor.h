@@ -1,7 +1,7 @@
-/* descriptor.h - the fd of an IO: taken, looked at again after a wait, given up. Uses ruby.h.
+/* descriptor.h - the fd of an IO: obtained, checked again after a wait, given up. Uses ruby.h.
  *
  * A number stands for a file only until others run: in a park, a yield, without the GVL, in any
- * Ruby method. So it is taken after all of these, and checked when one came in between.
+ * Ruby method. So it is obtained after all of these, and checked again if one came in between.
  *
  * Used by: hooks/io.c, file.c, select.c.
  */
@@ -16,16 +16,16 @@ typedef struct {
     VALUE io; /* from nb_io_of */
     int fd;
     unsigned closings; /* of the number, as the fd table has counted them */
-    nb_slot_t *slot;   /* until others run */
+    nb_slot_t *slot;   /* valid until others run */
 } nb_descriptor_t;
 
-/* The IO behind what a hook was given, which may ask its to_io. TypeError for what is none. */
+/* The IO of a hook's argument, which may mean calling its to_io. TypeError if it is none. */
 VALUE nb_io_of(VALUE io);
 
-/* Whether nothing is behind the IO (any more). Calls no Ruby. */
+/* Whether the IO is closed. Calls no Ruby. */
 bool nb_io_is_closed(VALUE io);
 
-/* Whether it is one of the socket library's. */
+/* Whether it is a socket of the socket library. */
 bool nb_io_is_socket(VALUE io);
 
 /* Raises for an fd that can have no slot, and IOError as a thread's wait does. */
@@ -47,7 +47,7 @@ static inline void nb_descriptor_take(nb_descriptor_t *descriptor)
     descriptor->closings = descriptor->slot->closings;
 }
 
-/* After others may have run: raises IOError unless the same file is still behind it. */
+/* After others may have run: raises IOError unless the IO still has the same file. */
 static inline void nb_descriptor_check(nb_descriptor_t *descriptor)
 {
     nb_descriptor_find_slot(descriptor);

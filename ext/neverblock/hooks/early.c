@@ -45,8 +45,8 @@ void nb_early_note(nb_loop_t *loop, VALUE fiber, VALUE blocker)
     rb_ary_push(blockers, blocker);
 }
 
-/* Thread#join is unblocked in the name of the thread that waits: who has ended tells whether it
- * was for this one. */
+/* Thread#join is unblocked in the name of the waiting thread; which thread has ended tells whether
+ * this wait is meant. */
 static bool is_for(VALUE noted, VALUE blocker)
 {
     return noted == blocker || (is_thread(noted) && is_thread(blocker) &&

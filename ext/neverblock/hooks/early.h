@@ -1,14 +1,16 @@
 /* early.h - an unblock that comes before its block. Uses ruby.h.
  *
- * Ruby links a fiber to a lock, queue or thread, calls the hook, and unlinks it. Who calls unblock
- * finds it linked, which may be before the hook parks it: when a Ruby method around the hook, or a
- * check for interrupts before it, let another thread run. It is told once, so the loop has to
- * remember: for this fiber and this blocker. Whoever finds nothing after such a wait waits again,
- * so what is remembered too long can do no harm there; a plain sleep never looks at it.
+ * Ruby links a fiber to a lock, queue or thread, calls the hook, and unlinks it. The caller of
+ * unblock finds the fiber linked, perhaps before the hook has parked it: a Ruby method around the
+ * hook, or a check for interrupts before it, may let another thread run. It calls only once, so the
+ * loop has to remember: for this fiber and this blocker. A fiber that finds nothing after such a
+ * wait waits again, so remembering for too long does no harm there; a plain sleep never looks at
+ * it.
  *
- * ConditionVariable#wait waits in Mutex#sleep, whose hook kernel_sleep is told no blocker: hooks/
- * mutex.c notes the mutex, from before it is unlocked until the hook that waits. IO#close sleeps so
- * too, until the threads that use the IO have left it: they unblock it in the name of its thread.
+ * ConditionVariable#wait waits in Mutex#sleep, whose hook kernel_sleep is told no blocker.
+ * hooks/mutex.c records the mutex, from before it is unlocked until the hook that waits. IO#close
+ * sleeps in the same way until the threads that use the IO have left it, and they unblock it in the
+ * name of its thread.
  *
  * Read after: wait.h. Used by: block.c, time.c, mutex.c.
  */
@@ -17,8 +19,8 @@
 
 #include "loop/wait.h"
 
-/* A lock that Ruby keeps to itself, such as that of `require`: it has no class, and no Ruby code
- * may see it. */
+/* A lock internal to Ruby, such as that of `require`: it has no class, and Ruby code must not see
+ * it. */
 bool nb_is_hidden(VALUE blocker);
 
 bool nb_is_mutex(VALUE blocker);
@@ -29,14 +31,14 @@ bool nb_is_lock_or_queue(VALUE blocker);
 /* Remembers that fiber was unblocked while it did not wait for blocker. Any thread. */
 void nb_early_note(nb_loop_t *loop, VALUE fiber, VALUE blocker);
 
-/* Forgets it. */
+/* Forgets that. */
 void nb_early_forget(nb_loop_t *loop, VALUE fiber, VALUE blocker);
 
 bool nb_early_take(nb_park_t *park);
 void nb_early_mutex(nb_park_t *park);
 
-/* For a park about to wait for park->blocker, or sleep: whether it need not. Gives a park inside of
- * Mutex#sleep its mutex as the blocker. */
+/* Whether a park that is about to wait for park->blocker, or to sleep, need not. Gives a park
+ * inside Mutex#sleep its mutex as the blocker. */
 static inline bool nb_early_came(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;

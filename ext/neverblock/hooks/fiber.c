@@ -8,7 +8,7 @@ static VALUE cFiberError;
 static size_t ended;      /* fibers of all loops, since garbage was collected for want of stacks */
 static VALUE nonblocking; /* {blocking: false} */
 
-/* rb_fiber_new makes a blocking fiber on Ruby 3.1: there it goes through Fiber.new. */
+/* On Ruby 3.1, rb_fiber_new makes a blocking fiber; there it uses Fiber.new. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument)
 {
 #ifdef HAVE_RB_FIBER_NEW_STORAGE
@@ -21,8 +21,8 @@ VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument)
 #endif
 }
 
-/* exit, signals and Thread#kill end the program or the thread: Ruby carries them to the thread's
- * first fiber when this one ends by them. Everything else ends this fiber only. */
+/* exit, signals and Thread#kill end the program or the thread: when they end this fiber, Ruby
+ * carries them to the thread's first fiber. Everything else ends this fiber only. */
 static bool passes_on(VALUE error)
 {
     if (SPECIAL_CONST_P(error) || RB_BUILTIN_TYPE(error) != T_OBJECT)
@@ -43,9 +43,9 @@ static VALUE cancel_others(VALUE self)
     return rb_funcall(self, rb_intern("cancel_all"), 0);
 }
 
-/* In a child that it has forked a fiber is the first one. The others run to their end now, or are
+/* In a child that it has forked, a fiber is the first one. The others now run to their end, or are
  * cancelled after an exception: Ruby closes the loop when this fiber is dead, and then nobody can
- * come back to it. Returns the state in which the fiber ends. */
+ * return to it. Returns the state in which the fiber ends. */
 static int end_others(nb_loop_t *loop, int state)
 {
     int tag = 0;
@@ -61,7 +61,7 @@ static int end_others(nb_loop_t *loop, int state)
     return state;
 }
 
-/* In a child that it has forked the process ends with the fiber. */
+/* In a child that a fiber has forked, the process ends with that fiber. */
 static void finish(nb_loop_t *loop, int state, pid_t pid)
 {
     if (loop->pid != pid && !loop->closed)
@@ -113,8 +113,9 @@ static VALUE enter_fiber(VALUE argument)
     return Qnil;
 }
 
-/* Ruby keeps the stack of a fiber that was entered by transfer until the garbage collector finds it
- * ended. When the system has no room for another stack, those may be what is in the way. */
+/* Ruby keeps the stack of a fiber that was entered by transfer until the garbage collector finds
+ * that the fiber has ended. When the system has no room for another stack, these may be the
+ * cause. */
 static bool make_room(VALUE error)
 {
     VALUE message = rb_funcall(error, rb_intern("message"), 0);
@@ -142,9 +143,9 @@ static VALUE enter(nb_entry_t *entry)
 /* @overload fiber(&block)
  *   Runs the block in a new non-blocking fiber, at once, until it first waits (Fiber.schedule).
  *   @return [Fiber] alive or already ended
- *   @scheduling does not wait: the caller goes on as soon as the new fiber waits or ends. A
- *     caller that starts 16 or more lets the others have their turn, about once per millisecond,
- *     before the new one begins. Nothing is raised in it there */
+ *   @scheduling does not wait: the caller continues as soon as the new fiber waits or ends. From
+ *     the 16th start on, other fibers get a turn about once per millisecond, before the new one
+ *     begins. Nothing is raised in the caller during that turn */
 static VALUE rb_nb_scheduler_fiber(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
@@ -156,7 +157,7 @@ static VALUE rb_nb_scheduler_fiber(VALUE self)
     return entry.fiber;
 }
 
-/* @!visibility private - a fiber of the loop for the block, not begun: for #enter. */
+/* @!visibility private - a new fiber of the loop for the block: for #enter. */
 static VALUE rb_nb_scheduler_new_fiber(VALUE self)
 {
     rb_need_block();
@@ -170,11 +171,11 @@ static VALUE rb_nb_scheduler_enter(VALUE self, VALUE fiber)
     return enter(&entry);
 }
 
-/* @!visibility private - if the fiber is ready, runs it now, and the caller after it. */
+/* @!visibility private - if the fiber is ready, runs it now; the caller continues afterwards. */
 static VALUE rb_nb_scheduler_give_way(VALUE self, VALUE fiber)
 {
     nb_loop_t *loop = nb_loop_get(self);
-    nb_park_t *park = nb_ptrmap_get(&loop->parked, fiber);
+    nb_park_t *park = nb_park_of(loop, fiber);
     if (park && park->state == NB_READY)
         nb_give_way(park);
     return Qnil;
@@ -186,9 +187,9 @@ typedef struct {
     VALUE argument;
 } nb_spawn_t;
 
-/* What a fiber of nb_spawn begins with: a block of Ruby that calls `spawned`. Below C alone the
- * blocks that C makes would point to the local variables of whoever made the fiber. They may be
- * gone, and on Ruby 3.4 an `each(&block)` of a response's body reads them. */
+/* A fiber of nb_spawn begins with this: a Ruby block that calls `spawned`. If only C were below,
+ * the blocks that C makes would point to the local variables of whoever made the fiber. Those may
+ * be gone, and on Ruby 3.4 an `each(&block)` of a response's body reads them. */
 static VALUE spawner = Qnil;
 static ID id_boxed;
 
@@ -237,8 +238,8 @@ void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALU
     loop->fibers++;
 }
 
-/* @!visibility private - what was to be raised in the current fiber at its next wait is not: its
- * work has ended, and the next is another's. For pools. */
+/* @!visibility private - drops what was to be raised in the current fiber at its next wait: its
+ *   work has ended, and the next belongs to another. For pools. */
 static VALUE rb_nb_scheduler_forget_interrupts(VALUE self)
 {
     nb_forget_interrupts(nb_loop_get(self));
@@ -262,7 +263,7 @@ static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE messag
 }
 
 /* @overload yield
- *   Lets the other ready fibers run, then goes on.
+ *   Lets the other ready fibers run, then continues.
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_yield(VALUE self)
 {
@@ -271,8 +272,8 @@ static VALUE rb_nb_scheduler_yield(VALUE self)
 }
 
 /* @overload run
- *   Runs the fibers until none is left that keeps the loop going. Called by one of them, which is
- *   itself left, it lets the others have their turn.
+ *   Runs the fibers until none is left that keeps the loop running. A fiber of the loop that calls
+ *   this only lets the others have their turn.
  *   @scheduling always waits */
 static VALUE rb_nb_scheduler_run(VALUE self)
 {
@@ -300,7 +301,7 @@ static VALUE yield_block(VALUE unused)
 
 typedef struct {
     nb_loop_t *loop;
-    pid_t pid; /* where it began: in a forked child all counts begin anew */
+    pid_t pid; /* where it began: a forked child counts anew */
 } nb_idle_t;
 
 static VALUE idle_leave(VALUE argument)
@@ -312,9 +313,9 @@ static VALUE idle_leave(VALUE argument)
 }
 
 /* @overload idle
- *   Runs the block, in which the fiber waits without keeping the loop going: when only such fibers
- *   are left, `run` returns and they are cancelled with NB::Cancelled. For pools whose fibers wait
- *   for work.
+ *   Runs the block, in which the fiber waits without keeping the loop running: when only such
+ *   fibers are left, `run` returns and they are cancelled with NB::Cancelled. For pools whose
+ *   fibers wait for work.
  *   @yield the wait
  *   @return the block's value
  *   @scheduling may wait */
@@ -326,7 +327,7 @@ static VALUE rb_nb_scheduler_idle(VALUE self)
     return rb_ensure(yield_block, Qnil, idle_leave, (VALUE)&idle);
 }
 
-/* @!visibility private - from now on some fiber does not keep the loop going, or again does. */
+/* @!visibility private - whether some fiber keeps the loop running, from now on. */
 static VALUE rb_nb_scheduler_idle_begin(VALUE self)
 {
     nb_idle_begin(nb_loop_get(self));
@@ -347,7 +348,7 @@ static VALUE rb_nb_scheduler_waiting_p(VALUE self, VALUE fiber)
     return !loop->closed && nb_ptrmap_get(&loop->parked, fiber) ? Qtrue : Qfalse;
 }
 
-/* @!visibility private - whether it, or a fiber that it resumed (an Enumerator's), is parked. */
+/* @!visibility private - whether the fiber, or one that it resumed (an Enumerator's), is parked. */
 static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
 {
     nb_loop_t *loop = nb_loop_any(self);
@@ -355,7 +356,7 @@ static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
 }
 
 /* @!visibility private - runs the block, which may transfer to another fiber of the loop; the
- * caller goes on when that one waits or ends. */
+ *   caller continues when that one waits or ends. */
 static VALUE rb_nb_scheduler_hand_over(VALUE self)
 {
     return nb_hand_over(nb_loop_get(self), yield_block, Qnil);

@@ -1,8 +1,9 @@
-/* fiber_interrupt.c - the hook by which others raise in a fiber. Uses ruby.h. Read after: wait.h.
+/* fiber_interrupt.c - the hook that raises in another fiber. Uses ruby.h. Read after: wait.h.
  *
- * From Ruby 4.1 on IO#close names one I/O operation instead of the fiber that waits in it: alive?
- * says whether the operation goes on, raise raises in its fiber. Nothing tells which fiber that is,
- * so a fiber of ours calls them, at the loop's next turn. Source: ruby/ruby pull request 18793.
+ * From Ruby 4.1 on, IO#close passes one I/O operation instead of the fiber that waits in it: alive?
+ * says whether the operation still runs, and raise raises in its fiber. Nothing says which fiber
+ * that is, so a fiber of ours calls them at the loop's next turn. Source: ruby/ruby pull request
+ * 18793.
  */
 #include "hooks/hooks.h"
 
@@ -75,8 +76,8 @@ static void interrupt_io_operation(nb_loop_t *loop, VALUE object, VALUE exceptio
 }
 
 /* @overload fiber_interrupt(fiber, exception)
- *   Raises exception in fiber when it next runs: wherever it waits now, or at its next wait.
- *   The caller goes on, also when it interrupts itself; nothing is run at once.
+ *   Raises exception in fiber when it next runs: at its present wait, or at its next one. The
+ *   caller continues, even if it interrupts itself; nothing runs at once.
  *   @param fiber [Fiber] of this scheduler, or an operation of one
  *   @param exception [Exception]
  *   @scheduling never waits

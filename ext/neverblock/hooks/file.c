@@ -61,8 +61,8 @@ static void release_file_job(nb_job_t *job)
     free(file);
 }
 
-/* Returns bytes or -errno. The bytes go through the job's memory: when the fiber is cancelled the
- * caller's may be gone before the thread has finished. */
+/* Returns bytes or -errno. The bytes go through the job's memory: if the fiber is cancelled, the
+ * caller's memory may be gone before the thread has finished. */
 static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)
 {
     nb_file_job_t *file = malloc(sizeof(*file) + size);
@@ -81,7 +81,7 @@ static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t f
     if (writing)
         memcpy(file->bytes, base, size);
     if (!nb_job_wait(loop, &file->job, run_file_job))
-        run_file_job(&file->job.work); /* no thread to be had: late is better than never */
+        run_file_job(&file->job.work); /* no thread is available: late is better than never */
     ssize_t result = file->result;
     if (!writing && result > 0)
         memcpy(base, file->bytes, (size_t)result);
@@ -91,8 +91,8 @@ static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t f
 
 /* ---- one attempt --------------------------------------------------------------------------- */
 
-/* RWF_NOWAIT makes one call non-blocking without touching the file's mode. EOPNOTSUPP and friends:
- * this kind of file or kernel does not know it. */
+/* RWF_NOWAIT makes one call non-blocking without changing the file's mode. EOPNOTSUPP and the like:
+ * this kind of file or kernel does not support it. */
 static ssize_t now_or_not(int fd, void *base, size_t size, off_t from, bool writing)
 {
 #if defined(HAVE_PREADV2) && defined(RWF_NOWAIT)
@@ -150,7 +150,7 @@ ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
         return -EBADF;
     if (ready <= 0)
         return ready ? ready : -EAGAIN;
-    /* A blocking pipe that is writable takes PIPE_BUF bytes without blocking, not more for sure. */
+    /* A writable blocking pipe takes PIPE_BUF bytes without blocking, but not certainly more. */
     if (size > PIPE_BUF && !is_file(fd))
         size = PIPE_BUF;
     count = write(fd, base, size);

@@ -1,11 +1,11 @@
-/* hold_buffer.c - an IO::Buffer stays where it is while a hook moves bytes. Uses ruby.h.
+/* hold_buffer.c - keeps an IO::Buffer in place while a hook moves bytes. Uses ruby.h.
  * Read after: hold_buffer.h. */
 #include "hooks/hold_buffer.h"
 #include "base/ptrmap.h"
 #include <ruby/io/buffer.h>
 
-/* Buffers that we have locked -> how many hooks use them now. Each is on the stacks of those, so it
- * is neither collected nor moved. Under the interpreter's lock. */
+/* Buffers that we have locked -> how many hooks use them now. Each buffer is on the stacks of these
+ * hooks, so it is neither collected nor moved. Under the interpreter's lock. */
 static nb_ptrmap_t holds;
 
 static bool is_locked(VALUE buffer)

@@ -23,32 +23,35 @@ void Init_nb_hooks_counted(void);
 void Init_nb_hooks_joined(void);
 void Init_nb_hooks_report(VALUE cScheduler);
 
-/* Waits until fd is ready for an event of mask, or until deadline_ns.
- * Returns the ready mask; 0 after the deadline. Raises IOError when the fd is closed meanwhile. */
+/* Waits until fd is ready for an event of mask, or until deadline_ns. Returns the ready mask; 0
+ * after the deadline. Raises IOError if the fd is closed meanwhile. */
 int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns);
 
 /* Raises TypeError or ArgumentError (negative) as Kernel#sleep does. */
 void nb_check_interval(VALUE duration);
 
-/* A new non-blocking fiber that runs body(argument). The Rubies differ; see hooks/fiber.c. */
+/* A new non-blocking fiber that runs body(argument). Rubies differ; see hooks/fiber.c. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 
-/* Moves the calling fiber out of (or back into) the fibers that keep the loop going. */
+/* Takes the calling fiber out of (or back into) the fibers that keep the loop running. */
 void nb_idle_begin(nb_loop_t *loop);
 void nb_idle_end(nb_loop_t *loop);
 
-/* A fiber of the loop that runs body(argument) soon, or failed(argument) when the system has no
- * room for its stack: for code that may not switch, such as on_ready. Its waits keep the loop
- * going, except between nb_idle_begin and nb_idle_end. */
+/* A fiber of the loop that soon runs body(argument), or failed(argument) if the system has no room
+ * for its stack. For code that may not switch, such as on_ready. Its waits keep the loop running,
+ * except between nb_idle_begin and nb_idle_end. */
 void nb_spawn(nb_loop_t *loop, VALUE (*body)(VALUE), void (*failed)(VALUE), VALUE argument);
-/* Whether the running hook was called by code in Ruby, as by one that wraps it. That must never get
- * undef: the interpreter takes it for a call that is not over, and the process ends by [BUG]. */
+/* The frame of the method that called the running hook; nil: there is none. */
+VALUE nb_caller_frame(void);
+/* Whether Ruby code called the running hook, such as a method that wraps it. Ruby code must never
+ * get undef: the interpreter takes it for a call that is not over, and the process ends with
+ * [BUG]. */
 bool nb_called_by_ruby(void);
 
-/* Keeps a method of klass's own, before it is replaced, under a further name: NB::Repairs.keep. */
+/* Keeps a method of klass's own under another name before it is replaced: NB::Repairs.keep. */
 void nb_keep_original(VALUE klass, ID original, ID name);
 
-/* Sets the Symbol key of hash to a count: for the Hashes that stats return. */
+/* Sets the Symbol key of hash to a count: for the Hashes that stats returns. */
 void nb_set_count(VALUE hash, const char *key, uint64_t value);
 
 #endif

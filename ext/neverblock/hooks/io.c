@@ -1,9 +1,9 @@
 /* io.c - io_wait, io_read, io_write: the hot hooks. Uses ruby.h. Read after: wait.h, fdtable.h.
  *
- * Ruby's core calls io_read and io_write with length 0, which means one attempt, -EAGAIN when it
- * would block; it then calls io_wait, and the hook again. A longer length is a minimum (<= 4.0).
- * For stream sockets we wait here at once: their *_nonblock methods do not come this way, so every
- * caller would. That saves an IO::Buffer and two calls per read (8 % of an echo).
+ * Ruby's core calls io_read and io_write with length 0, which means one attempt and -EAGAIN if it
+ * would block; then it calls io_wait, and the hook again. A longer length is a minimum (<= 4.0).
+ * For stream sockets we wait here at once: their *_nonblock methods do not use these hooks, so
+ * every caller would wait. That saves an IO::Buffer and two calls per read (8 % of an echo).
  */
 #include "hooks/hooks.h"
 #include "base/clock.h"
@@ -38,12 +38,13 @@ int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
     park.watch_count = 1;
     nb_park_deadline(&park, deadline_ns);
     nb_reason_t reason = nb_park(&park);
-    if (park.mask & NB_CLOSED) /* whatever else woke it: the number may be another file's by now */
+    if (park.mask &
+        NB_CLOSED) /* whatever else woke it, the number may belong to another file now */
         rb_raise(rb_eIOError, "stream closed in another thread");
     return reason == NB_WOKEN ? park.mask & mask : 0;
 }
 
-/* What is known of the fd holds for this IO object only; another one may be another file. */
+/* What is known about the fd holds for this IO object only; another object may be another file. */
 static nb_slot_t *slot_of(const nb_descriptor_t *at)
 {
     nb_slot_t *slot = at->slot;
@@ -60,7 +61,7 @@ static bool is_dry(const nb_descriptor_t *at, int mask)
     return (slot->doubtful && mask == NB_READABLE) || (slot->dry & mask) == mask;
 }
 
-/* Returns the events of mask that are ready now. */
+/* Returns what of mask is ready now, or an event beyond it after a hangup or an error. */
 static int ask(const nb_descriptor_t *at, int mask)
 {
     nb_slot_t *slot = slot_of(at);
@@ -73,18 +74,18 @@ static int ask(const nb_descriptor_t *at, int mask)
 }
 
 /* @overload io_wait(io, events, timeout)
- *   Waits until io is ready for one of events.
+ *   Waits until io is ready for one of the events.
  *   @param io [IO]
- *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE
+ *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE; others never come
  *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now; nil: IO#timeout
  *   @return [Integer, false] the events that are ready, false after the timeout
- *   @raise [IOError] when io is closed meanwhile
+ *   @raise [IOError] if io is closed meanwhile
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout)
 {
     nb_descriptor_t at = {.loop = nb_loop_get(self), .io = nb_io_of(io)};
     int mask = NUM2INT(events) & (NB_READABLE | NB_PRIORITY | NB_WRITABLE);
-    if (!mask)
+    if (NUM2INT(events) <= 0)
         rb_raise(rb_eArgError,
                  "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
                  rb_inspect(events));
@@ -94,15 +95,20 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     uint64_t deadline = nb_deadline(at.loop, patience);
     bool only_ask = deadline != NB_NEVER && NUM2DBL(patience) <= 0;
     nb_descriptor_take(&at);
-    if (only_ask || !is_dry(&at, mask)) {
+    if (only_ask || !mask || !is_dry(&at, mask)) {
         nb_eager(at.loop);
-        nb_descriptor_check(&at); /* Ruby may have made the IO for this call, of a bare number */
+        nb_descriptor_check(&at); /* Ruby may have made the IO from a bare number for this call */
         int ready = ask(&at, mask);
+        if (!ready && only_ask)
+            nb_io_timed_out(timeout);
         if (ready || only_ask)
             return ready ? INT2FIX(ready) : Qfalse;
     }
-    int ready = nb_wait_fd(at.loop, at.fd, mask, deadline);
+    /* Other events than those three never come; a hangup does, and IO#close. */
+    int ready = nb_wait_fd(at.loop, at.fd, mask ? mask : NB_PRIORITY, deadline);
     nb_descriptor_check(&at);
+    if (!ready)
+        ready = ask(&at, mask);
     if (!ready)
         nb_io_timed_out(timeout);
     RB_GC_GUARD(io);
@@ -116,12 +122,12 @@ typedef struct nb_transfer {
     char *base; /* the memory from the offset on */
     size_t size, length;
     ssize_t (*some)(struct nb_transfer *); /* one attempt: how many bytes, or -errno */
-    ssize_t count;                         /* what the last one gave; -EINTR: none yet */
+    ssize_t count;                         /* its last result; -EINTR: none yet */
     int event;
 } nb_transfer_t;
 
 /* A plain IO over a socket (standard input of a service, IO.for_fd) is no stream here: its
- * read_nonblock does come this way, and wants to be told EAGAIN when, and only when, it is true. */
+ * read_nonblock does use this hook, and must get EAGAIN if, and only if, that is true. */
 static void classify(nb_slot_t *slot, const nb_descriptor_t *at)
 {
     int type = 0;
@@ -132,8 +138,9 @@ static void classify(nb_slot_t *slot, const nb_descriptor_t *at)
     slot->stream = stream ? STREAM_SOCKET : OTHER;
 }
 
-/* An edge is certain to come after a dry spell only for a file the backend already watches; and a
- * short read of a stream means dry unless its end has been seen (epoll(7), "Questions", 9). */
+/* After a dry spell, an edge is certain to come only for a file that the backend already watches.
+ * And a short read of a stream means dry unless its end has been seen (epoll(7), "Questions",
+ * 9). */
 static void note_dry(nb_slot_t *slot, ssize_t count, size_t size, int event)
 {
     if (!slot->registered || slot->stream != STREAM_SOCKET)
@@ -142,9 +149,9 @@ static void note_dry(nb_slot_t *slot, ssize_t count, size_t size, int event)
         slot->dry |= (uint8_t)event;
 }
 
-/* Where so many reads in a row found nothing, the next is not even tried: the fiber waits, and the
- * table looks again when no event has come after two turns. Saves one of five system calls of an
- * echo. */
+/* After this many reads in a row that found nothing, the next is not even tried: the fiber waits,
+ * and the table checks again if no event has come after two turns. This saves one of five system
+ * calls of an echo. */
 #define MISSES 4
 
 static bool likely_dry(nb_slot_t *slot)
@@ -174,7 +181,7 @@ static nb_slot_t *classified(const nb_descriptor_t *at)
     return slot;
 }
 
-/* dup2(2) has put another kind of file behind the number, and nobody has told. */
+/* dup2(2) has put another kind of file behind the number without telling anyone. */
 static bool is_stale(nb_slot_t *slot, ssize_t count)
 {
     if (count != -ENOTSOCK)
@@ -185,12 +192,12 @@ static bool is_stale(nb_slot_t *slot, ssize_t count)
 }
 
 /* A terminal whose reads end without bytes, at once or after some tenths of a second (VMIN 0, as
- * IO#getch and IO#raw with `min: 0` set it): no poller ever calls it readable then. */
+ * IO#getch and IO#raw set it with `min: 0`): no poller ever calls it readable then. */
 static ssize_t read_terminal(nb_transfer_t *transfer)
 {
     nb_descriptor_t *at = &transfer->at;
     int tenths = nb_file_patience(at->fd);
-    if (tenths < 0) /* no longer so */
+    if (tenths < 0) /* no longer ready */
         return -EINTR;
     uint64_t deadline = nb_deadline(at->loop, DBL2NUM(tenths / 10.0));
     if (!tenths || !nb_wait_fd(at->loop, at->fd, NB_READABLE, deadline))
@@ -205,7 +212,7 @@ static ssize_t read_some(nb_transfer_t *transfer)
     nb_descriptor_t *at = &transfer->at;
     nb_slot_t *slot = classified(at);
     if (slot->stream == STREAM_SOCKET) {
-        /* A socket's read_nonblock does not come here: nobody is told EAGAIN who could mind. */
+        /* A socket's read_nonblock does not come here, so nobody needs EAGAIN. */
         if (likely_dry(slot))
             return -EAGAIN;
         if (nb_chaos(NB_CHAOS_DRY))
@@ -293,7 +300,7 @@ static VALUE move_bytes(VALUE argument)
     }
 }
 
-/* The first attempt with a stream socket lets nobody run: where it is enough, as most are, nobody
+/* The first attempt with a stream socket lets nobody run. If it suffices, as it mostly does, nobody
  * has to be kept from the buffer. */
 static VALUE transfer_bytes(nb_transfer_t *transfer, VALUE buffer)
 {
@@ -365,8 +372,8 @@ static VALUE rb_nb_scheduler_io_read(int argc, VALUE *argv, VALUE self)
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_write(int argc, VALUE *argv, VALUE self)
 {
-    /* After IO#close_read of a two-way pipe Ruby names the IO object that it left without a
-     * descriptor; undef lets it write by itself. */
+    /* After IO#close_read of a two-way pipe, Ruby passes the IO object that it left without a
+     * descriptor; undef makes Ruby write by itself. */
     if (argc && RB_TYPE_P(argv[0], T_FILE) && nb_io_is_closed(argv[0]))
         return nb_called_by_ruby() ? INT2FIX(-EBADF) : Qundef;
     nb_transfer_t transfer = transfer_of(self, argc, argv, true);

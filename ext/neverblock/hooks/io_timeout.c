@@ -3,6 +3,7 @@
  * Read after: io_timeout.h.
  */
 #include "hooks/io_timeout.h"
+#include "hooks/hooks.h"
 #include <errno.h>
 #include <ruby/debug.h>
 #include <ruby/io.h>
@@ -28,8 +29,7 @@ void nb_io_timeout_raise(void)
     rb_raise(rb_eIOTimeoutError, "Blocking operation timed out!");
 }
 
-#if RUBY_API_VERSION_CODE < 30400
-/* Of IO's own methods only IO#wait and its kin want to see that nothing came. */
+/* Of IO's own methods, only IO#wait and its variants want to know that nothing came. */
 static bool wants_false(VALUE frame)
 {
     VALUE owner = rb_profile_frame_classpath(frame), name = rb_profile_frame_method_name(frame);
@@ -40,19 +40,14 @@ static bool wants_false(VALUE frame)
            strcmp(StringValueCStr(owner), "IO") || !strncmp(StringValueCStr(name), "wait", 4);
 }
 
-/* Ruby 3.2 and 3.3 take the false for an error, and look at errno: Errno::EAGAIN where blocking
- * Ruby raises IO::TimeoutError, or "[BUG] errno == 0". Methods of sockets do raise EAGAIN there. */
+/* Ruby 3.2 and 3.3 take the false for an error, and look at errno: they raise Errno::EAGAIN where
+ * blocking Ruby raises IO::TimeoutError, or end with "[BUG] errno == 0". Methods of sockets do
+ * raise EAGAIN there. Ruby 3.4 raises IO::TimeoutError with another text than blocking Ruby, and
+ * its copy_stream takes the false for an Integer. */
 void nb_io_timed_out(VALUE timeout)
 {
-    VALUE frames[2] = {Qnil, Qnil};
-    int lines[2];
-    if (NIL_P(timeout) && rb_profile_frames(0, 2, frames, lines) == 2 && !wants_false(frames[1]))
+    VALUE frame = NIL_P(timeout) ? nb_caller_frame() : Qnil;
+    if (!NIL_P(frame) && !wants_false(frame))
         nb_io_timeout_raise();
     errno = EAGAIN;
 }
-#else
-void nb_io_timed_out(VALUE timeout)
-{
-    (void)timeout;
-}
-#endif

@@ -1,4 +1,4 @@
-/* io_timeout.h - IO#timeout, which Ruby has had since 3.2. Uses ruby.h. */
+/* io_timeout.h - IO#timeout, which Ruby has since 3.2. Uses ruby.h. */
 #ifndef NB_HOOKS_IO_TIMEOUT_H
 #define NB_HOOKS_IO_TIMEOUT_H
 
@@ -10,8 +10,8 @@ VALUE nb_io_timeout(VALUE io);
 /* Raises IO::TimeoutError. */
 NORETURN(void nb_io_timeout_raise(void));
 
-/* To be called before io_wait returns false, with the timeout that it was given. May raise
- * IO::TimeoutError; leaves errno as the method of Ruby expects it that asked. */
+/* Must be called before io_wait returns false, with the timeout that it was given. May raise
+ * IO::TimeoutError. Leaves errno as the calling method of Ruby expects it. */
 void nb_io_timed_out(VALUE timeout);
 
 #endif

@@ -47,7 +47,7 @@ static VALUE wait_leave(VALUE argument)
     wait->loop->external--;
     if (wait->finished)
         return Qnil;
-    /* Woken and raised at in the same turn: the work is done already, nobody else will free it. */
+    /* Woken and raised in during the same turn: the work is done, and nobody else will free it. */
     if (wait->job->done)
         wait->job->release(wait->job);
     else

@@ -6,7 +6,8 @@
 #include "loop/wait.h"
 #include "offload/pool.h"
 
-/* Allocated with malloc, freed by `release`: the thread may still use it when the fiber has left.
+/* Allocated with malloc and freed by `release`: the thread may still use it after the fiber has
+ * left.
  */
 typedef struct nb_job {
     nb_work_t work;
@@ -16,8 +17,8 @@ typedef struct nb_job {
 } nb_job_t;
 
 /* Runs `run` on an offload thread and parks until it is done. The caller then reads the result and
- * calls release. When an exception ends the wait the job releases itself after it has run.
- * Returns false, with nothing started, where there are no threads to be had. */
+ * calls release. If an exception ends the wait, the job releases itself after it has run. Returns
+ * false, with nothing started, if no thread is available. */
 bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *));
 
 #endif

@@ -1,8 +1,8 @@
 /* joined.c - IO#write of several strings, as one. Uses ruby.h. Read after: loop.h.
  *
- * For an IO that is not buffered (sockets, pipes, $stderr, sync = true) Ruby writes them by one
- * writev(2), and puts is a write of the line and of "\n". Under a scheduler it calls io_write for
- * each, and between two calls others may run: lines of two fibers would mix (Ruby 3.1 to 3.4).
+ * For an unbuffered IO (sockets, pipes, $stderr, sync = true) Ruby writes them with one writev(2);
+ * puts is a write of the line and of "\n". Under a scheduler Ruby calls io_write for each, and
+ * between two calls others may run: lines of two fibers would mix (Ruby 3.1 to 3.4).
  */
 #include "hooks/hooks.h"
 #include <ruby/encoding.h>
@@ -11,8 +11,8 @@
 
 static ID id_original;
 
-/* Returns one string, or undef where they do not fit together: encodings of which Ruby treats each
- * by itself. */
+/* Returns one string, or undef if they cannot be joined: encodings that Ruby converts one by
+ * one. */
 static VALUE join(VALUE strings)
 {
     VALUE joined = rb_str_dup(RARRAY_AREF(strings, 0));
@@ -56,7 +56,7 @@ void nb_keep_original(VALUE klass, ID original, ID name)
 static VALUE rb_nb_native_join_writes(VALUE mod)
 {
     nb_keep_original(rb_cIO, id_original, rb_intern("write"));
-    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
     rb_define_method(rb_cIO, "write", call_write, -1);
     rb_ext_ractor_safe(false);
     return Qnil;

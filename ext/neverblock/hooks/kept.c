@@ -1,9 +1,9 @@
-/* kept.c - what the repair mutex_unlock does to a thread's list of mutexes. Uses ruby.h.
+/* kept.c - how the repair mutex_unlock changes a thread's list of mutexes. Uses ruby.h.
  * Read after: kept.h, early.h.
  *
- * Ruby has no call for it, and keeps its structs to itself. So the place of the list's head in the
- * struct of a thread is found out by locking two mutexes; where that shows anything unexpected, the
- * repair does nothing.
+ * Ruby has no call for it, and its structs are private. So locking two mutexes shows where in the
+ * struct of a thread the list's head is. If that shows anything unexpected, the repair does
+ * nothing.
  */
 #include "hooks/kept.h"
 #include "hooks/early.h"
@@ -30,8 +30,8 @@ static kept_t **words_of(VALUE thread)
     return RTYPEDDATA_DATA(thread);
 }
 
-/* The one word that points to the mutex, which the current thread has locked last; 0: none or more
- * than one does. */
+/* The one word that points to the mutex which the current thread has locked last; 0: no word, or
+ * more than one. */
 static size_t find_head(const kept_t *mutex)
 {
     kept_t **words = words_of(rb_thread_current());
@@ -45,7 +45,7 @@ static size_t find_head(const kept_t *mutex)
     return found;
 }
 
-/* Whether locking and unlocking another one changes what is there as it has to. */
+/* Whether locking and unlocking another mutex changes that word as it must. */
 static bool proves_right(kept_t **head, const kept_t *first, VALUE other)
 {
     bool right = rb_mutex_trylock(other) && *head == kept_of(other) && (*head)->next == first;

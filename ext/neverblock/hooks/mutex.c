@@ -1,7 +1,7 @@
-/* mutex.c - Thread::Mutex#sleep as the repair mutex_sleep has it. Uses ruby.h. Read after: early.h.
+/* mutex.c - Thread::Mutex#sleep for the repair mutex_sleep. Uses ruby.h. Read after: early.h.
  *
- * In C, because a method of Ruby's may be interrupted at each step: between the unlock and the wait
- * another thread would run, and wake who does not wait yet.
+ * In C, because a Ruby method may be interrupted at each step: between the unlock and the wait
+ * another thread would run, and wake a fiber that does not wait yet.
  */
 #include "hooks/early.h"
 #include "hooks/hooks.h"
@@ -32,8 +32,8 @@ static VALUE lock_once(VALUE mutex)
     return owned(mutex) ? mutex : rb_mutex_lock(mutex);
 }
 
-/* Exceptions that come meanwhile, also out of the question who owns it (a timeout of a fiber that
- * computes strikes at any call), wait until the lock is ours. */
+/* Exceptions that arrive meanwhile wait until the lock is ours, even those from the question who
+ * owns it (a timeout of a computing fiber strikes at any call). */
 static void lock_again(VALUE mutex)
 {
     VALUE late = Qnil;
@@ -67,7 +67,7 @@ static VALUE wake_up(VALUE argument)
     return Qnil;
 }
 
-/* Whatever ends it, the mutex is locked again; seconds when woken, nil after the timeout. */
+/* However it ends, the mutex is locked again. Returns seconds if woken, nil after the timeout. */
 static VALUE rb_nb_mutex_sleep(int argc, VALUE *argv, VALUE mutex)
 {
     nb_loop_t *loop = nb_loop_current();
@@ -93,7 +93,7 @@ static VALUE rb_nb_mutex_sleep(int argc, VALUE *argv, VALUE mutex)
 /* @!visibility private */
 static VALUE rb_nb_native_repair_mutex_sleep(VALUE mod)
 {
-    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
     rb_define_method(rb_path2class("Thread::Mutex"), "sleep", rb_nb_mutex_sleep, -1);
     rb_ext_ractor_safe(false);
     return Qnil;

@@ -1,7 +1,7 @@
 /* overtime.c - ends a block of timeout_after that computes. Uses ruby.h.
  *
- * The loop does not turn then. A thread of Ruby's, as Timeout itself has one, sleeps until the
- * earliest deadline it knows of, and raises in the loop's thread.
+ * The loop does not turn then. A Ruby thread, as Timeout itself has one, sleeps until the earliest
+ * deadline that it knows, and raises in the loop's thread.
  *
  * Read after: overtime.h.
  */
@@ -12,7 +12,7 @@
 #include <ruby/debug.h>
 #include <ruby/thread.h>
 
-/* What the loop has for ending a block by itself before the thread does. */
+/* What the loop uses to end a block by itself before the thread does. */
 #define GRACE_NS 10000000
 #define CALLS_IN_A_LINE 1000
 
@@ -33,7 +33,7 @@ static void wake_thread(void *data)
     pthread_mutex_unlock(&overtime.lock);
 }
 
-/* In the beginning, and in a forked child, which has no such thread. */
+/* At the start, and in a forked child, which has no such thread. */
 static void forget(void)
 {
     pthread_mutex_init(&overtime.lock, NULL);
@@ -47,7 +47,7 @@ static VALUE start_thread(VALUE unused)
     return rb_funcall(rb_path2class("NB::Overtime"), rb_intern("start"), 0);
 }
 
-/* It may have ended the block that made it before that has come back. */
+/* The new thread may have ended the block that made it before this returns. */
 static void start(void)
 {
     int tag = 0;
@@ -91,8 +91,8 @@ static bool computes(const nb_timeout_t *timeout)
            !nb_shielded(loop, timeout->fiber, timeout->depth);
 }
 
-/* The timeout of this loop that computes beyond its deadline, the earliest of several; next_ns
- * becomes when to look again. */
+/* The timeout of this loop whose block computes beyond its deadline, the earliest of several.
+ * next_ns becomes the time of the next check. */
 static nb_timeout_t *overdue_in(nb_loop_t *loop, uint64_t now, uint64_t *next_ns)
 {
     nb_timeout_t *found = NULL;
@@ -129,8 +129,8 @@ static nb_timeout_t *overdue(void)
     return found;
 }
 
-/* Masks of Thread.handle_interrupt lie on the thread: with another fiber inside of one, what is
- * raised in the thread may wait, and come in a fiber that it is not for. */
+/* Masks of Thread.handle_interrupt belong to the thread: while another fiber is inside one, what is
+ * raised in the thread may wait, and strike a fiber that it is not meant for. */
 static bool others_mask(const nb_timeout_t *timeout)
 {
     VALUE fiber = timeout->fiber, repairs = rb_path2class("NB::Repairs");
@@ -143,16 +143,16 @@ static bool masks_itself(const nb_timeout_t *timeout)
     return rb_check_funcall(repairs, rb_intern("masks?"), 1, &fiber) == Qtrue;
 }
 
-/* The line that the traced code of this thread came to last, in this frame; 0: none yet. */
+/* The line that the traced code of this thread reached last, in this frame; 0: none yet. */
 static _Thread_local int traced_line;
 
-/* So many calls in C, or times at the same line: that is a loop. */
+/* This many C calls, or visits to the same line, make a loop. */
 static bool stays_in_line(nb_loop_t *loop)
 {
     return ++loop->traced_calls > CALLS_IN_A_LINE;
 }
 
-/* A line before the last one: the frame has jumped back. */
+/* The line is before the last one: the frame has jumped back. */
 static bool has_jumped_back(nb_loop_t *loop)
 {
     int line = rb_sourceline(), last = traced_line;
@@ -163,11 +163,11 @@ static bool has_jumped_back(nb_loop_t *loop)
     return line < last;
 }
 
-/* Whether an exception may come here, as one of Thread#raise may: where a method or a block returns
- * and where a frame jumps back. Anywhere else it could be the begin of an `ensure`, and what that
- * gives back would be lost. Ruby's own C code calls methods where none is expected: Mutex#unlock is
- * half done when it calls {#unblock}. A loop in C (`(1..n).each(&:hash)`) is told from that by the
- * number of its calls. */
+/* Whether an exception may strike here, as one of Thread#raise may: where a method or a block
+ * returns, and where a frame jumps back. At any other point an `ensure` could be beginning, and
+ * what it gives back would be lost. And Ruby's own C code calls methods at points where no
+ * exception is expected: Mutex#unlock is half done when it calls {#unblock}. A loop in C
+ * (`(1..n).each(&:hash)`) is recognized by its number of calls. */
 static bool may_strike(nb_loop_t *loop, rb_event_flag_t event, VALUE self)
 {
     bool strikes = false;
@@ -196,8 +196,8 @@ static void raise_at_next_step(rb_event_flag_t event, VALUE data, VALUE self, ID
     rb_exc_raise(timeout->raised);
 }
 
-/* So the fiber raises by itself, at its next return or loop. That is slow while it lasts, and does
- * not see a loop without lines (`nil while true`). */
+/* So the fiber raises by itself, at its next return or loop. Until then it runs slowly, and a loop
+ * without lines (`nil while true`) goes unnoticed. */
 static void trace(nb_timeout_t *timeout)
 {
     if (timeout->traced)
@@ -221,7 +221,7 @@ static VALUE make_exception(VALUE data)
     return nb_timeout_exception((const nb_timeout_t *)data);
 }
 
-/* What making it raises goes to the block as well: the watching thread has to go on. */
+/* An exception from its constructor goes to the block as well: the watching thread must go on. */
 static VALUE exception_for(const nb_timeout_t *timeout)
 {
     int tag = 0;
@@ -234,7 +234,7 @@ static VALUE exception_for(const nb_timeout_t *timeout)
 }
 
 /* @!visibility private - sleeps until a deadline may have passed, and ends a block that has
- * computed beyond it. Of the thread in NB::Overtime. */
+ *   computed beyond it. For the thread in NB::Overtime. */
 static VALUE rb_nb_native_overtime(VALUE mod)
 {
     uint64_t wake_ns = overtime.wake_ns;
@@ -244,7 +244,7 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     if (!timeout)
         return Qfalse;
     if (others_mask(timeout)) {
-        if (overdue() == timeout) /* still, after a call of Ruby */
+        if (overdue() == timeout) /* still overdue, after a call into Ruby */
             trace(timeout);
         return Qfalse;
     }

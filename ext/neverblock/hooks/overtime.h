@@ -5,11 +5,11 @@
 
 #include "hooks/timeout.h"
 
-/* A timeout begins: somebody looks after its block soon after deadline_ns. */
+/* A timeout begins: its block is checked soon after deadline_ns. */
 void nb_overtime_watch(uint64_t deadline_ns);
 /* A timeout that was `traced` ends. */
 void nb_overtime_trace_no_more(nb_loop_t *loop);
-/* on_due: by it a timeout's timer is told from the loop's others. */
+/* on_due: this function distinguishes a timeout's timer from the loop's others. */
 void nb_overtime_init(void (*on_due)(nb_timer_t *timer));
 
 #endif

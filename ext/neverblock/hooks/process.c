@@ -1,6 +1,7 @@
 /* process.c - process_wait: a child's end as a readable pidfd. Uses ruby.h. Read after: wait.h. */
 #include "base/clock.h"
 #include "hooks/hooks.h"
+#include "loop/last_status.h"
 #include <errno.h>
 #include <ruby/thread.h>
 #include <sys/wait.h>
@@ -22,7 +23,7 @@ typedef struct {
     nb_hook_t fork_hook;
 } nb_pidfd_t;
 
-/* It is no object of Ruby's, and the fiber that would close it is the parent's. */
+/* It is not a Ruby object, and the fiber that would close it is the parent's. */
 static void close_in_child(nb_hook_t *hook)
 {
     nb_pidfd_t *pidfd = nb_container_of(hook, nb_pidfd_t, fork_hook);
@@ -59,8 +60,8 @@ static void *look(void *data)
     return NULL;
 }
 
-/* @!visibility private - waits, on a thread of its own, until a child as of waitpid(2) has
- * something to tell; leaves it to be reaped. */
+/* @!visibility private - waits, on a thread of its own, until a child (as for waitpid(2)) has
+ *   changed its state; does not reap it. */
 static VALUE rb_nb_native_await_child(VALUE mod, VALUE child, VALUE flags)
 {
     pid_t pid = NUM2PIDT(child);
@@ -83,8 +84,8 @@ static VALUE rb_nb_native_await_child(VALUE mod, VALUE child, VALUE flags)
     return Qnil;
 }
 
-/* For what has no pidfd: any child, a process group, a kernel older than 5.3. Another may be
- * quicker to reap what the thread has seen. */
+/* For cases without a pidfd: any child, a process group, a kernel older than 5.3. Somebody else may
+ * be quicker to reap what the thread has seen. */
 static VALUE wait_in_thread(VALUE self, VALUE pid, VALUE flags)
 {
     VALUE status;
@@ -105,6 +106,8 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
 {
     int options = NUM2INT(flags);
     nb_pidfd_t pidfd = {.loop = nb_loop_get(self), .fd = -1};
+    if (nb_last_status_clears(pidfd.loop, pid))
+        return Qnil;
     nb_chaos_step(pidfd.loop);
     VALUE status = reap(pid, options | WNOHANG); /* ended already, or no child of ours */
     if ((options & WNOHANG) || !NIL_P(status))
@@ -124,8 +127,16 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
     return reap(pid, options | WNOHANG);
 }
 
+/* @!visibility private - clears $?: the fiber goes on with other work. For pools. */
+static VALUE rb_nb_scheduler_clear_last_status(VALUE self)
+{
+    nb_last_status_restore(nb_loop_get(self), Qnil);
+    return Qnil;
+}
+
 void Init_nb_hooks_process(VALUE cScheduler)
 {
+    rb_define_method(cScheduler, "clear_last_status", rb_nb_scheduler_clear_last_status, 0);
     rb_define_method(cScheduler, "process_wait", rb_nb_scheduler_process_wait, 2);
     rb_define_singleton_method(rb_path2class("NB::Native"), "await_child", rb_nb_native_await_child,
                                2);

@@ -29,7 +29,7 @@ static uint64_t turning_ns(nb_loop_t *loop)
 }
 
 /* @overload stats
- *   The loop's counters since it was opened, and what it holds now.
+ *   The loop's counters since it was opened, and its present contents.
  *   @return [Hash{Symbol => Integer, Float, String}] counts; seconds as Float
  *   @scheduling never waits
  *   @thread any */
@@ -97,7 +97,7 @@ static VALUE describe(const nb_park_t *park, uint64_t now)
     return hash;
 }
 
-/* A fiber that is told of, and where it comes in the order. */
+/* A fiber in the list, and its position. */
 typedef struct {
     VALUE fiber;
     uint64_t since_ns;
@@ -112,7 +112,7 @@ static int earlier(const void *one, const void *two)
     return (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
 }
 
-/* Those that rest in a server's pool are no news. */
+/* Fibers that rest in a server's pool are of no interest. */
 static size_t choose(nb_loop_t *loop, told_t *told, VALUE asked, bool all)
 {
     size_t count = 0;
@@ -141,9 +141,9 @@ static VALUE describe_all(nb_loop_t *loop, VALUE fibers)
 
 /* @overload waits(most = nil, asked = {})
  *   What every parked fiber waits for.
- *   @param most [Integer, nil] at most so many: those of asked, then the longest waits; fibers
+ *   @param most [Integer, nil] the maximum number: those of asked, then the longest waits; fibers
  *     that rest in a server's pool are left out. nil: all, in no order
- *   @param asked [Hash{Fiber => Object}] compared by identity: scheduled fibers that come first
+ *   @param asked [Hash{Fiber => Object}] compared by identity: scheduled fibers to list first
  *   @return [Array<Hash>] :fiber, :owner, :kind (Symbol), :ready (true: about to run), :blocker,
  *     :fds ([[fd, mask]]), :waited (seconds), :timeout (seconds left or nil)
  *   @scheduling never waits
@@ -157,7 +157,7 @@ static VALUE rb_nb_scheduler_waits(int argc, VALUE *argv, VALUE self)
     VALUE asked = argc > 1 ? rb_convert_type(argv[1], T_HASH, "Hash", "to_hash") : rb_hash_new();
     VALUE memory = rb_str_buf_new((long)((capacity + 1) * sizeof(told_t)));
     told_t *told = (told_t *)RSTRING_PTR(memory);
-    /* Allocated before the fibers are looked up: the collector may move them. */
+    /* Allocated before the fibers are looked up, because the collector may move them. */
     VALUE fibers = rb_ary_new_capa((long)(most < capacity ? most : capacity));
     size_t count = choose(loop, told, asked, all);
     for (size_t i = 0; i < count && i < most; i++)
@@ -167,7 +167,7 @@ static VALUE rb_nb_scheduler_waits(int argc, VALUE *argv, VALUE self)
 }
 
 /* @overload parked
- *   How many fibers are parked: ready to go on, and by what they wait for.
+ *   How many fibers are parked: ready to continue, and by what they wait for.
  *   @return [Hash{Symbol => Integer}] :ready, and the kinds of {#waits}
  *   @scheduling never waits
  *   @thread any */
@@ -190,8 +190,8 @@ static VALUE rb_nb_scheduler_parked(VALUE self)
 }
 
 /* @overload current
- *   The fiber that this loop runs now. An Enumerator or Fiber#resume in it runs in another fiber,
- *   this one tells on whose behalf.
+ *   The fiber that this loop runs now. An Enumerator or Fiber#resume inside it runs in another
+ *   fiber; this one shows on whose behalf.
  *   @return [Fiber, nil] nil before the first switch
  *   @scheduling never waits */
 static VALUE rb_nb_scheduler_current(VALUE self)

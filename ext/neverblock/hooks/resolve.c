@@ -1,6 +1,6 @@
 /* resolve.c - address_resolve: getaddrinfo(3) on an offload thread. Uses ruby.h.
  *
- * So nsswitch, /etc/hosts and mDNS hold as always. One lookup per name at a time; answers are kept
+ * So nsswitch, /etc/hosts and mDNS apply as always. One lookup per name at a time; answers are kept
  * for a short while. Read after: wait.h, offload/pool.h. */
 #include "base/clock.h"
 #include "hooks/hooks.h"
@@ -79,7 +79,8 @@ static bool in_use(nb_name_t *name)
     return !name->until_ns || !nb_list_empty(&name->waiters);
 }
 
-/* Looks the name up among the kept ones; drops what is too old, and the oldest beyond KEEP_NAMES.
+/* Looks the name up among the kept ones. Drops those that are too old, and the oldest beyond
+ * KEEP_NAMES.
  */
 static nb_name_t *kept_name(nb_loop_t *loop, const char *host)
 {
@@ -111,7 +112,7 @@ static nb_name_t *look_up(nb_loop_t *loop, const char *host)
     nb_list_init(&name->waiters);
     name->work = (nb_work_t){.run = run_lookup, .done = on_done, .drop = on_drop};
     if (nb_offload(loop->mail, &name->work) < 0) {
-        run_lookup(&name->work); /* no thread to be had: late is better than never */
+        run_lookup(&name->work); /* no thread is available: late is better than never */
         name->until_ns = nb_clock_now() + KEEP_NS;
     }
     nb_list_append(&loop->names, &name->link);
@@ -134,7 +135,7 @@ static VALUE wait_leave(VALUE argument)
     return Qnil;
 }
 
-/* What blocking Ruby raises; a plain "not found" is nil, for which Ruby itself raises that. */
+/* What blocking Ruby raises. A plain "not found" is nil, for which Ruby itself raises the error. */
 static void raise_resolution_error(int error)
 {
     VALUE cSocket = rb_path2class("Socket"), message;
@@ -160,7 +161,7 @@ static VALUE answer(nb_name_t *name)
 
 /* @overload address_resolve(hostname)
  *   @param hostname [String]
- *   @return [Array<String>, nil] addresses in getaddrinfo's order; nil when the name is unknown
+ *   @return [Array<String>, nil] addresses in getaddrinfo's order; nil if the name is unknown
  *   @raise [SocketError] as without a scheduler
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_address_resolve(VALUE self, VALUE hostname)

@@ -1,10 +1,10 @@
-/* section.c - shield: a section that what others raise in its fiber waits for. Uses ruby.h.
+/* section.c - shield: a section during which nothing is raised in its fiber. Uses ruby.h.
  * Read after: loop/shield.h. */
 #include "loop/shield.h"
 #include "base/clock.h"
 #include "hooks/hooks.h"
 
-/* What was held may be held by the next shield. */
+/* What was held may be held again by the next shield. */
 static void release(nb_shield_t *shield)
 {
     nb_loop_t *loop = shield->loop;
@@ -30,13 +30,18 @@ static void on_limit(nb_timer_t *timer)
     release(shield);
 }
 
-static void raise_kept(nb_loop_t *loop, VALUE fiber)
+static VALUE take_kept(nb_loop_t *loop, VALUE fiber)
 {
     if (!RHASH_SIZE(loop->deferred))
-        return;
+        return Qnil;
     VALUE exception = nb_take_deferred(loop, fiber);
     if (exception == Qnil && loop->current && loop->current != fiber)
         exception = nb_take_deferred(loop, loop->current);
+    return exception;
+}
+
+static void raise_if_any(VALUE exception)
+{
     if (exception != Qnil)
         rb_exc_raise(exception);
 }
@@ -52,7 +57,7 @@ static void unlink_shield(nb_shield_t *shield)
 {
     nb_loop_t *loop = shield->loop;
     nb_timers_remove(&loop->timers, &shield->timer);
-    if (shield->outer) /* there is room, except in a forked child */
+    if (shield->outer) /* the map has room, except in a forked child */
         (void)nb_ptrmap_add(&loop->shields, shield->fiber, shield->outer);
     else
         nb_ptrmap_remove(&loop->shields, shield->fiber);
@@ -71,16 +76,16 @@ static VALUE shield_leave(VALUE argument)
         nb_list_remove(&first->link);
     }
     release(shield);
-    if (shield->ended)
-        raise_kept(loop, shield->fiber);
-    if (first)
-        first->release(first, true);
+    VALUE exception = shield->ended ? take_kept(loop, shield->fiber) : Qnil;
+    if (first) /* the first strikes now, the other at the next wait */
+        first->release(first, exception == Qnil);
+    raise_if_any(exception);
     return Qnil;
 }
 
 /* @overload shield(seconds = nil)
  *   Runs the block; what others raise in the fiber waits until it has ended.
- *   @param seconds [Numeric, nil] how long that waits at most
+ *   @param seconds [Numeric, nil] the longest time that it waits
  *   @yield
  *   @return the block's value
  *   @raise what was to be raised, before the block begins and when it has ended
@@ -101,7 +106,7 @@ static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
     };
     shield.depth = shield.outer ? shield.outer->depth + 1 : 1;
     nb_list_init(&shield.held);
-    raise_kept(loop, fiber);
+    raise_if_any(take_kept(loop, fiber));
     if (nb_ptrmap_add(&loop->shields, fiber, &shield) < 0)
         rb_memerror();
     VALUE value = rb_ensure(shield_body, (VALUE)&shield, shield_leave, (VALUE)&shield);
@@ -115,7 +120,7 @@ static VALUE rb_nb_scheduler_shield_depth(VALUE self)
     return UINT2NUM(nb_shield_depth(nb_loop_any(self), rb_fiber_current()));
 }
 
-/* @!visibility private - fiber_interrupt for what began inside of so many shields. */
+/* @!visibility private - fiber_interrupt with the number of shields around the cause. */
 static VALUE rb_nb_scheduler_interrupt_at(VALUE self, VALUE fiber, VALUE exception, VALUE depth)
 {
     nb_loop_t *loop = nb_loop_any(self);

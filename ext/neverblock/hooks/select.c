@@ -19,8 +19,8 @@ typedef struct {
 
 static const int masks[3] = {NB_READABLE, NB_WRITABLE, NB_PRIORITY};
 
-/* What the entries stand for; may call their to_io. The same errors in the same order as IO.select:
- * TypeError for no IO, IOError for a closed one. */
+/* The IOs of the entries; may call their to_io. Raises the same errors in the same order as
+ * IO.select: TypeError for something that is no IO, IOError for a closed one. */
 static void convert(nb_select_t *select)
 {
     for (int list = 0; list < 3; list++) {
@@ -44,7 +44,8 @@ static bool is_buffered(nb_select_t *select, int index)
     return (select->fds[index].events & POLLIN) && rb_io_read_pending(fptr);
 }
 
-/* Their fds now: anew whenever others may have run. IOError for a closed one. Calls no Ruby. */
+/* Their present fds; called again whenever others may have run. IOError for a closed one. Calls no
+ * Ruby. */
 static void collect(nb_select_t *select)
 {
     select->count = select->buffered = 0;
@@ -65,11 +66,11 @@ static void collect(nb_select_t *select)
 
 static bool is_ready(const struct pollfd *fd)
 {
-    return nb_poll_mask(fd->revents) & nb_poll_mask(fd->events);
+    return nb_poll_found(fd->revents) & nb_poll_mask(fd->events);
 }
 
-/* The truth about all of them now. Returns how many are ready: what hangs up is so for reading and
- * writing, not exceptional. */
+/* Asks the kernel about all of them. Returns how many are ready: a hangup counts for reading and
+ * writing, not as exceptional. */
 static int ask(nb_select_t *select)
 {
     int result, ready = 0;
@@ -94,7 +95,7 @@ static VALUE results(nb_select_t *select)
     for (int list = 0; list < 3; list++) {
         long length = NIL_P(select->lists[list]) ? 0 : RARRAY_LEN(select->lists[list]);
         for (long i = 0; i < length && index < select->count; i++, index++) {
-            int mask = nb_poll_mask(select->fds[index].revents);
+            int mask = nb_poll_found(select->fds[index].revents);
             if ((mask & masks[list]) || is_buffered(select, index))
                 rb_ary_push(found[list], RARRAY_AREF(select->lists[list], i));
         }
@@ -108,10 +109,11 @@ typedef struct {
     size_t hung_up;
 } nb_select_park_t;
 
-/* Nothing exceptional comes after that, and the backend would tell it again and again. */
+/* What has not made it ready cannot come after that, and the backend would report the hangup again
+ * and again. */
 static bool is_hung_up(const struct pollfd *fd)
 {
-    return fd->events == POLLPRI && fd->revents & (POLLHUP | POLLERR);
+    return fd->revents & (POLLHUP | POLLERR);
 }
 
 static VALUE park_body(VALUE argument)
@@ -134,7 +136,7 @@ static VALUE park_body(VALUE argument)
     wait->park.watches = select->watches;
     wait->park.watch_count = select->count;
     nb_park_deadline(&wait->park, select->deadline);
-    select->loop->external += wait->hung_up; /* to wait for nothing is no deadlock */
+    select->loop->external += wait->hung_up; /* waiting for nothing is not a deadlock */
     return INT2FIX(nb_park(&wait->park));
 }
 
@@ -159,7 +161,7 @@ static bool park_all(nb_select_t *select)
     select->loop->counters.io_waits++;
     VALUE reason = rb_ensure(park_body, (VALUE)&wait, park_leave, (VALUE)&wait);
     if (wait.park.mask & NB_CLOSED)
-        rb_raise(rb_eIOError, "stream closed in another thread");
+        rb_raise(rb_eIOError, "closed stream"); /* IO.select's own text */
     return reason != INT2FIX(NB_WOKEN_BY_TIMER);
 }
 

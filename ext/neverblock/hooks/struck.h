@@ -8,8 +8,15 @@
 
 extern VALUE rb_cNBTimeoutExpired, rb_cNBTimeoutError;
 
-/* What to raise in the block. May run Ruby: the application's own class. */
+/* What to raise in the block. May run Ruby code: the application's own class. */
 VALUE nb_timeout_exception(const nb_timeout_t *timeout);
+
+/* Whether Expired is Timeout's own exception, and the cause of its Timeout::Error, which otherwise
+ * has none. */
+bool nb_expired_is_shown(void);
+
+/* Before it is raised: what would else be $! of the code that it strikes. */
+void nb_set_cause(VALUE exception, VALUE cause);
 
 void nb_struck_init(VALUE cScheduler);
 

@@ -1,9 +1,12 @@
-/* time.c - kernel_sleep, the one conversion of seconds, a virtual clock's begin. Uses ruby.h.
+/* time.c - kernel_sleep, the one conversion of seconds, the start of a virtual clock. Uses ruby.h.
  * Read after: wait.h. */
 #include "base/clock.h"
 #include "hooks/early.h"
 #include "hooks/hooks.h"
+#include <ruby/debug.h>
 #include <ruby/fiber/scheduler.h>
+#include <ruby/version.h>
+#include <string.h>
 
 #define ORDINARY_SECONDS 1000000000 /* below, no interval can be out of any range */
 
@@ -19,7 +22,7 @@ uint64_t nb_deadline(nb_loop_t *loop, VALUE timeout)
     return nb_loop_clock(loop) + nb_clock_ns((double)interval.tv_sec + interval.tv_nsec / 1e9);
 }
 
-/* Kernel#sleep leaves the checks to the scheduler: the same errors as without one. */
+/* Kernel#sleep leaves the checks to the scheduler: raises the same errors as without one. */
 void nb_check_interval(VALUE duration)
 {
     if (RB_FIXNUM_P(duration) && FIX2LONG(duration) >= 0 && FIX2LONG(duration) < ORDINARY_SECONDS)
@@ -28,6 +31,18 @@ void nb_check_interval(VALUE duration)
         RFLOAT_VALUE(duration) < ORDINARY_SECONDS)
         return;
     rb_time_timespec_interval(duration);
+}
+
+/* Before Ruby 3.3, Kernel#sleep refuses nil; Mutex#sleep and others come here with it, too. */
+static void check_nil(void)
+{
+#if RUBY_API_VERSION_CODE < 30300
+    VALUE frame = nb_caller_frame();
+    VALUE name = NIL_P(frame) ? Qnil : rb_profile_frame_qualified_method_name(frame);
+    if (!NIL_P(name) && (!strcmp(StringValueCStr(name), "Kernel#sleep") ||
+                         !strcmp(StringValueCStr(name), "Kernel.sleep")))
+        rb_time_timespec_interval(Qnil);
+#endif
 }
 
 /* @overload kernel_sleep(duration = nil)
@@ -45,6 +60,8 @@ static VALUE rb_nb_scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self)
     VALUE duration = argc ? argv[0] : Qnil;
     if (!NIL_P(duration))
         nb_check_interval(duration);
+    else if (argc)
+        check_nil();
     loop->counters.sleep_waits++;
     nb_park_init(loop, &park, NB_PARK_SLEEP);
     nb_park_deadline(&park, nb_deadline(loop, duration));
@@ -81,7 +98,7 @@ static VALUE rb_nb_native_end_sleep(VALUE mod, VALUE thread)
     return Qnil;
 }
 
-/* @!visibility private - from now on the loop's time is virtual; it begins with the real one. */
+/* @!visibility private - makes the loop's time virtual, starting from the real time. */
 static VALUE rb_nb_scheduler_use_virtual_clock(VALUE self)
 {
     nb_loop_t *loop = nb_loop_any(self);
@@ -89,8 +106,8 @@ static VALUE rb_nb_scheduler_use_virtual_clock(VALUE self)
     return Qnil;
 }
 
-/* @!visibility private - the time of the loop that runs the current fiber, in nanoseconds; nil
- * where it is real. */
+/* @!visibility private - the time of the loop that runs the current fiber, in nanoseconds; nil if
+ *   it is real. */
 static VALUE rb_nb_native_virtual_ns(VALUE mod)
 {
     VALUE scheduler = rb_fiber_scheduler_current();

@@ -1,6 +1,6 @@
 /* timeout.c - timeout_after: a deadline for a block. Uses ruby.h.
  *
- * Where the block waits, the loop's timer raises in it; where it computes, overtime.c does.
+ * If the block waits, the loop's timer raises in it; if it computes, overtime.c does.
  *
  * Read after: timeout.h, wait.h.
  */
@@ -25,7 +25,7 @@ static void put_off(void *data)
     nb_loop_add_timer(timeout->loop, &timeout->timer, nb_loop_clock(timeout->loop));
 }
 
-/* The shield that held it back has ended, or has no more time. */
+/* The shield that held it back has ended, or its time limit has. */
 static void release(nb_held_t *held, bool strike)
 {
     nb_timeout_t *timeout = nb_container_of(held, nb_timeout_t, held);
@@ -51,12 +51,12 @@ static void on_timeout(nb_timer_t *timer)
         park->raise_data = timeout;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
     } else if (park || runs(timeout) || !nb_lapse_begin(&timeout->lapse, timeout->fiber)) {
-        /* It runs right now, or something else is on its way: it is told at its next wait. */
+        /* It runs right now, or something else is on its way: raises at its next wait. */
         nb_loop_add_timer(timeout->loop, timer, nb_loop_clock(timeout->loop) + 1000000);
     }
 }
 
-/* Until then its stack must not go: the timer lies on it. */
+/* Until then its stack must stay, because the timer lies on it. */
 static void mark_timeouts(nb_loop_t *loop)
 {
     for (size_t i = 0; i < loop->timers.count; i++) {
@@ -80,7 +80,8 @@ static VALUE timeout_body(VALUE argument)
 }
 
 /* Without a class, Timeout.timeout must pass every `rescue => e` inside the block, as it does with
- * threads (there by a throw): Expired is not a StandardError, and becomes Timeout::Error here. */
+ * threads (there through a throw). So Expired is not a StandardError, and becomes Timeout::Error
+ * here. */
 static VALUE timeout_rescue(VALUE argument, VALUE error)
 {
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
@@ -89,13 +90,20 @@ static VALUE timeout_rescue(VALUE argument, VALUE error)
     VALUE translated = rb_funcall(rb_cNBTimeoutError, rb_intern("new"), 1, timeout->message);
     rb_funcall(translated, rb_intern("set_backtrace"), 1,
                rb_funcall(error, rb_intern("backtrace"), 0));
-    rb_exc_raise(translated);
+    if (nb_expired_is_shown())
+        nb_set_cause(translated, error);
+    timeout->translated = translated;
+    return Qnil;
 }
 
 static VALUE timeout_protected(VALUE argument)
 {
-    return rb_rescue2(timeout_body, argument, timeout_rescue, argument, rb_cNBTimeoutExpired,
-                      (VALUE)0);
+    nb_timeout_t *timeout = (nb_timeout_t *)argument;
+    VALUE value = rb_rescue2(timeout_body, argument, timeout_rescue, argument, rb_cNBTimeoutExpired,
+                             (VALUE)0);
+    if (timeout->translated)
+        rb_exc_raise(timeout->translated);
+    return value;
 }
 
 /* The block may have ended by another exception before Thread#raise came through. */
@@ -126,7 +134,7 @@ static VALUE timeout_leave(VALUE argument)
 }
 
 /* @overload timeout_after(duration, exception, *arguments)
- *   Runs the block; raises in it when it waits, or computes, past the deadline.
+ *   Runs the block; raises in it if it waits, or computes, past the deadline.
  *   @param duration [Numeric] seconds >= 0
  *   @param exception [Class, Exception] what to raise; plain Timeout::Error cannot be rescued by
  *     `rescue => e` inside the block, as without a scheduler
@@ -158,7 +166,7 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
     return rb_ensure(timeout_protected, (VALUE)&timeout, timeout_leave, (VALUE)&timeout);
 }
 
-/* @!visibility private - ends every block now whose timeout raises an instance of klass. */
+/* @!visibility private - ends at once every block whose timeout raises an instance of klass. */
 static VALUE rb_nb_scheduler_expire(VALUE self, VALUE klass)
 {
     nb_loop_t *loop = nb_loop_get(self);

@@ -16,8 +16,9 @@ typedef struct {
     nb_held_t held;   /* while a shield holds it back */
     nb_lapse_t lapse; /* when it is due while the fiber is suspended */
     unsigned depth;   /* of the shields that it began in */
+    VALUE translated; /* what leaves the block in place of Expired; or 0 */
     bool interrupted; /* by the thread that watches blocks that compute */
-    bool traced;      /* that cannot interrupt it: the fiber looks by itself */
+    bool traced;      /* that thread cannot interrupt it: the fiber checks by itself */
 } nb_timeout_t;
 
 #endif

@@ -1,4 +1,4 @@
-/* transfer.c - Fiber#transfer, with the loop told that the fiber leaves. Uses ruby.h.
+/* transfer.c - Fiber#transfer that tells the loop when a fiber leaves. Uses ruby.h.
  * Read after: away.h. */
 #include "hooks/hooks.h"
 #include "loop/away.h"
@@ -20,7 +20,7 @@ static VALUE call_original(VALUE argument)
                           RB_PASS_CALLED_KEYWORDS);
 }
 
-/* A blocking fiber that one of the loop has resumed is no different. */
+/* The same holds for a blocking fiber that a fiber of the loop has resumed. */
 static VALUE call_transfer(int argc, VALUE *argv, VALUE self)
 {
     nb_transfer_t transfer = {self, argc, argv};
@@ -36,7 +36,7 @@ static VALUE rb_nb_native_watch_transfers(VALUE mod)
 {
     VALUE cFiber = rb_path2class("Fiber");
     nb_keep_original(cFiber, id_original, rb_intern("transfer"));
-    rb_ext_ractor_safe(true); /* elsewhere there is no loop, and it is the original */
+    rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
     rb_define_method(cFiber, "transfer", call_transfer, -1);
     rb_ext_ractor_safe(false);
     return Qnil;

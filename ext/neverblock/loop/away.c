@@ -1,17 +1,17 @@
-/* away.c - who has left by Fiber#transfer, and goes on when a fiber ends. Uses ruby.h.
+/* away.c - fibers that left by Fiber#transfer, and who continues when a fiber ends. Uses ruby.h.
  * Read after: away.h. */
 #include "loop/away.h"
 
-/* One that has left, on its own C stack. */
+/* A fiber that has left; this lies on its own C stack. */
 typedef struct {
     nb_loop_t *loop;
     VALUE fiber;
-    VALUE owner; /* the fiber of the loop that it runs in, or is */
-    VALUE error; /* what the fiber that has ended raised; or nil */
+    VALUE owner; /* the loop's fiber that it runs in, or that it is */
+    VALUE error; /* what it raised when it ended; or nil */
 } nb_away_t;
 
-/* The first one to leave is where Ruby would go on: only those that its owner has resumed, and
- * these in their turn, can leave while none is away. */
+/* The first one to leave is where Ruby would continue: while none is away, only fibers that its
+ * owner has resumed, and those that these have resumed, can leave. */
 static bool leads(const nb_away_t *away)
 {
     return nb_ptrmap_get(&away->loop->leads, away->owner) == away;
@@ -60,7 +60,7 @@ static VALUE pass(VALUE argument)
     return rb_fiber_transfer(passage->fiber, passage->count, &passage->value);
 }
 
-/* The fiber to which it matters that the current one has ended; NULL if there is none. */
+/* The fiber that has to know that the current one has ended; NULL if there is none. */
 static nb_away_t *take_leader(nb_loop_t *loop)
 {
     nb_away_t *away = loop->leads.count ? nb_ptrmap_get(&loop->leads, loop->current) : NULL;

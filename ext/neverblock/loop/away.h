@@ -1,9 +1,9 @@
-/* away.h - who has left by Fiber#transfer, and goes on when a fiber ends. Uses ruby.h.
+/* away.h - fibers that left by Fiber#transfer, and who continues when a fiber ends. Uses ruby.h.
  *
- * When a fiber ends that was entered by transfer, Ruby goes on in the thread's first fiber, or in
- * the last of those that are inside each other's resume, from there on. In a loop that is the first
- * fiber of all, whoever called transfer. To the code in a fiber of the loop, that fiber takes the
- * place of the thread's first one: the end comes back to it, with the value or the exception.
+ * When a fiber ends that was entered by transfer, Ruby continues in the thread's first fiber, or
+ * from there on in the innermost of those that have resumed each other. In a loop that is the first
+ * fiber of all, whoever called transfer. For code in a fiber of the loop, that fiber takes the
+ * place of the thread's first one: the end returns to it, with the value or the exception.
  *
  * Read after: wait.h. Used by: wait.c, hooks/transfer.c.
  */
@@ -12,22 +12,22 @@
 
 #include "loop/wait.h"
 
-/* Calls body, which transfers from the current fiber to another, and comes back when one transfers
- * to this, or when it is the turn of this one because another has ended. */
+/* Calls body, which transfers from the current fiber to another. Returns when a fiber transfers to
+ * this one, or when this one continues because another has ended. */
 VALUE nb_away_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
 
-/* Whether the fiber has left so, and has not come back. */
+/* Whether the fiber has left in this way and has not come back. */
 bool nb_is_away(const nb_loop_t *loop, VALUE fiber);
 
-/* Enters fiber from self's, which is blocking: the thread's first one comes back without having
- * been woken when a fiber has ended. Then the one goes on to which that matters, if there is one.
+/* Enters fiber from self's, which is blocking: when a fiber has ended, the thread's first one comes
+ * back without having been woken. Then the fiber that this concerns continues, if there is one.
  */
 void nb_away_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber);
 
-/* So that no entry outlives the stack that it lies on. */
+/* Removes the entry before the stack that it lies on ends. */
 void nb_away_mark(const nb_loop_t *loop);
 
-/* Also in a forked child, which has none of them. */
+/* Also called in a forked child, which has none of them. */
 void nb_away_free(nb_loop_t *loop);
 
 #endif

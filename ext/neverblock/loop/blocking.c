@@ -1,9 +1,9 @@
-/* blocking.c - what a loop's thread waited for without asking the loop. Uses ruby.h.
+/* blocking.c - calls during which a loop's thread waited without asking the loop. Uses ruby.h.
  *
- * Ruby tells (3.2 and later) when a thread gives the GVL away, wants it back and has it again. What
- * a loop's thread does between the first two, other than the loop's own sleep, is a call that waits
- * or computes in C while no fiber runs. Its frames are read when the thread has the GVL again, and
- * is still in that call; names are made only when the list is asked for.
+ * Ruby (3.2 and later) reports when a thread gives the GVL away, wants it back, and has it again.
+ * If a loop's thread does anything other than the loop's own sleep between the first two, it is in
+ * a call that waits or computes in C while no fiber runs. Its frames are read when the thread has
+ * the GVL again and is still in that call; names are computed only when the list is asked for.
  *
  * Read after: blocking.h, place.h.
  */
@@ -32,7 +32,7 @@ static struct {
     nb_call_t calls[PLACES + 1]; /* the last one: of further places */
 } blocking;
 
-/* Of this thread, while it is without the GVL. */
+/* Of this thread, while it does not hold the GVL. */
 static _Thread_local uint64_t released_ns, wanted_ns;
 
 static void mark(void *unused)
@@ -57,7 +57,7 @@ static nb_call_t *call_at(VALUE frame, int line, VALUE callee)
     return call;
 }
 
-/* Allocates nothing: it is called from within Ruby's switch of threads. */
+/* Allocates nothing, because Ruby calls it while it switches threads. */
 static void note(uint64_t took_ns)
 {
     static VALUE frames[NB_PLACE_FRAMES];
@@ -75,7 +75,7 @@ static void note(uint64_t took_ns)
         call->longest_ns = took_ns;
 }
 
-/* Without the time for which it then waited for the GVL, if that is known. */
+/* Without the time in which it then waited for the GVL, if that is known. */
 static void has_it_again(void)
 {
     uint64_t until_ns = wanted_ns ? wanted_ns : nb_clock_now();
@@ -103,8 +103,8 @@ static void on_event(rb_event_flag_t event, const rb_internal_thread_event_data_
     }
 }
 
-/* @!visibility private - least_ns: shorter ones are not noted; nil: no more are. The others are
- * nb_place_install's. */
+/* @!visibility private - least_ns: shorter calls are not recorded; nil: stops recording. The other
+ *   arguments are for nb_place_install. */
 static VALUE rb_nb_blocking_watch(VALUE mod, VALUE least_ns, VALUE libraries, VALUE ours)
 {
     nb_place_install(libraries, ours);
@@ -123,7 +123,7 @@ static VALUE rb_nb_blocking_watch(VALUE mod, VALUE least_ns, VALUE libraries, VA
     return Qnil;
 }
 
-/* @!visibility private - forgets what was noted. */
+/* @!visibility private - forgets what was recorded. */
 static VALUE rb_nb_blocking_clear(VALUE mod)
 {
     blocking.used = 0;
@@ -140,7 +140,7 @@ static VALUE describe(const nb_call_t *call)
                                 ULL2NUM(call->total_ns), ULL2NUM(call->longest_ns));
 }
 
-/* @!visibility private - [path, line, label, method, count, total ns, longest ns] of each. */
+/* @!visibility private - [path, line, label, method, count, total ns, longest ns] of each place. */
 static VALUE rb_nb_blocking_calls(VALUE mod)
 {
     VALUE list = rb_ary_new();

@@ -1,4 +1,4 @@
-/* blocking.h - what a loop's thread waited for without asking the loop. Uses ruby.h.
+/* blocking.h - calls during which a loop's thread waited without asking the loop. Uses ruby.h.
  * Read after: loop.h. Used by: init.c. */
 #ifndef NB_LOOP_BLOCKING_H
 #define NB_LOOP_BLOCKING_H

@@ -11,7 +11,7 @@
 #define MOST_COLLECTIONS 60 /* in one process: they cost the most */
 #define MOST_COMPACTIONS 20
 
-/* How often at most, of 65,536. */
+/* The highest rates, of 65,536. */
 static const unsigned rates[NB_CHAOS_SITES] = {
     [NB_CHAOS_ORDER] = 40000,    [NB_CHAOS_YIELD] = 30000,  [NB_CHAOS_POLL] = 12000,
     [NB_CHAOS_SPURIOUS] = 16000, [NB_CHAOS_SHORT] = 24000,  [NB_CHAOS_DRY] = 12000,
@@ -95,7 +95,7 @@ void nb_chaos_pause(nb_loop_t *loop)
         rb_nogvl(nap, NULL, NULL, NULL, RB_NOGVL_INTR_FAIL);
 }
 
-/* @!visibility private - begins anew with a seed; 0: nothing happens. */
+/* @!visibility private - starts again with a seed; 0: no faults. */
 static VALUE rb_nb_native_chaos(VALUE mod, VALUE seed)
 {
     begin(NUM2ULL(seed));

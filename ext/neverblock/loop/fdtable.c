@@ -30,7 +30,7 @@ void nb_fdtable_close(nb_fdtable_t *table)
     table->count = 0;
 }
 
-/* The backend of nobody. */
+/* The backend of a table that has none. */
 static int watch_nothing(nb_backend_t *backend, int fd, uint32_t generation, int mask)
 {
     (void)backend, (void)fd, (void)generation, (void)mask;
@@ -84,13 +84,13 @@ nb_slot_t *nb_fdtable_make_slot(nb_fdtable_t *table, int fd)
     return slots ? &slots[(size_t)fd & (PAGE_SIZE - 1)] : NULL;
 }
 
-/* What it is watched for now. */
+/* The events that the backend is to report at present. */
 static int interest(const nb_watch_t *watch)
 {
     return watch->mask & ~(watch->told | NB_ONCE);
 }
 
-/* Level only. Tells the backend what the watches of the fd want together, and one more mask. */
+/* Level only. Tells the backend the union of all watches of the fd, and one more mask. */
 static int watch_union(nb_fdtable_t *table, const nb_slot_t *slot, int fd, int mask)
 {
     for (nb_list_t *item = slot->watches.next; item != &slot->watches; item = item->next)
@@ -98,7 +98,7 @@ static int watch_union(nb_fdtable_t *table, const nb_slot_t *slot, int fd, int m
     return table->backend.ops->watch(&table->backend, fd, slot->generation, mask);
 }
 
-/* A new file behind the fd: tells the backend and begins a new generation. */
+/* The fd has a new file: tells the backend, and begins a new generation. */
 static int enlist(nb_fdtable_t *table, nb_slot_t *slot, const nb_watch_t *watch)
 {
     slot->generation++;
@@ -151,7 +151,7 @@ void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask)
         watch_union(table, nb_fdtable_slot(table, watch->fd), watch->fd, 0);
 }
 
-/* As long as the state lasts, a level backend would tell it with every turn. */
+/* A level backend would report it at every turn, as long as the state lasts. */
 static void tell_once(nb_fdtable_t *table, nb_watch_t *watch, const nb_slot_t *slot, int mask)
 {
     watch->told |= mask & NB_ENDED ? watch->mask : mask & watch->mask;
@@ -180,7 +180,7 @@ static void verify(nb_fdtable_t *table, nb_watch_t *watch)
     if (result == -ENOENT)
         result = enlist(table, slot, watch);
     /* A file that cannot be watched (closed, or regular) wakes its waiters: their next system call
-     * tells them the truth. */
+     * tells them why. */
     if (result < 0) {
         slot->registered = slot->dry = 0;
         notify(table, slot, NB_READABLE | NB_PRIORITY | NB_WRITABLE | NB_HANGUP | NB_ENDED);

@@ -1,9 +1,10 @@
 /* fdtable.h - who waits for which fd, and what is known about it. Pure C.
  *
- * A slot per fd number. The file behind a number can change without anyone telling us (a C library
- * closes its socket, the next open gets the number), so nothing here trusts a slot blindly:
- * a generation tells events of the old file, and every watch still pending when the loop is about
- * to sleep is verified against the kernel (one epoll_ctl, paid only when there is nothing to do).
+ * One slot per fd number. The file behind a number can change without anyone telling us (a C
+ * library closes its socket, and the next open gets the number), so no slot is trusted blindly: a
+ * generation identifies events of the old file, and every watch still pending when the loop is
+ * about to sleep is verified against the kernel (one epoll_ctl, paid only when there is nothing to
+ * do).
  *
  * Read after: list.h, backend.h. Used by: loop.c, wait.c, hooks/io.c.
  */
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One interest in one fd. It lives where its owner lives (a fiber's stack, a connection). */
+/* One interest in one fd. It lives where its owner lives (on a fiber's stack, in a connection). */
 typedef struct nb_watch {
     nb_list_t link;    /* in its slot, while added */
     nb_list_t pending; /* in one of the table's lists of watches not yet verified */
@@ -26,8 +27,8 @@ typedef struct nb_watch {
     void (*on_ready)(struct nb_watch *, int mask);
 } nb_watch_t;
 
-/* A slot: what is known of the file behind a number, to save system calls that find nothing.
- * fdtable.c learns it from the kernel, hooks/io.c from what its calls return ("-": as it was).
+/* A slot: what is known about the file behind a number, to save system calls that find nothing.
+ * fdtable.c learns it from the kernel, hooks/io.c from the results of its calls ("-": unchanged).
  *
  *   what happened                      registered  dry        stream  woken  misses     doubtful
  *   a new file is watched                  1       none         ?       0      0           0
@@ -44,14 +45,14 @@ typedef struct nb_watch {
  *   that fiber's watch is added            -       -            -       -      -           0
  *   a recv or send said ENOTSOCK           -       none         other   -      0           0
  *
- * dry is noted only while registered is 1, and after a read or write only of a stream socket: else
- * no edge is certain to follow.
- * hung_up is set by a hangup and ends with the file: after it a short read means nothing. */
+ * dry is recorded only while registered is 1, and after a read or write only for a stream socket:
+ * otherwise no edge is certain to follow. hung_up is set by a hangup and lasts as long as the file:
+ * from then on a short read means nothing. */
 typedef struct {
     nb_list_t watches;
     uintptr_t tag; /* the IO object seen last; compared, never followed */
     uint32_t generation;
-    uint32_t closings;  /* how often the number was given up, as far as we were told */
+    uint32_t closings;  /* how often the number was closed, as far as the hooks were told */
     uint8_t registered; /* the backend knows this file */
     uint8_t dry;        /* events known not to be ready: an edge will come when that changes */
     uint8_t hung_up;    /* a hangup was seen: a short read does not mean dry any more */
@@ -77,14 +78,15 @@ typedef struct {
 /* Opens the backend. Returns 0 or -errno. */
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops);
 
-/* Closes the backend and frees the slots. Watches still added are left dangling: the owner ends. */
+/* Closes the backend and frees the slots. Watches still added are left dangling: their owner is
+ * ending, too. */
 void nb_fdtable_close(nb_fdtable_t *table);
 
-/* In a forked child: closes its copy of the backend, which is the parent's. The table can still be
- * used, to take watches out, and has nothing to do with any file. */
+/* In a forked child: closes its copy of the backend, which is the parent's. Watches can still be
+ * taken out of the table, which no longer has to do with any file. */
 void nb_fdtable_abandon(nb_fdtable_t *table);
 
-/* The slot of fd, made if need be. NULL without memory or for a negative fd. */
+/* The slot of fd, made if needed. NULL if there is no memory, or for a negative fd. */
 nb_slot_t *nb_fdtable_make_slot(nb_fdtable_t *table, int fd);
 static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
 {
@@ -96,29 +98,30 @@ static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
 /* nb_fdtable_again of what was told. */
 void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask);
 
-/* Adds the watch (fd, mask and on_ready set). Returns 0 when added, a ready mask > 0 when the fd is
- * of a kind that is always ready (not added), or -errno. */
+/* Adds the watch (fd, mask and on_ready set). Returns 0 if it was added; a ready mask > 0 if the fd
+ * is of a kind that is always ready (then it was not added); or -errno. */
 int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
 
-/* Takes the watch out, if it is in. */
+/* Takes the watch out, if it is in the table. */
 void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch);
 
-/* A watch with NB_ONCE has found that what it was told (mask) is over: it wants to be told again.
- * An edge backend does so by itself. */
+/* The owner of a watch with NB_ONCE has found that the event in mask no longer holds, and wants to
+ * be told again. An edge backend does so by itself. */
 static inline void nb_fdtable_again(nb_fdtable_t *table, nb_watch_t *watch, int mask)
 {
     if (watch->told & mask)
         nb_fdtable_rearm(table, watch, mask);
 }
 
-/* Makes sure that the files behind pending watches are those that are registered. Once per turn:
- * one of them, and those doubtful ones that two turns brought no event. before_sleep: all. */
+/* Verifies that the files behind pending watches are those that are registered. Once per turn:
+ * checks one of them, and those doubtful ones that got no event in two turns. before_sleep: checks
+ * all. */
 void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep);
 
-/* Hands one event of the backend to the watches it concerns. */
+/* Passes one event of the backend to the watches it concerns. */
 void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event);
 
-/* The fd is being closed: calls on_ready of every watch with NB_CLOSED and forgets the file. */
+/* The fd is being closed: calls on_ready of every watch with NB_CLOSED, and forgets the file. */
 void nb_fdtable_closing(nb_fdtable_t *table, int fd);
 
 #endif

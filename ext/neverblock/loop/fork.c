@@ -1,17 +1,18 @@
-/* fork.c - a loop in a forked child: the forking fiber's, and of the parent nothing. Uses ruby.h.
+/* fork.c - a loop in a forked child, with only the forking fiber. Uses ruby.h.
  *
- * Ruby makes the fiber that forked the child's first one; nobody will enter the others again. Their
- * memory is whole until the next collection, so first whoever keeps more in the loop than parks
- * takes it out again (nb_loop_on_fork); then the rest is let go, and not looked at any more.
+ * Ruby makes the forking fiber the child's first one; nobody will enter the others again. Their
+ * memory is intact until the next collection. So first, whoever has more in the loop than parks
+ * takes it out (nb_loop_on_fork); then the rest is dropped and never looked at again.
  *
- * No handler of trap may run in the midst of that, nor before it with the parent's backend: signals
- * wait from before the fork on. One that another thread had taken by then is served first; what it
- * waits for has the loop cleared at once (nb_loops_stale).
+ * No trap handler may run during that, nor before it with the parent's backend, so signals wait
+ * from before the fork on. A signal that another thread had already taken is served first; if its
+ * handler waits, the loop is cleared at once (nb_loops_stale).
  *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
 #include "loop/away.h"
 #include "loop/orphan.h"
+#include "loop/profile.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
 #include <pthread.h>
@@ -24,7 +25,7 @@ void nb_loop_on_fork(nb_loop_t *loop, nb_hook_t *hook)
     nb_list_append(&loop->on_fork, &hook->link);
 }
 
-/* The backend is the parent's: it hears nothing of what is taken out, and nor does the wake fd. */
+/* The backend is the parent's: neither it nor the wake fd is told of what is taken out. */
 static void call_on_fork(nb_loop_t *loop)
 {
     atomic_store(&loop->asleep, false);
@@ -36,7 +37,7 @@ static void call_on_fork(nb_loop_t *loop)
     }
 }
 
-/* Keeps what hash (fiber -> anything) has for this fiber. */
+/* Keeps only this fiber's entry of hash (fiber -> anything). */
 static void keep_own(VALUE hash, VALUE fiber)
 {
     VALUE own = rb_hash_lookup2(hash, fiber, Qundef);
@@ -57,6 +58,8 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
         nb_list_remove(loop->before_poll.next);
     while (!nb_list_empty(&loop->next_poll))
         nb_list_remove(loop->next_poll.next);
+    while (!nb_list_empty(&loop->at_rest))
+        nb_list_remove(loop->at_rest.next);
     keep_own(loop->deferred, fiber);
     keep_own(loop->early, fiber);
     loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;
@@ -73,7 +76,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     loop->signalled = false;
 }
 
-/* A handler of trap forked in this wait, which goes on when the handler is through. */
+/* A trap handler forked during this wait, which continues when the handler has ended. */
 static void resume_wait(nb_loop_t *loop, nb_park_t *park)
 {
     bool ready = park->state == NB_READY;
@@ -84,7 +87,7 @@ static void resume_wait(nb_loop_t *loop, nb_park_t *park)
     for (int i = 0; i < park->watch_count; i++) {
         park->watches[i].watch.link = park->watches[i].watch.pending = (nb_list_t){NULL, NULL};
         if (nb_fdtable_add(&loop->fds, &park->watches[i].watch) != 0)
-            ready = true; /* its next system call tells the truth */
+            ready = true; /* its next system call shows whether it is ready */
     }
     if (park->kind == NB_PARK_RESOLVE || park->kind == NB_PARK_OFFLOAD) {
         loop->external++;
@@ -125,6 +128,7 @@ void nb_loops_after_fork(void)
 {
     nb_list_t *item = nb_open_loops.next;
     nb_loops_stale = NULL;
+    nb_profile_forget();
     while (item != &nb_open_loops) {
         nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
         item = item->next;
@@ -176,7 +180,7 @@ static VALUE restore_signals(VALUE mask)
     return Qnil;
 }
 
-/* @!visibility private - runs the block, which forks; signals come when it has ended. */
+/* @!visibility private - runs the block, which forks; signals are delivered when it has ended. */
 static VALUE rb_nb_native_without_signals(VALUE mod)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};

@@ -11,7 +11,7 @@ static int set_alarm(nb_loop_t *loop, uint64_t when_ns)
     return loop->fds.backend.ops->alarm(&loop->fds.backend, when_ns);
 }
 
-/* Called whenever the host's fiber goes on: the others may have waited for something new. */
+/* Called whenever the host's fiber continues: others may have begun to wait for something new. */
 static void rest(nb_loop_t *loop)
 {
     if (loop->guest.turning)
@@ -26,14 +26,14 @@ static void rest(nb_loop_t *loop)
         nb_loop_wakeup(loop);
 }
 
-/* Not a guest any more. Touches nothing that a forked child shares with its parent. */
+/* No longer a guest. Touches nothing that a forked child shares with its parent. */
 static void leave(nb_loop_t *loop)
 {
     atomic_store(&loop->asleep, false);
     loop->guest.host = 0;
 }
 
-/* @!visibility private - the current fiber is from now on the host's. Returns the fd to watch. */
+/* @!visibility private - makes the current fiber the host's. Returns the fd to watch. */
 static VALUE rb_nb_scheduler_begin_as_guest(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);
@@ -75,7 +75,7 @@ static VALUE end_turn(VALUE argument)
     return Qnil;
 }
 
-/* @!visibility private - the host calls it when the fd is readable: those that are ready run. */
+/* @!visibility private - the host calls it when the fd is readable: runs the ready fibers. */
 static VALUE rb_nb_scheduler_turn_as_guest(VALUE self)
 {
     nb_loop_t *loop = nb_loop_get(self);

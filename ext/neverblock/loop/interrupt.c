@@ -2,7 +2,7 @@
  * Read after: wait.h. */
 #include "loop/shield.h"
 
-/* Exceptions for a fiber that cannot be raised at now, in their order: none replaces another. */
+/* Exceptions for a fiber that cannot be raised in now, in order: none replaces another. */
 static VALUE deferred_of(nb_loop_t *loop, VALUE fiber)
 {
     VALUE queue = rb_hash_aref(loop->deferred, fiber);
@@ -33,8 +33,8 @@ bool nb_is_exception(VALUE caught)
            RTEST(rb_obj_is_kind_of(caught, rb_eException));
 }
 
-/* In Thread#join, of which the end of a thread is told: that is nobody's alone. What the thread has
- * raised in its joiner before comes out of the join, as without a loop. */
+/* In Thread#join, which every joiner is told to leave when the thread ends. Whatever the thread has
+ * raised in its joiner before that comes out of the join, as without a loop. */
 static bool waits_for_thread(const nb_park_t *park)
 {
     VALUE blocker = park->blocker;
@@ -43,8 +43,8 @@ static bool waits_for_thread(const nb_park_t *park)
 }
 
 /* Mutex, Queue and ConditionVariable wake one of several waiters and forget it. If that one raised
- * instead of taking what it was woken for, the others would wait forever: from unblock on, what is
- * to be raised in it comes at its next wait. */
+ * instead of taking what it was woken for, the others would wait forever. So once a waiter is
+ * unblocked, an exception for it is raised only at its next wait. */
 static bool was_unblocked(const nb_park_t *park)
 {
     return (park->kind == NB_PARK_BLOCK || park->kind == NB_PARK_SLEEP) &&

@@ -1,9 +1,9 @@
 /* lapse.h - deadlines that pass while their fiber is suspended. Uses ruby.h. Read after: loop.h.
  *
- * By Fiber.yield, or in an Enumerator that is read by `next`.
- * Nobody can raise in such a fiber, and nobody may ever resume it. So from then on the loop has no
- * pointer to its stack, and the collector may take both: what is due hangs on the fiber itself,
- * which looks at its next wait.
+ * A fiber is suspended by Fiber.yield, or in an Enumerator that is read by `next`. Nobody can raise
+ * in such a fiber, and nobody may ever resume it. So from then on the loop has no pointer to its
+ * stack, and the collector may free both. What is due is attached to the fiber itself, which looks
+ * at its next wait.
  */
 #ifndef NB_LAPSE_H
 #define NB_LAPSE_H
@@ -17,13 +17,14 @@ typedef struct nb_lapse {
     bool linked;
 } nb_lapse_t;
 
-/* The fiber looks after the timer, which is not in the heap. Returns whether it can. */
+/* From now on the fiber itself checks the timer, which is not in the heap. Returns whether it
+ * can. */
 bool nb_lapse_begin(nb_lapse_t *lapse, VALUE fiber);
 
-/* The fiber leaves what the timer was for. */
+/* The fiber leaves the section that the timer was for. */
 void nb_lapse_end(nb_lapse_t *lapse, VALUE fiber);
 
-/* What has lapsed of a fiber that is about to wait is due now. Returns 0 or -ENOMEM. */
+/* Makes what has lapsed due now, for a fiber that is about to wait. Returns 0 or -ENOMEM. */
 int nb_lapses_take(nb_loop_t *loop, VALUE fiber);
 
 #endif

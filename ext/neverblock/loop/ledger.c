@@ -1,6 +1,6 @@
 /* ledger.c - the stalls of a process, by place. Pure C. Read after: ledger.h.
  *
- * The lock is held for a copy at most, so that a thread with the GVL may wait for it.
+ * The lock is held no longer than a copy takes, so a thread with the GVL may wait for it.
  */
 #include "loop/ledger.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@ static struct {
     nb_ledger_entry_t entries[NB_LEDGER_PLACES];
 } ledger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* That of the place, else a free one, else that of the oldest stall. */
+/* The entry of the place, or else a free one, or else that of the oldest stall. */
 static nb_ledger_entry_t *find(const char *place)
 {
     nb_ledger_entry_t *oldest = &ledger.entries[0];

@@ -10,7 +10,7 @@
 typedef struct {
     char place[sizeof((nb_stall_t *)0)->place];   /* empty: one that is not known */
     char callee[sizeof((nb_stall_t *)0)->callee]; /* the method in C; empty: none, or unknown */
-    char doing[640];                              /* at the last stall, in words */
+    char doing[640];                              /* what it did at the last stall, in words */
     uint64_t count, longest_ns, last_ns;          /* last_ns: the clock; 0: the entry is free */
 } nb_ledger_entry_t;
 
@@ -20,7 +20,7 @@ void nb_ledger_add(const nb_stall_t *stall, uint64_t now);
 /* Copies entry i, from 0 to NB_LEDGER_PLACES - 1; false: it is free. Any thread. */
 bool nb_ledger_copy(size_t i, nb_ledger_entry_t *entry);
 
-/* Forgets all: in a forked child. */
+/* Forgets all stalls: in a forked child. */
 void nb_ledger_forget(void);
 
 #endif

@@ -27,9 +27,9 @@ nb_list_t nb_open_loops = {&nb_open_loops, &nb_open_loops};
 #if RUBY_API_VERSION_CODE < 30300 && defined(__GLIBC__)
 #define FRAME_WORDS 128 /* more than the frame has; the stack goes on above it */
 
-/* Ruby asks the scheduler to close when the thread's block has ended, and meanwhile has the
- * block's value in a frame above the VM stack, with which the machine stack begins to the
- * collector (until 3.2). Nothing else needs to know the value: so the loop looks there. */
+/* Ruby asks the scheduler to close when the thread's block has ended. Meanwhile it keeps the
+ * block's value in a frame above the VM stack, where for the collector (until 3.2) the machine
+ * stack begins. Nobody else needs the value, so the loop looks there and marks it. */
 static const VALUE *find_value_frame(VALUE thread)
 {
     VALUE *low,
@@ -58,7 +58,7 @@ static void mark_value(const nb_loop_t *loop)
 #define mark_value(loop) ((void)0)
 #endif
 
-/* @!visibility private - the thread may have ended: #close begins. */
+/* @!visibility private - the thread may have ended, because #close begins. */
 static VALUE rb_nb_scheduler_keep_value(VALUE self)
 {
     nb_loop_t *loop = nb_loop_any(self);
@@ -75,6 +75,7 @@ static void mark_parks(const nb_park_t *park)
         rb_gc_mark(park->owner);
         rb_gc_mark(park->blocker);
         rb_gc_mark(park->first);
+        rb_gc_mark(park->status);
         if (park->exception != Qundef)
             rb_gc_mark(park->exception);
     }
@@ -126,6 +127,8 @@ void nb_loop_release(nb_loop_t *loop)
     nb_loop_close_kernel_side(loop);
     while (!nb_list_empty(&loop->on_fork))
         nb_list_remove(loop->on_fork.next);
+    while (!nb_list_empty(&loop->at_rest))
+        nb_list_remove(loop->at_rest.next);
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     nb_ptrmap_free(&loop->shields);
@@ -148,8 +151,8 @@ static size_t loop_size(const void *data)
            loop->timers.capacity * 16 + (loop->parked.mask + 1) * sizeof(nb_ptrmap_slot_t);
 }
 
-/* Not WB_PROTECTED: the fibers parked here change at every switch, and each minor GC has to look at
- * their stacks anyway. VALUEs are marked without moving them: C stacks hold them too. */
+/* Not WB_PROTECTED: the fibers parked here change at every switch, and each minor GC has to scan
+ * their stacks anyway. VALUEs are marked without moving them, because C stacks hold them, too. */
 const rb_data_type_t nb_loop_type = {
     .wrap_struct_name = "NB::Scheduler",
     .function = {.dmark = loop_mark, .dfree = loop_free, .dsize = loop_size},
@@ -167,6 +170,7 @@ static VALUE loop_alloc(VALUE klass)
     nb_list_init(&loop->watched.link);
     nb_list_init(&loop->before_poll);
     nb_list_init(&loop->next_poll);
+    nb_list_init(&loop->at_rest);
     nb_list_init(&loop->on_fork);
     nb_list_init(&loop->names);
     return self;
@@ -235,7 +239,7 @@ static VALUE rb_nb_scheduler_mine_p(VALUE self)
     return !thread || thread == rb_thread_current() ? Qtrue : Qfalse;
 }
 
-/* At the thread's next step: from the end of Fiber.set_scheduler to the next line. */
+/* At the thread's next step: between the end of Fiber.set_scheduler and the next line. */
 static void give_back(rb_event_flag_t event, VALUE scheduler, VALUE self, ID id, VALUE klass)
 {
     bool taken = NIL_P(rb_fiber_scheduler_get());
@@ -245,8 +249,8 @@ static void give_back(rb_event_flag_t event, VALUE scheduler, VALUE self, ID id,
         rb_fiber_scheduler_set(scheduler);
 }
 
-/* @!visibility private - raises in a fiber of the loop that closes it under the others. Ruby closes
- * the scheduler of a forked child in whichever fiber forked: that one is the last.
+/* @!visibility private - raises in a fiber of the loop that would close it under the others. In a
+ *   forked child, Ruby closes the scheduler in whichever fiber forked: that one is the last.
  *
  * Ruby 3.4's Fiber.set_scheduler takes the scheduler from the thread all the same. */
 static VALUE rb_nb_scheduler_refuse_close(VALUE self)
@@ -263,7 +267,7 @@ static VALUE rb_nb_scheduler_refuse_close(VALUE self)
              "call Fiber.set_scheduler where NB.run has ended, or in a thread of its own");
 }
 
-/* @!visibility private - frees the kernel's side; the last step of #close. */
+/* @!visibility private - frees the kernel's resources; the last step of #close. */
 static VALUE rb_nb_scheduler_release(VALUE self)
 {
     nb_loop_t *loop = rb_check_typeddata(self, &nb_loop_type);

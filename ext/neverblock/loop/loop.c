@@ -1,6 +1,7 @@
 /* loop.c - one turn of the loop. Uses ruby.h. Read after: loop.h, wait.h. */
 #include "loop/loop.h"
 #include "base/clock.h"
+#include "loop/profile.h"
 #include "loop/virtual.h"
 #include "loop/wait.h"
 #include <limits.h>
@@ -70,7 +71,7 @@ static void expire(nb_loop_t *loop)
 /* ---- asleep ---------------------------------------------------------------------------------
  *
  * Here Ruby code runs inside a park, on whichever fiber happens to sleep for all. The rule: what it
- * raises is the runner's, who gets it by an interrupt (look_at_threads, give_interrupts,
+ * raises is the runner's, who gets it by an interrupt (nb_loop_look, give_interrupts,
  * raise_deadlock); only where there is none, it is this fiber's. And since others may have run
  * meanwhile, the ready ring and the runner are looked at anew after it. */
 
@@ -86,14 +87,14 @@ static bool sleeps_for_signal(const nb_loop_t *loop)
     return false;
 }
 
-/* Nothing is ready, and nothing inside the loop nor a signal that is waited for can make it so. */
+/* Nothing is ready, and nothing can make it so: neither inside the loop nor an awaited signal. */
 static bool only_threads_help(const nb_loop_t *loop)
 {
     return loop->fds.count <= 1 && !loop->timers.count && !loop->external && loop->fibers &&
            !sleeps_for_signal(loop);
 }
 
-/* Raised just now on this fiber's stack, it shall show the place where it goes. */
+/* An exception raised on this fiber's stack must show the place that it is meant for. */
 static void forget_place(VALUE error)
 {
     VALUE lines = rb_funcall(error, rb_intern("backtrace"), 0);
@@ -101,9 +102,7 @@ static void forget_place(VALUE error)
         rb_funcall(error, rb_intern("set_backtrace"), 1, Qnil);
 }
 
-/* Calls what looks at Ruby's threads, on whichever fiber happens to sleep for all. The signal or
- * Thread#raise that may come meanwhile belongs to the runner: it goes there, and Qundef returns. */
-static VALUE look_at_threads(nb_loop_t *loop, VALUE (*look)(VALUE), VALUE argument)
+VALUE nb_loop_look(nb_loop_t *loop, VALUE (*look)(VALUE), VALUE argument)
 {
     int tag = 0;
     nb_park_t *runner = loop->runner;
@@ -126,10 +125,10 @@ static VALUE threads_asleep(VALUE self)
 }
 
 /* Another thread that sleeps forever cannot help, unless it was just killed or woken and has not
- * run yet: so they must look asleep for a while. */
+ * run yet. So all of them must look asleep for a while. */
 static bool deadlocked(nb_loop_t *loop)
 {
-    VALUE asleep = look_at_threads(loop, threads_asleep, loop->self);
+    VALUE asleep = nb_loop_look(loop, threads_asleep, loop->self);
     if (asleep == Qundef)
         return false;
     if (NIL_P(asleep))
@@ -149,8 +148,8 @@ static void raise_deadlock(nb_loop_t *loop)
     nb_wake_first(loop->runner, NB_WOKEN_BY_EXCEPTION);
 }
 
-/* Exceptions of signals and Thread#raise belong to the code that called `run`, not to whichever
- * fiber happened to sleep for all. */
+/* Exceptions of signals and Thread#raise belong to the code that called `run`, not to the fiber
+ * that happened to sleep for all. */
 static void give_interrupts(nb_loop_t *loop)
 {
     if (!loop->runner || loop->runner->fiber == rb_fiber_current()) {
@@ -161,10 +160,10 @@ static void give_interrupts(nb_loop_t *loop)
     }
 }
 
-/* rb_nogvl refuses to begin while Ruby has something to do on this fiber, such as to let the other
- * threads run: it is done here. repeat: before 3.3 Ruby has no thread that repeats a kill or raise
- * which another thread missed on its way into a blocking call: whoever sleeps does that, and for a
- * loop nobody would. */
+/* rb_nogvl does not start while Ruby has pending work on this fiber, such as letting other threads
+ * run, so that is done here. repeat: before 3.3, Ruby has no thread that repeats a kill or raise
+ * which another thread missed on its way into a blocking call. A sleeping thread does it instead;
+ * for a loop, nobody would. */
 static VALUE serve_threads(VALUE repeat)
 {
     if (repeat)
@@ -183,24 +182,29 @@ static VALUE threads_may_write(VALUE self)
     return rb_funcall(self, rb_intern("threads_may_write?"), 0);
 }
 
-/* How long a virtual clock listens before it jumps to the next timer; -1: it does not jump, since
- * something from elsewhere may come first. That can end unheard, so it is asked now and then. */
+/* How long a virtual clock listens before it jumps to the next timer; -1: it does not jump, because
+ * something from outside may come first. That possibility can end unnoticed, so it is checked now
+ * and then. */
 static int64_t before_jump(nb_loop_t *loop)
 {
     nb_peer_t peer = nb_virtual_awaits(loop);
-    if (peer == NB_PEER_HERE && look_at_threads(loop, threads_may_write, loop->self) == Qfalse)
+    if (peer == NB_PEER_HERE && nb_loop_look(loop, threads_may_write, loop->self) == Qfalse)
         return LOOPBACK_NS;
     return peer == NB_PEER_NONE ? 0 : -1;
 }
 
-/* The backend is asked, without the GVL. Returns whether Ruby has refused to begin. */
+/* Asks the backend, without the GVL. Returns whether Ruby refused to start. */
 static bool ask_asleep(nb_loop_t *loop)
 {
     loop->counters.sleeps++;
     loop->signalled = false;
     atomic_store(&loop->asleep, true);
     loop->event_count = REFUSED;
+    if (nb_profile_on)
+        nb_profile_sleeps(loop);
     rb_nogvl(ask_backend, loop, nb_loop_signal, loop, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
+    if (nb_profile_on)
+        nb_profile_woke(loop);
     atomic_store(&loop->asleep, false);
     bool refused = loop->event_count == REFUSED;
     if (refused)
@@ -242,7 +246,24 @@ static void sleep_in_kernel(nb_loop_t *loop)
     if (rb_thread_interrupted(loop->thread))
         give_interrupts(loop);
     else if (refused || repeat)
-        look_at_threads(loop, serve_threads, (VALUE)repeat);
+        nb_loop_look(loop, serve_threads, (VALUE)repeat);
+}
+
+static bool may_rest(const nb_loop_t *loop)
+{
+    return !loop->ready.count && nb_list_empty(&loop->before_poll) &&
+           nb_list_empty(&loop->next_poll);
+}
+
+/* The next time it is another one's turn. Nothing of it is looked at after the call, in which it
+ * may have been taken out. */
+static void call_at_rest(nb_loop_t *loop)
+{
+    nb_list_t *link = loop->at_rest.next;
+    nb_list_remove(link);
+    nb_list_append(&loop->at_rest, link);
+    nb_hook_t *hook = nb_container_of(link, nb_hook_t, link);
+    hook->call(hook);
 }
 
 void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
@@ -256,8 +277,9 @@ void nb_loop_turn(nb_loop_t *loop, bool may_sleep)
     loop->poll_timeout_ns = 0;
     ask_backend(loop);
     dispatch(loop);
-    if (may_sleep && !loop->ready.count && nb_list_empty(&loop->before_poll) &&
-        nb_list_empty(&loop->next_poll))
+    if (may_sleep && may_rest(loop) && !nb_list_empty(&loop->at_rest))
+        call_at_rest(loop);
+    if (may_sleep && may_rest(loop))
         sleep_in_kernel(loop);
     if (loop->ready.count)
         loop->suspect_since_ns = 0;
@@ -282,6 +304,12 @@ void nb_loop_before_next_poll(nb_loop_t *loop, nb_hook_t *hook)
 {
     if (nb_list_empty(&hook->link))
         nb_list_append(&loop->next_poll, &hook->link);
+}
+
+void nb_loop_at_rest(nb_loop_t *loop, nb_hook_t *hook)
+{
+    if (nb_list_empty(&hook->link))
+        nb_list_append(&loop->at_rest, &hook->link);
 }
 
 void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns)

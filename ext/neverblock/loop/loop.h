@@ -1,15 +1,16 @@
 /* loop.h - one loop: ready ring, timers, fd table, backend and parked fibers. Uses ruby.h.
  *
  * A loop belongs to one thread and one process. There is no loop fiber: whichever fiber has nothing
- * to do runs nb_loop_turn. Everything here is called with the GVL, and, where not said otherwise,
- * on the loop's own thread.
+ * to do runs nb_loop_turn. All functions are called with the GVL and, unless stated otherwise, on
+ * the loop's own thread.
  *
  * The files of this room, each of which uses those before it:
  *
  *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
+ *   stacks · sampler · subject · profile   where time goes
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
- *   away · wait · yield · run           parking; letting others run; waiting for all
+ *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
  *   place · stall · ledger · witness · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
@@ -28,7 +29,7 @@
 #include <ruby.h>
 #include <stdatomic.h>
 
-/* How often the loop looks at other threads, where nothing tells it of them. */
+/* How often the loop looks at other threads if nothing tells it about them. */
 #define NB_LOOK_NS 100000000
 #define NB_EVENTS 256
 
@@ -41,34 +42,34 @@ typedef struct {
 
 struct nb_loop;
 
-/* What there is when another event loop runs this one; see guest.h. */
+/* Set when another event loop runs this one; see guest.h. */
 typedef struct {
-    VALUE host;      /* the fiber that runs the other one; 0: there is none */
+    VALUE host;      /* the fiber that runs the host loop; 0: there is no host */
     uint64_t set_ns; /* when the backend's alarm is due, or NB_NEVER */
-    bool turning;    /* fibers of ours run, by the host's leave */
+    bool turning;    /* our fibers run while the host waits */
     /* Of guest.c, for those below it; set while there is a host. */
     void (*rest)(struct nb_loop *);  /* the host's fiber goes on */
     void (*leave)(struct nb_loop *); /* the loop closes */
 } nb_guest_t;
 
 /* Called once: before the loop next asks the kernel, to flush what a batch of callbacks collected;
- * or in a forked child, to let go of what the parent has in the loop. */
+ * or in a forked child, to release what the parent has in the loop. */
 typedef struct nb_hook {
     nb_list_t link;
     void (*call)(struct nb_hook *);
 } nb_hook_t;
 
-/* What watchdog.c knows of a loop; under its lock. */
+/* What watchdog.c knows about a loop; under its lock. */
 typedef struct {
     nb_list_t link;
     pthread_t thread;
     pid_t tid;
     clockid_t cpu_clock;
-    uint64_t seen;              /* its progress at the last look */
-    uint64_t since_ns;          /* since when there is no more */
+    uint64_t seen;              /* its progress when last checked */
+    uint64_t since_ns;          /* since when it makes no progress */
     uint64_t begun_ns;          /* when this was noted, if begun: */
     uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core */
-    uint64_t late_ns;           /* the watchdog was since then */
+    uint64_t late_ns;           /* by how much the watchdog was late since then */
     bool begun, told;
 } nb_watched_t;
 
@@ -86,9 +87,10 @@ typedef struct nb_loop {
     bool closed;
     bool forked;            /* in this process, a child: it has only the fiber that forked */
     struct nb_park *runner; /* who is inside nb_run, usually the thread's root fiber; or NULL */
-    bool interrupted;       /* the runner shall look at the thread's interrupts */
+    bool interrupted;       /* the runner must check the thread's interrupts */
     atomic_bool asleep;     /* in the kernel without the GVL, or about to be */
     bool signalled;         /* the wake fd was written since the loop fell asleep */
+    unsigned clears_status; /* calls of Process.wait that clear $?; loop/last_status.h */
     int wake_fds[2];        /* read and write end; the same eventfd on Linux */
     nb_watch_t wake_watch;
     nb_fdtable_t fds;
@@ -109,16 +111,17 @@ typedef struct nb_loop {
     size_t traced_calls;      /* calls in C since the last line */
     size_t lapsed;            /* deadlines that passed while their fiber was suspended */
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
-    size_t external;            /* something outside is certain to wake a fiber: offloaded work */
+    size_t external;            /* offloaded work and the like, which will certainly wake a fiber */
     uint64_t suspect_since_ns;  /* when only sleeping threads were left to wake a fiber; 0: no */
     unsigned since_poll;        /* switches since the backend was asked */
     unsigned starts;            /* fibers started in this turn */
-    unsigned steps;             /* these, and calls that needed no wait: some look at the clock */
+    unsigned steps;             /* starts, and calls that needed no wait: some read the clock */
     unsigned eager;             /* I/O calls that needed no wait since the last switch */
     nb_list_t before_poll;      /* nb_hook_t */
     nb_list_t next_poll;        /* the same, for the one after the next */
+    nb_list_t at_rest;          /* the same, called each time that the loop is about to sleep */
     struct nb_orphans *orphans; /* of orphan.h, in a forked child, while they are; else NULL */
-    void (*unlock)(struct nb_loop *, VALUE error); /* what they do when they are entered; or NULL */
+    void (*unlock)(struct nb_loop *, VALUE error); /* what they do when entered; or NULL */
     VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
     nb_list_t on_fork; /* nb_hook_t, called in a forked child */
     nb_guest_t guest;
@@ -129,7 +132,7 @@ typedef struct nb_loop {
     int old_timer_slack;
     nb_counters_t counters;
     nb_event_t
-        events[NB_EVENTS]; /* here and not on a fiber's stack: it would cost pages per fiber */
+        events[NB_EVENTS]; /* not on the stacks of fibers, where they would cost pages for each */
     int event_count;
     int64_t poll_timeout_ns;
 } nb_loop_t;
@@ -137,7 +140,7 @@ typedef struct nb_loop {
 extern const rb_data_type_t nb_loop_type;
 extern VALUE rb_cNBScheduler;
 
-/* rb_typeddata_is_kind_of without its call, as every hook asks. */
+/* rb_typeddata_is_kind_of without the call, because every hook asks. */
 static inline bool nb_is_loop(VALUE object)
 {
     return RB_TYPE_P(object, T_DATA) && RTYPEDDATA_P(object) &&
@@ -151,18 +154,18 @@ nb_loop_t *nb_loop_any(VALUE scheduler);
 /* The loop that runs the current fiber, or NULL (no scheduler, another kind, a blocking fiber). */
 nb_loop_t *nb_loop_current(void);
 
-/* The loop's time, in nanoseconds: that of its timers. Each look at a virtual one takes a
- * nanosecond, so that of equal waits the one that began first ends first. */
+/* The loop's time, in nanoseconds, by which its timers go. Each reading of a virtual clock takes a
+ * nanosecond, so of equal waits the one that began first ends first. */
 static inline uint64_t nb_loop_clock(nb_loop_t *loop)
 {
     return loop->virtual_ns ? ++loop->virtual_ns : nb_clock_now();
 }
 
-/* One turn: asks the backend, runs what is due. may_sleep: with nothing ready, sleeps in the kernel
- * without the GVL until there is. May raise (interrupts, deadlock). */
+/* One turn: asks the backend and runs what is due. may_sleep: if nothing is ready, sleeps in the
+ * kernel without the GVL until something is. May raise (interrupts, deadlock). */
 void nb_loop_turn(nb_loop_t *loop, bool may_sleep);
 
-/* What has to be done before the loop may sleep. */
+/* What must be done before the loop may sleep. */
 void nb_loop_settle(nb_loop_t *loop);
 
 /* Makes a sleeping loop look at its ready ring. Any thread. */
@@ -171,40 +174,49 @@ void nb_loop_wakeup(nb_loop_t *loop);
 /* Writes the wake fd. Any thread, without the GVL. argument: the loop. */
 void nb_loop_signal(void *argument);
 
-/* What the wake fd's watch calls: drains it, takes in finished offloaded work. */
+/* The callback of the wake fd's watch: drains it, and takes in finished offloaded work. */
 void nb_loop_on_wake_fd(nb_watch_t *watch, int mask);
 
-/* Timer without a fiber: on_due is called from a turn. Raises NoMemoryError. */
+/* A timer without a fiber: a turn calls on_due. Raises NoMemoryError. */
 void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 
-/* As nb_loop_add_timer, for a timer that may be set already. */
+/* The same as nb_loop_add_timer, for a timer that may already be set. */
 void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 
-/* Adds a hook, unless it is added already (link initialised by nb_list_init). */
+/* Adds a hook, unless it is already added (link initialised by nb_list_init). */
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
 
-/* As nb_loop_before_poll, from such a hook: not in this turn, but in the next. */
+/* The same as nb_loop_before_poll, called from such a hook: for the next turn, not for this one. */
 void nb_loop_before_next_poll(nb_loop_t *loop, nb_hook_t *hook);
+
+/* Has the hook called whenever nothing is ready and the loop is about to sleep, until it is taken
+ * out of its list. Of several each has its turn. What the hook makes ready runs at once. */
+void nb_loop_at_rest(nb_loop_t *loop, nb_hook_t *hook);
+
+/* Calls Ruby code from such a hook, on whichever fiber happens to sleep for all. The signal or
+ * Thread#raise that may come meanwhile belongs to the runner: it goes there, and Qundef returns. */
+VALUE nb_loop_look(nb_loop_t *loop, VALUE (*look)(VALUE), VALUE argument);
 
 /* Has the hook called in a forked child, before the loop forgets the timers and watches of others:
  * their memory is whole, and nothing of it may be used afterwards. */
 void nb_loop_on_fork(nb_loop_t *loop, nb_hook_t *hook);
 
-/* The open loops of this process, for the few things that concern all: IO#close, fork. */
+/* The open loops of this process, for the few operations that concern all: IO#close, fork. */
 extern nb_list_t nb_open_loops;
 
 /* In a forked child: this thread's loop drops what belonged to other fibers and opens a new
- * backend; the loops of threads that did not survive end. */
+ * backend. The loops of threads that did not survive end. */
 void nb_loops_after_fork(void);
 
-/* That function where it is still to be called, since a handler of trap comes first; else NULL. */
+/* That function if it has not been called yet, because a trap handler may run first; otherwise
+ * NULL. */
 extern void (*nb_loops_stale)(void);
 
-/* The backend, the wake fd and the mailbox: in life.c, for fork.c. Returns 0 or -errno. */
+/* Opens the backend, the wake fd and the mailbox: in life.c, for fork.c. Returns 0 or -errno. */
 int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops);
 void nb_loop_close_kernel_side(nb_loop_t *loop);
 
-/* Frees all that the loop has; it is closed then. */
+/* Frees everything that the loop has; afterwards it is closed. */
 void nb_loop_release(nb_loop_t *loop);
 
 void Init_nb_loop(VALUE mNB);

@@ -1,4 +1,4 @@
-/* orphan.c - mutexes that fibers of the parent want or hold, in a forked child. Uses ruby.h.
+/* orphan.c - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
  * Read after: orphan.h, wait.h. */
 #include "loop/orphan.h"
 #include "loop/wait.h"
@@ -53,7 +53,7 @@ static VALUE unlock_own(VALUE held)
     return Qnil;
 }
 
-/* In such a fiber: unlocks, and does not return. error: what was raised in it, or nil. */
+/* Runs in such a fiber: unlocks, and does not return. error: what was raised in it, or nil. */
 static void unlock_and_leave(nb_loop_t *loop, VALUE error)
 {
     nb_orphans_t *orphans = loop->orphans;
@@ -78,7 +78,7 @@ static void unlock_held(nb_loop_t *loop, nb_orphans_t *orphans)
 
 /* ---- what they wait for ---------------------------------------------------------------------- */
 
-/* To unlock takes the first one off the mutex's list. The heir keeps what it has locked. */
+/* Unlocking takes the first waiter off the mutex's list. The heir keeps what it has locked. */
 static bool strike_off_first(VALUE mutex)
 {
     bool owned = is_owned(mutex);
@@ -88,7 +88,7 @@ static bool strike_off_first(VALUE mutex)
     return !owned || RTEST(rb_mutex_trylock(mutex));
 }
 
-/* The list lies on their stacks: whoever cannot be taken off must never be collected. */
+/* The list lies on their stacks: a fiber that cannot be taken off must never be collected. */
 static void strike_off(nb_loop_t *loop, const nb_orphans_t *orphans)
 {
     for (long i = 0; i < RARRAY_LEN(orphans->wanted); i++) {

@@ -1,11 +1,11 @@
-/* orphan.h - mutexes that fibers of the parent want or hold, in a forked child. Uses ruby.h.
+/* orphan.h - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
  *
- * Ruby releases in a child what other threads hold, and empties the waiting lists of queues,
- * conditions and of the mutexes that other threads wait for. Of fibers it knows nothing:
+ * In a child, Ruby releases what other threads hold, and empties the waiting lists of queues,
+ * conditions, and mutexes that other threads wait for. It does not do so for fibers:
  *
- * - What a fiber holds only that fiber may unlock. It is entered once more, on its own stack,
- *   unlocks, and is left for good; none of its code runs.
- * - A mutex's waiting list lies on the stacks of those who wait: they are taken off it.
+ * - Only the fiber that holds a mutex may unlock it. So that fiber is entered once more, on its own
+ *   stack, unlocks the mutex, and is left for good; none of its code runs.
+ * - A mutex's waiting list lies on the stacks of the waiters, so they are taken off it.
  *
  * Read after: loop.h. Used by: fork.c.
  */
@@ -22,10 +22,10 @@ typedef struct nb_orphans {
     VALUE raised;          /* while one was entered, such as a signal; or nil */
 } nb_orphans_t;
 
-/* Notes those that are parked, all but heir. */
+/* Records the parked fibers, all except heir. */
 void nb_orphans_note(const nb_loop_t *loop, VALUE heir, nb_orphans_t *orphans);
 
-/* Has them unlock what they hold, and takes them off the waiting lists. The loop is the child's
+/* Makes them unlock what they hold, and takes them off the waiting lists. The loop is the child's
  * already. Raises what came meanwhile. */
 void nb_orphans_release(nb_loop_t *loop, nb_orphans_t *orphans);
 

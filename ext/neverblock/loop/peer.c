@@ -72,7 +72,8 @@ static bool has_name(int fd, const void *of)
            own.size == name->size && !memcmp(&own.address, &name->address, own.size);
 }
 
-/* The kernel knows who made a pair or a stream, but not who has bound what datagrams are sent to.
+/* The kernel knows who made a pair or a stream, but not who has bound the address that datagrams
+ * are sent to.
  */
 static nb_peer_t peer_of_unix_socket(int fd, const nb_name_t *peer)
 {
@@ -88,7 +89,7 @@ static nb_peer_t peer_of_unix_socket(int fd, const nb_name_t *peer)
     return is_named && any_file(has_name, peer) ? NB_PEER_HERE : NB_PEER_ELSEWHERE;
 }
 
-/* 0 for what has no port. */
+/* 0 for an address without a port. */
 static in_port_t port_of(const struct sockaddr_storage *address)
 {
     if (address->ss_family == AF_INET)
@@ -106,7 +107,7 @@ static bool same_host(const struct sockaddr_storage *one, const struct sockaddr_
                    &((const struct sockaddr_in6 *)other)->sin6_addr, sizeof(struct in6_addr));
 }
 
-/* Of a socket; -1 for other files. */
+/* The type of a socket; -1 for other files. */
 static int type_of(int fd)
 {
     int type = 0;
@@ -119,7 +120,7 @@ typedef struct {
     int type; /* TCP and UDP have ports of their own */
 } nb_port_t;
 
-/* Also a listening socket, from which nobody has accepted the connection yet. */
+/* Includes a listening socket, from which nobody has accepted the connection yet. */
 static bool has_port(int fd, const void *of)
 {
     const nb_port_t *port = of;
@@ -129,7 +130,7 @@ static bool has_port(int fd, const void *of)
            port_of(&own) == port->port;
 }
 
-/* A name that only this machine can send to: a path, or an address such as 127.0.0.1. */
+/* Whether only this machine can send to the address: a path, or one such as 127.0.0.1. */
 static bool is_local(const nb_name_t *name)
 {
     const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&name->address;

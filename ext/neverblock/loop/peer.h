@@ -3,12 +3,12 @@
 #define NB_PEER_H
 
 typedef enum {
-    NB_PEER_NONE,      /* a listening socket: whoever likes may come */
+    NB_PEER_NONE,      /* a listening socket: anybody may connect */
     NB_PEER_HERE,      /* or datagrams from anywhere on this machine */
-    NB_PEER_ELSEWHERE, /* or nobody knows */
+    NB_PEER_ELSEWHERE, /* or unknown */
 } nb_peer_t;
 
-/* Looks at each open file of the process, so it is slow: some 1 us for each. */
+/* Looks at each open file of the process, so it is slow: about 1 us per file. */
 nb_peer_t nb_peer_of(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-/* shield.c - sections of a fiber that what others raise in it waits for. Uses ruby.h.
+/* shield.c - sections of a fiber during which nothing is raised in it from outside. Uses ruby.h.
  * Read after: shield.h. */
 #include "loop/shield.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@ unsigned nb_shield_depth(const nb_loop_t *loop, VALUE fiber)
     return shield ? shield->depth : 0;
 }
 
-/* The outermost: when it ends or opens, what it held looks for the next. */
+/* The outermost shield: when it ends or opens, what it held is checked against the next one. */
 static nb_shield_t *since(const nb_loop_t *loop, VALUE fiber, unsigned depth)
 {
     nb_shield_t *found = NULL, *shield = nb_ptrmap_get(&loop->shields, fiber);
@@ -19,7 +19,8 @@ static nb_shield_t *since(const nb_loop_t *loop, VALUE fiber, unsigned depth)
     return found;
 }
 
-/* The fiber may have resumed another one, an Enumerator's, which waits in a shield of its own. */
+/* The fiber may have resumed another one, such as an Enumerator's, which waits in its own
+ * shield. */
 static nb_shield_t *holder(nb_loop_t *loop, VALUE fiber, unsigned depth)
 {
     if (!loop->shields.count)

@@ -1,6 +1,7 @@
-/* stall.c - what is said of a loop that stood still. Pure C. Read after: stall.h.
+/* stall.c - the words of a report on a loop that stood still. Pure C. Read after: stall.h.
  *
- * Runs on a thread that Ruby does not know: no stdio, which a process that exits may have locked.
+ * Runs on a thread that Ruby does not know. It uses no stdio, which an exiting process may have
+ * locked.
  */
 #include "loop/stall.h"
 #include "base/clock.h"
@@ -178,7 +179,7 @@ static uint64_t hash_of(const char *text)
 bool nb_stall_is_news(const nb_stall_t *stall, uint64_t now, unsigned *unreported)
 {
     uint64_t hash = hash_of(stall->place);
-    size_t found = 0; /* or the one that was told longest ago */
+    size_t found = 0; /* or the one reported longest ago */
     for (size_t i = 0; i < PLACES; i++) {
         if (places[i].hash == hash) {
             found = i;
@@ -216,7 +217,8 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
     return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
 }
 
-/* In our own hooks it waits in the kernel, which is no standing still, or for the GVL. */
+/* If it is in our own hooks, it waits in the kernel, which is not standing still, or for the
+ * GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
     return !stall->collects && waited(stall) &&

@@ -35,11 +35,11 @@ void nb_timers_remove(nb_timers_t *timers, nb_timer_t *timer);
 /* The earliest deadline, NB_NEVER when there is none. */
 uint64_t nb_timers_next(const nb_timers_t *timers);
 
-/* Takes out every timer that is due at now_ns, calling on_due of each in order of deadline.
- * Returns how many. */
+/* Takes out every timer that is due at now_ns, and calls their on_due in order of deadline. Returns
+ * how many. */
 size_t nb_timers_expire(nb_timers_t *timers, uint64_t now_ns);
 
-/* One of timers->count, in no order of theirs: to look through them. */
+/* The timer at a position below timers->count, in no particular order: for looking through all. */
 nb_timer_t *nb_timers_at(const nb_timers_t *timers, size_t place);
 
 void nb_timers_free(nb_timers_t *timers);

@@ -2,7 +2,7 @@
 #include "loop/virtual.h"
 #include "loop/wait.h"
 
-/* Thread#join, or what a thread of NB::Offload closes. */
+/* Thread#join, or the queue that a thread of NB::Offload closes. */
 static bool is_from_elsewhere(VALUE blocker)
 {
     if (SPECIAL_CONST_P(blocker) || !RBASIC_CLASS(blocker))

@@ -4,6 +4,8 @@
 #include "loop/away.h"
 #include "loop/guest.h"
 #include "loop/lapse.h"
+#include "loop/last_status.h"
+#include "loop/profile.h"
 #include <ruby/fiber/scheduler.h>
 
 static void on_due(nb_timer_t *timer)
@@ -66,7 +68,7 @@ static bool has_its_place(const nb_park_t *park)
     return !park || park->kind == NB_PARK_HANDOFF || park->kind == NB_PARK_ROOT;
 }
 
-/* Another ready park trades places with the first. */
+/* Swaps another ready park with the first one. */
 static void nb_shuffle(nb_loop_t *loop)
 {
     nb_ready_t *ready = &loop->ready;
@@ -87,7 +89,7 @@ static void nb_shuffle(nb_loop_t *loop)
 #define nb_shuffle(loop) ((void)0)
 #endif
 
-/* Pops a park and marks it running; a fiber that never ran comes back as a park of its own. */
+/* Pops a park and marks it as running; a fiber that never ran comes back as a park of its own. */
 static nb_park_t *next_ready(nb_loop_t *loop)
 {
     loop->since_poll++;
@@ -114,6 +116,7 @@ static int link_park(nb_park_t *park)
         return -ENOMEM;
     park->outer = nb_ptrmap_put(parked, park->fiber, park);
     park->linked = true;
+    park->status = rb_last_status_get();
     return 0;
 }
 
@@ -147,8 +150,8 @@ static VALUE try_to_enter(VALUE argument)
     return Qnil;
 }
 
-/* Ruby makes a fiber's stack at its first entry, and raises in whoever enters it when there is no
- * room. That is nothing to this fiber, which only happened to be next. */
+/* Ruby allocates a fiber's stack at its first entry, and if there is no room, raises in the fiber
+ * that enters it. That does not concern the entering fiber, which only happened to be next. */
 static void enter_new(nb_loop_t *loop, nb_park_t *self, nb_start_t start)
 {
     nb_entrance_t entrance = {loop, self, start.park.fiber};
@@ -160,7 +163,7 @@ static void enter_new(nb_loop_t *loop, nb_park_t *self, nb_start_t start)
         loop->starting = entrance.fiber;
         rb_protect(try_to_enter, (VALUE)&entrance, &tag);
         if (tag && loop->starting != entrance.fiber)
-            rb_jump_tag(tag); /* it has begun: this is ours, such as a signal */
+            rb_jump_tag(tag); /* it has begun, so this is our own, such as a signal */
         loop->current = self->owner;
         loop->starting = 0;
         error = tag ? rb_errinfo() : Qnil;
@@ -181,10 +184,10 @@ static nb_park_t *non_blocking_park(nb_loop_t *loop)
     return NULL;
 }
 
-/* In a blocking fiber, such as the thread's first one, an entry that fails leaves Ruby's count of
- * blocking fibers wrong (all versions), and from then on no hook would be called any more: another
- * one serves the new fiber. Not inlined: every park's stack would have room for its frame, and a
- * fiber that waits for a socket would use a second page (464 bytes; 4 % of an echo's misses).
+/* In a blocking fiber, such as the thread's first one, a failed entry leaves Ruby's count of
+ * blocking fibers wrong (all versions), and from then on no hook would be called. So another fiber
+ * enters the new one. Not inlined: every park's stack would have room for this frame, and a fiber
+ * that waits for a socket would use a second page (464 bytes; 4 % of an echo's misses).
  */
 NOINLINE(static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park));
 static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
@@ -203,9 +206,10 @@ static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
     enter_new(loop, self, start);
 }
 
-/* Control may also come back because some fiber ended: Ruby then goes on in the thread's first
- * fiber, or because an outer park of this one was woken, which goes on when this one has ended.
- * Whoever finds itself here without having been popped goes on serving the others. */
+/* Control may also come back for two other reasons. Some fiber ended, and Ruby continued in the
+ * thread's first fiber; or an outer park of this one was woken, which continues when this one has
+ * ended. A fiber that finds itself here without having been popped continues to serve the
+ * others. */
 static VALUE park_wait(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
@@ -230,6 +234,10 @@ static VALUE park_leave(VALUE argument)
     nb_loop_t *loop = self->loop;
     if (loop->unlock)
         loop->unlock(loop, rb_errinfo());
+    if (self->seen) {
+        nb_profile_ends(self->seen);
+        self->seen = NULL;
+    }
     unlink_park(self);
     nb_timers_remove(&loop->timers, &self->timer);
     if (self->ready_place != NB_READY_IDLE)
@@ -239,10 +247,12 @@ static VALUE park_leave(VALUE argument)
     self->state = NB_RUNNING;
     if (nb_guest_is_host(loop, self->fiber))
         loop->guest.rest(loop);
+    if (self->status)
+        nb_last_status_restore(loop, self->status);
     return Qnil;
 }
 
-/* What is raised at the fiber's next wait, if there is something. */
+/* The exception to raise at the fiber's next wait, if there is one. */
 static void raise_deferred(nb_park_t *park)
 {
     if (!RHASH_SIZE(park->loop->deferred))
@@ -290,6 +300,8 @@ nb_reason_t nb_park(nb_park_t *park)
         park_leave((VALUE)park);
         rb_memerror();
     }
+    if (nb_profile_on)
+        park->seen = nb_profile_begins(park);
     rb_ensure(park_wait, (VALUE)park, park_leave, (VALUE)park);
     if (park->exception != Qundef)
         rb_exc_raise(park->exception);

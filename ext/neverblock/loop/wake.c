@@ -1,7 +1,9 @@
 /* wake.c - making a parked fiber ready, and a sleeping loop look. Uses ruby.h.
  *
  * Read after: wait.h. */
+#include "base/clock.h"
 #include "base/mailbox.h"
+#include "loop/profile.h"
 #include "loop/wait.h"
 #include <errno.h>
 #include <unistd.h>
@@ -48,6 +50,8 @@ static void make_ready(nb_park_t *park, nb_reason_t reason, bool first)
         park->state = NB_READY;
         park->reason = reason;
         park->ready_place = first ? nb_ready_push_front(ready, park) : nb_ready_push(ready, park);
+        if (park->seen)
+            park->seen->ready_ns = nb_clock_now();
         nb_loop_wakeup(park->loop);
     } else if (park->state == NB_READY && reason > park->reason) {
         park->reason = reason;

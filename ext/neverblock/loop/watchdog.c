@@ -2,8 +2,8 @@
  * witness.h.
  *
  * A thread that Ruby does not know looks at the counters of the process's loops, so the loops do
- * nothing for it, and it needs no GVL. Of a loop that has not turned for the limit it asks where
- * its thread is (witness.c), and reports that when the loop goes on, or after another second.
+ * nothing for it, and it needs no GVL. When a loop has not turned for the limit, it asks where the
+ * loop's thread is (witness.c), and reports that when the loop continues, or after another second.
  */
 #include "loop/watchdog.h"
 #include "base/condition.h"
@@ -25,13 +25,13 @@
 #define GVL_NS NB_NS_PER_S /* less is how Ruby's threads take turns, each for 100 ms */
 #define STACK_SIZE (256 * 1024)
 
-/* The list changes only under the GVL and the lock together. */
+/* The list changes only while both the GVL and the lock are held. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t added;
     nb_list_t loops;
-    uint64_t limit_ns; /* 0: nobody looks */
-    uint64_t last_ns;  /* when it looked last */
+    uint64_t limit_ns; /* 0: the watchdog is off */
+    uint64_t last_ns;  /* when it last checked */
     uint64_t wake_ns;
     bool runs;
     nb_loop_t *accused; /* whose thread was asked; NULL: it goes on, or there is none */
@@ -44,7 +44,7 @@ static nb_loop_t *loop_at(nb_list_t *item)
     return nb_container_of(item, nb_loop_t, watched.link);
 }
 
-/* In the beginning, and in a forked child, whose one loop is added again. */
+/* At the start, and in a forked child, whose one loop is added again. */
 static void forget(void)
 {
     pthread_mutex_init(&watchdog.lock, NULL);
@@ -73,7 +73,7 @@ static uint64_t cpu_ns(const nb_watched_t *watched)
     return (uint64_t)time.tv_sec * NB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* A fiber that is alone holds up nobody. */
+/* A single fiber holds up nobody. */
 static bool may_stand(nb_loop_t *loop)
 {
     return !atomic_load_explicit(&loop->asleep, memory_order_relaxed) && loop->fibers &&
@@ -81,7 +81,7 @@ static bool may_stand(nb_loop_t *loop)
            !loop->virtual_ns;
 }
 
-/* It stands since its last turn, but not since before anybody looked: asleep it does not turn. */
+/* It has stood since its last turn, but at most since we looked first: asleep, it does not turn. */
 static void begin(nb_loop_t *loop, uint64_t now)
 {
     nb_watched_t *watched = &loop->watched;
@@ -96,8 +96,8 @@ static void begin(nb_loop_t *loop, uint64_t now)
     watched->begun = watched->told = false;
 }
 
-/* Nanoseconds for which the loop stands, without those in which its thread had no core, or the
- * process did not run: then this thread was late, too. */
+/* How long the loop has stood, in nanoseconds, without the time in which its thread had no core or
+ * the process did not run: in the latter case, this thread was late, too. */
 static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
 {
     uint64_t lost = nb_stall_queued_ns(watched->tid) - watched->queued_ns;
@@ -107,41 +107,45 @@ static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
     return stood > lost ? stood - lost : 0;
 }
 
-/* Whoever reports has the lock, and may be the loop's own thread with the GVL: it must not wait
- * until somebody reads a full pipe, who may be in this process. A report always fits where there is
- * room. */
+/* The reporting thread holds the lock, and may be the loop's own thread with the GVL. So it must
+ * not wait until somebody reads a full pipe, because the reader may be in this process. If the pipe
+ * has room at all, a report fits. */
 static bool has_room(int fd)
 {
     struct pollfd file = {.fd = fd, .events = POLLOUT};
     return poll(&file, 1, 0) == 1 && file.revents == POLLOUT;
 }
 
-static void write_report(void)
+/* Returns false if its thread only had no core. */
+static bool write_report(void)
 {
     char text[1600];
     unsigned unreported = 0;
     nb_stall_t *stall = &watchdog.stall;
     nb_witness_tell(stall);
     watchdog.ended = 0;
-    if (nb_stall_had_no_core(stall) || (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS))
-        return;
+    if (nb_stall_had_no_core(stall))
+        return false;
+    if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
+        return true;
     nb_ledger_add(stall, nb_clock_now());
     if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
-        return;
+        return true;
     int length = nb_stall_text(stall, unreported, text, sizeof(text));
     if (length >= (int)sizeof(text))
         length = (int)sizeof(text) - 1;
     (void)!write(STDERR_FILENO, text, (size_t)length);
+    return true;
 }
 
-/* Returns whether it stood for the limit: the kernel says how long a thread waited for a core only
+/* Returns whether it stood for the limit. The kernel says how long a thread waited for a core only
  * when that wait is over. */
 static bool measure(const nb_loop_t *loop, uint64_t now)
 {
     const nb_watched_t *watched = &loop->watched;
     uint64_t computed = cpu_ns(watched) - watched->cpu_ns, stood = stood_ns(watched, now);
     watchdog.stall.stood_ns = stood;
-    /* Looked at since begun_ns only: before, it did as afterwards. */
+    /* Watched only since begun_ns: before that, it is assumed to have done the same. */
     watchdog.stall.computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
                                                 (now - watched->begun_ns + 1);
     return stood >= watchdog.limit_ns;
@@ -173,7 +177,7 @@ static void look_before(uint64_t wake_ns)
         watchdog.wake_ns = wake_ns;
 }
 
-/* It stands for longer than the limit. */
+/* It has stood for longer than the limit. */
 static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
 {
     if (watchdog.accused == loop) {
@@ -182,7 +186,7 @@ static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
         if (stood >= watchdog.limit_ns + REPORT_NS) {
             measure(loop, now);
             watchdog.accused = NULL;
-            write_report();
+            loop->watched.told = write_report(); /* later, it may stand for another reason */
         }
     } else if (!loop->watched.told && !watchdog.accused && !watchdog.ended) {
         accuse(loop);
@@ -230,7 +234,7 @@ static void report_ended(uint64_t now)
         write_report();
 }
 
-/* late_ns: for so long this thread did not run, and perhaps the whole machine. */
+/* late_ns: how long this thread did not run, and perhaps the whole machine. */
 static void look(uint64_t now, uint64_t late_ns)
 {
     uint64_t nap_ns = watchdog.limit_ns / 2;
@@ -270,7 +274,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* It gets no signal, and nobody waits for it. Without memory for it, nobody looks. */
+/* It gets no signal, and nobody waits for it. If there is no memory for it, nobody watches. */
 static void start(void)
 {
     sigset_t all, old;
@@ -312,7 +316,7 @@ void nb_watchdog_add(nb_loop_t *loop)
     pthread_mutex_unlock(&watchdog.lock);
 }
 
-/* The process may end next: then this is the last time to report. */
+/* The process may end next, so this is the last chance to report. */
 void nb_watchdog_remove(nb_loop_t *loop)
 {
     if (nb_list_empty(&loop->watched.link))
@@ -327,7 +331,7 @@ void nb_watchdog_remove(nb_loop_t *loop)
     pthread_mutex_unlock(&watchdog.lock);
 }
 
-/* @!visibility private - from the next loop on, loops are looked at. limit_ns: 0 for never. */
+/* @!visibility private - watches loops, from the next one on. limit_ns: 0 for never. */
 static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALUE ours)
 {
     watchdog.limit_ns = NUM2ULL(limit_ns);

@@ -5,7 +5,7 @@
 
 #include "loop/loop.h"
 
-/* The calling thread is the loop's: from now on it is looked at, unless that is switched off. */
+/* The calling thread is the loop's: from now on it is watched, unless that is switched off. */
 void nb_watchdog_add(nb_loop_t *loop);
 void nb_watchdog_remove(nb_loop_t *loop);
 void nb_watchdog_init(void);

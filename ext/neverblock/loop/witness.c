@@ -1,16 +1,17 @@
 /* witness.c - where in the program a thread is, asked from outside. Uses ruby.h.
  *
- * Only the thread itself can tell: its frames change under everybody else. So it gets a signal, in
- * whose handler it reads them, as sampling profilers do. SIGURG: nobody minds it, it is ignored by
- * default, and Go programs send it for the same purpose. The handler allocates nothing, takes no
- * lock and calls no Ruby code; it copies the strings, since nothing keeps them alive later. Names
- * of methods in C are in a table that may just be growing: those a postponed job finds, at the
- * thread's next check for interrupts.
+ * Only the thread itself can tell, because its frames change while others look. So it gets a
+ * signal, and reads its frames in the handler, as sampling profilers do. SIGURG disturbs nobody: it
+ * is ignored by default, and Go programs send it for the same purpose. The handler allocates
+ * nothing, takes no lock and calls no Ruby code. It copies the strings, because nothing keeps them
+ * alive later. Names of methods in C are in a table that may be growing at that moment, so a
+ * postponed job finds them, at the thread's next check for interrupts.
  *
  * Read after: witness.h.
  */
 #include "loop/witness.h"
 #include "loop/place.h"
+#include "loop/postponed.h"
 #include <errno.h>
 #include <pthread.h>
 #include <ruby/debug.h>
@@ -38,9 +39,7 @@ static struct {
     char name[sizeof((nb_stall_t *)0)->callee];
 } witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-#ifdef HAVE_RB_POSTPONED_JOB_TRIGGER
-static rb_postponed_job_handle_t job;
-#endif
+static nb_postponed_t job;
 
 static void note_place(VALUE frame, int line)
 {
@@ -51,14 +50,14 @@ static void note_place(VALUE frame, int line)
              named ? RSTRING_PTR(label) : "?");
 }
 
-/* Of the thread that calls it, if that is the one asked. */
+/* The data of the calling thread, if it is the one asked. */
 static void note_frames(void)
 {
     static VALUE frames[NB_PLACE_FRAMES];
     static int lines[NB_PLACE_FRAMES];
     int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, lines);
     if (count <= 0 || rb_thread_current() != witness.ruby_thread)
-        return; /* a thread of Ruby's that changes its native thread */
+        return; /* a Ruby thread that moves to another native thread */
     const VALUE *place = nb_place_find(frames, count);
     if (!place)
         return;
@@ -70,9 +69,6 @@ static void note_frames(void)
         witness.in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
 }
 
-/* Thereby Ruby calls on_job at the thread's next check for interrupts. */
-static void trigger_job(void);
-
 static void answer(int number)
 {
     int saved = errno, state = ASKED;
@@ -81,7 +77,7 @@ static void answer(int number)
         witness.collects = rb_during_gc();
         if (!witness.collects) /* it may be moving what frames point to */
             note_frames();
-        trigger_job();
+        nb_postponed_request(&job);
         atomic_store(&witness.state, ANSWERED);
     }
     errno = saved;
@@ -172,16 +168,7 @@ static void on_job(void *unused)
     nb_witness_name();
 }
 
-static void trigger_job(void)
-{
-#ifdef HAVE_RB_POSTPONED_JOB_TRIGGER
-    rb_postponed_job_trigger(job);
-#else
-    rb_postponed_job_register_one(0, on_job, NULL);
-#endif
-}
-
-/* Whoever has a handler of their own keeps it; then reports name no place. */
+/* If somebody else has installed a handler, that stays, and reports name no place. */
 static void install_handler(void)
 {
     struct sigaction old, ours = {.sa_handler = answer, .sa_flags = SA_RESTART | SA_ONSTACK};
@@ -199,9 +186,7 @@ void nb_witness_install(void)
     done = true;
     witness.callee = Qnil;
     rb_gc_register_address(&witness.callee);
-#ifdef HAVE_RB_POSTPONED_JOB_TRIGGER
-    job = rb_postponed_job_preregister(0, on_job, NULL);
-#endif
+    job = nb_postponed(on_job);
     install_handler();
 }
 

@@ -1,4 +1,4 @@
-/* yield.c - a fiber that could go on lets the others have their turn. Uses ruby.h.
+/* yield.c - a fiber that could continue lets the others have their turn. Uses ruby.h.
  *
  * Read after: wait.h. */
 #include "loop/guest.h"
@@ -45,7 +45,7 @@ void nb_before_start(nb_loop_t *loop)
     if (!(long_turn || nb_chaos(NB_CHAOS_YIELD)) || !nb_may_yield(loop))
         return;
     nb_loop_turn(loop, false);
-    loop->turn_ns = loop->now_ns; /* whoever starts more looks again after a slice */
+    loop->turn_ns = loop->now_ns; /* a fiber that starts more checks again after a slice */
     if (loop->ready.count && !is_awaited(loop))
         park_ready(loop, NB_PARK_SPAWN);
 }

@@ -1,6 +1,6 @@
 /* pool.h - native threads for what cannot wait: getaddrinfo, cold file pages. Pure C.
  *
- * Threads are started when work waits and end after five idle seconds. Finished work goes into the
+ * Threads start when work waits, and end after five idle seconds. Finished work goes into the
  * mailbox of the loop that asked. A forked child has neither the threads nor the work they had.
  * Read after: base/mailbox.h. Used by: hooks/job.c, hooks/resolve.c, hooks/report.c.
  */
@@ -11,7 +11,7 @@
 
 #define NB_OFFLOAD_THREADS 64 /* at most; each mostly waits for a name server or a disk */
 
-/* Queues the work. Returns 0, or -errno when no thread could be started and none runs. */
+/* Queues the work. Returns 0, or -errno if no thread could be started and none runs. */
 int nb_offload(nb_mailbox_t *mail, nb_work_t *work);
 
 /* Threads alive and work waiting, for stats. */

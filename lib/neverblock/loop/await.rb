@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module NB
-  # The bridge from any callback API to a waiting fiber (or thread): {NB.await}.
+  # Connects any callback API to a waiting fiber (or thread): {NB.await}.
   class Await
-    # What the block of {NB.await} gets: call it once, from any thread, with the value.
+    # Passed to the block of {NB.await}. Call it once, from any thread, with the value.
     class Resume
       # @api private
       def initialize(queue)
@@ -31,7 +31,7 @@ module NB
         finish(:raise, message ? error.exception(message) : error.exception)
       end
 
-      # @return [Proc] so that a Resume can be given as a block
+      # @return [Proc] lets a Resume be passed as a block
       def to_proc = method(:call).to_proc
 
       private
@@ -45,7 +45,7 @@ module NB
       end
     end
 
-    # What {NB.await} does.
+    # Implements {NB.await}.
     #
     # @api private
     def self.call

@@ -3,27 +3,28 @@
 require_relative "scheduler"
 
 module NB
-  # Stopping well: `NB.run(on_interrupt: :drain)`, {NB.stopping?} and {NB.until_stop}.
+  # Graceful stop: `NB.run(on_interrupt: :drain)`, {NB.stopping?} and {NB.until_stop}.
   #
-  # The first INT or TERM ends what waits for more work, and nothing else; the second, or the end of
-  # the time for it, interrupts the block as Ruby would have at the first.
+  # The first INT or TERM ends the waits for more work, and nothing else. The second, or the time
+  # limit, interrupts the block as Ruby would have done at the first.
   class Drain
-    # What people and process managers end a program with.
+    # The signals by which people and process managers end a program.
     SIGNALS = %w[INT TERM].freeze
-    # How long {NB.until_stop} may take: for ever, almost.
+    # The time limit of {NB.until_stop}: practically none.
     NEVER = 1_000_000_000
-    # Ends the block of an {NB.until_stop}. Not a StandardError, so that no `rescue => e` sees it.
+    # Ends the block of an {NB.until_stop}. Not a StandardError, so no `rescue => e` sees it.
     Stop = Class.new(::Exception) # rubocop:disable Lint/InheritException
     private_constant :NEVER, :Stop
 
     @stopping = 0
 
     class << self
-      # @return [Boolean] whether a loop of this process takes no more work
+      # @return [Boolean] whether any loop of this process takes no more work
       # @api private
       def stopping? = @stopping.positive?
 
-      # Tells who asks, and ends what waits for more work in this loop. {resume} takes it back.
+      # Makes {NB.stopping?} true, and ends the waits for more work in this loop. {resume} undoes
+      # it.
       #
       # @param scheduler [Scheduler]
       # @return [void]
@@ -52,7 +53,7 @@ module NB
         raise ArgumentError, "on_interrupt: must be :drain or nil, got: #{on_interrupt.inspect}"
       end
 
-      # What {NB.until_stop} does.
+      # Implements {NB.until_stop}.
       # @api private
       def until_stop(&block)
         return if stopping?
@@ -61,7 +62,7 @@ module NB
         return yield unless scheduler.is_a?(Scheduler)
 
         begin
-          # Looks again: a scheduler's hook may let others run before it begins.
+          # Checks again: a scheduler's hook may let others run before it begins.
           scheduler.timeout_after(NEVER, stop = Stop.new("the program stops")) do
             block.call unless stopping?
           end
@@ -76,15 +77,15 @@ module NB
     # @param limit [Numeric, nil] seconds between the first signal and the interrupt
     def initialize(limit)
       @limit = limit
-      @signals = Thread::Queue.new # the one thing that a handler of trap may always fill
+      @signals = Thread::Queue.new # the one object that a trap handler may always push to
       @pid = Process.pid
       @before = {} # name => handler
     end
 
-    # Has signals looked after while the block runs, which must be the whole of {NB.run}.
+    # Handles signals while the block runs, which must be the whole of {NB.run}.
     #
     # @return the block's value
-    # @raise [SignalException] when the fibers had to be cancelled and the block did not raise it
+    # @raise [SignalException] if the fibers had to be cancelled and the block did not raise it
     def around
       SIGNALS.each { |name| @before[name] = trap(name) { receive(name) } }
       value = yield
@@ -96,10 +97,10 @@ module NB
       Drain.resume if @stopping
     end
 
-    # Starts the fiber that waits for signals; it does not keep the loop going.
+    # Starts the fiber that waits for signals; it does not keep the loop running.
     #
-    # @yieldparam error [SignalException] to be raised in the block of NB.run
-    # @yieldreturn [Boolean] whether there still is one
+    # @yieldparam error [SignalException] to raise in the block of NB.run
+    # @yieldreturn [Boolean] whether that block still runs
     def watch(scheduler, &interrupt)
       Fiber.schedule do
         name = scheduler.idle { @signals.pop }
@@ -116,7 +117,7 @@ module NB
 
     private
 
-    # In a handler of trap. When the loop does not even turn, nobody takes the signals.
+    # Called in a trap handler. If the loop does not even turn, nobody takes the signals.
     def receive(name)
       return pass_on(name) if @pid != Process.pid
 
@@ -125,7 +126,7 @@ module NB
       @signals << name
     end
 
-    # In a child that the program has forked: the fiber that looks after signals is the parent's.
+    # In a child that the program has forked: the fiber that handles signals is the parent's.
     def pass_on(name)
       take_back(name)
       Process.kill(name, Process.pid)
@@ -139,7 +140,7 @@ module NB
     end
 
     def next_signal(scheduler)
-      return if @limit&.zero? # which is no limit to Timeout
+      return if @limit&.zero? # Timeout takes 0 for no limit
 
       Timeout.timeout(@limit) { scheduler.idle { @signals.pop } }
     rescue Timeout::Error

@@ -1,15 +1,17 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "../legible"
 require_relative "subject"
 
 module NB
-  # Every fiber of one loop: what it waits for, since when, and where in the program.
+  # A list of every fiber of one loop: what it waits for, since when, and where in the program.
   #
   # @example
   #   warn NB.dump
   class Dump
-    # How the lines of a backtrace begin that are not the program's: ours and Ruby's, then others'.
+    # The start of backtrace lines that are not the program's: ours and Ruby's, then other
+    # libraries'.
     OURS = ["#{File.expand_path("..", __dir__)}/", "#{File.expand_path("..", __dir__)}.rb",
             "<internal:"].freeze
     LIBRARIES = [*OURS, *RbConfig::CONFIG.values_at("rubylibdir", "sitedir", "vendordir"),
@@ -20,33 +22,37 @@ module NB
     @appendices = []
 
     class << self
-      # Has the block called by each dump, for names of fibers.
+      # Registers a block that gives names of fibers to each dump.
       #
       # @yieldreturn [Array<Array(Fiber, String)>]
       # @api private
       def name_fibers(&block) = @names << block
 
-      # Has the block called at the end of each dump.
+      # Registers a block that adds lines to the end of each dump.
       #
       # @yieldreturn [Array<String>] lines
       # @api private
       def append(&block) = @appendices << block
 
-      # @return [Array(Array<String>, Array<String>)] how paths begin that are not the program's:
-      #   those of all libraries, and ours only
+      # @return [Array(Array<String>, Array<String>)] the start of paths that are not the program's:
+      #   those of all libraries, and only ours
       # @api private
       def others = [LIBRARIES, OURS]
 
       # @param frames [Array<String>] a backtrace
-      # @return [String] its innermost line of the program
+      # @return [String] the innermost line of the program
       # @api private
       def place(frames)
         others.each do |prefixes|
-          found = frames.find { |frame| !frame.start_with?(*prefixes) }
-          return found if found
+          at = frames.index { |frame| !frame.start_with?(*prefixes) }
+          return frames[at..].take_while { |frame| line(frame) == line(frames[at]) }.last if at
         end
         "a fiber without a line of the program"
       end
+
+      # Methods in C have the line from which they were called.
+      def line(frame) = frame[/\A.*?:\d+:/]
+      private :line
 
       # @return [Hash{Fiber => String}]
       # @api private
@@ -71,11 +77,11 @@ module NB
       @names = Dump.names
       waits = @scheduler.waits.sort_by { |wait| -wait[:waited] }
       ["#{@scheduler.inspect}, pid #{Process.pid}", running, *waits.map { |wait| describe(wait) },
-       *Dump.appendices].compact.join("\n")
+       *Dump.appendices].flatten.compact.map { |line| Legible.line(line) }.join("\n")
     end
 
-    # @return [Array<String>] for each fiber that waits, the longest wait first: the line of the
-    #   program, and what for
+    # @return [Array<String>] for each waiting fiber, the longest wait first: the program's line,
+    #   and what it waits for
     # @scheduling never waits
     # @thread any
     def places
@@ -83,20 +89,20 @@ module NB
       waits = @scheduler.waits.reject { |wait| wait[:kind] == :run || wait[:ready] }
       waits.sort_by { |wait| -wait[:waited] }.map do |wait|
         name = @names[wait[:owner]]
-        "#{Dump.place(wait[:fiber].backtrace.to_a)} waits for #{Subject.of(wait)}" \
-          "#{" in #{name}" if name}"
+        words = [Dump.place(wait[:fiber].backtrace.to_a), "waits for", Subject.of(wait),
+                 *(["in", name] if name)]
+        words.map { |word| Legible.line(word) }.join(" ")
       end
     end
 
     private
 
-    # The fiber that asks, when it belongs to this loop.
+    # The calling fiber, if it belongs to this loop.
     def running
       return unless Fiber.scheduler.equal?(@scheduler) && !@scheduler.waiting?(Fiber.current)
 
       frames = caller.grep_v(/#{Regexp.escape(__FILE__)}/).first(@frames)
       ["#{Fiber.current.inspect} runs", *named(Fiber.current), *frames.map { |line| "    #{line}" }]
-        .join("\n")
     end
 
     def describe(wait)
@@ -105,7 +111,6 @@ module NB
       lines.concat(named(wait[:owner]))
       frames = Native.user_frames(wait[:fiber].backtrace).first(@frames)
       lines.concat(frames.map { |line| "    #{line}" })
-      lines.join("\n")
     end
 
     def named(fiber) = @names.key?(fiber) ? ["  is #{@names[fiber]}"] : []

@@ -3,23 +3,23 @@
 require_relative "../native"
 
 module NB
-  # Ruby's own extension point for forks (Process._fork): the child's loop starts clean, with only
-  # the fiber that forked; the parent's registrations are untouched.
+  # Uses Ruby's own extension point for forks (Process._fork). The child's loop starts clean, with
+  # only the fiber that forked; the parent's registrations are untouched.
   module Fork
     @in_child = []
 
     class << self
-      # Has the block called in every forked child, after the loop was cleared.
+      # Registers a block that runs in every forked child, after the loop was cleared.
       #
       # @return [void]
       # @api private
       def in_child(&block) = @in_child << block
 
-      # What a child does first.
+      # The first thing a child does.
       # @api private
       def begin_child
         Native.after_fork
-      ensure # a handler of trap may have raised
+      ensure # a trap handler may have raised
         @in_child.each(&:call)
       end
     end
@@ -34,7 +34,7 @@ module NB
       end
     end
 
-    # Forks without asking {#_fork}.
+    # Forks without going through {#_fork}.
     # @api private
     def daemon(...)
       Native.without_signals { super.tap { Fork.begin_child } }

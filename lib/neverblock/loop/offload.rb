@@ -4,16 +4,16 @@ require_relative "../errors"
 require_relative "../fiber_state"
 
 module NB
-  # A bounded pool of native threads for Ruby code that blocks and cannot be made to wait: a C
-  # library that knows no scheduler, a slow disk. It helps only where the code releases the GVL;
-  # computing belongs into {NB.in_process}.
+  # A bounded pool of native threads for Ruby code that blocks and cannot be made to wait in the
+  # loop: a C library that knows no scheduler, a slow disk. It helps only if the code releases the
+  # GVL; computing belongs in {NB.in_process}.
   #
-  # Work that offloads work gets a thread beyond the bound, if all are taken.
+  # If all threads are busy, work that itself offloads work gets a thread beyond the limit.
   #
-  # Threads start when work waits and end after {IDLE_SECONDS} without any. A block has a copy of
-  # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on), and for the rest finds its thread as
-  # a new one would be: of the block before it there are no locals, no variables, no name, no
-  # priority; and of the caller no masks (Thread.handle_interrupt).
+  # Threads start when work waits, and end after {IDLE_SECONDS} without work. A block has a copy of
+  # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on). Otherwise it finds its thread like a
+  # new one: without the locals, variables, name and priority of the block before it, and without
+  # the caller's masks (Thread.handle_interrupt).
   #
   # @example
   #   NB.offload { Etc.getpwnam("root") }
@@ -21,16 +21,16 @@ module NB
     # Threads end after this many seconds without work.
     IDLE_SECONDS = 5
 
-    # Of the threads.
+    # The name of the threads.
     # @api private
     NAME = "neverblock offload"
 
-    # Closed when a thread has done the work. A class of its own, because a virtual clock stands
-    # still for it (ext/neverblock/loop/virtual.c).
+    # Closed when a thread has done the work. A class of its own, because a virtual clock follows
+    # real time while a fiber waits for one (ext/neverblock/loop/virtual.c).
     # @api private
     Done = Class.new(Thread::Queue)
 
-    # One block on its way through a thread.
+    # One block, to be run by a thread.
     class Job
       def initialize(block)
         @block = block
@@ -48,7 +48,7 @@ module NB
         @done.close
       end
 
-      # Instead of {#run}, where no thread can.
+      # Called in place of {#run} if no thread can run it.
       def fail(error)
         @error = error
         @done.close
@@ -64,6 +64,17 @@ module NB
         nil
       end
 
+      # The same, but never ends before the block: what interrupts the wait goes on afterwards. Not
+      # `rescue`: Fiber#kill is no exception, and comes back at each wait.
+      #
+      # @return [void]
+      # @scheduling may wait
+      def outlast
+        wait
+      ensure
+        outlast unless done? # interrupted
+      end
+
       # @return [Object] the block's value
       # @raise whatever the block raised
       # @scheduling may wait
@@ -76,7 +87,7 @@ module NB
     end
 
     class << self
-      # @return [Offload] the process's pool, made anew in a forked child
+      # @return [Offload] the pool of this process; a forked child makes a new one
       def default
         @default = nil unless @pid == Process.pid
         @pid = Process.pid
@@ -84,10 +95,10 @@ module NB
       end
     end
 
-    # @return [Integer] the most threads at a time
+    # @return [Integer] the maximum number of threads
     attr_reader :size
 
-    # @param size [Integer] the most threads, 1 or more
+    # @param size [Integer] the maximum number of threads, 1 or more
     # @raise [ArgumentError]
     def initialize(size: 32)
       raise ArgumentError, "size: must be an Integer of 1 or more, got: #{size.inspect}" unless
@@ -103,7 +114,7 @@ module NB
     # Runs the block on a thread.
     #
     # @return [Job] at once
-    # @raise [ThreadError] when the system has no room for the first thread
+    # @raise [ThreadError] if the system has no room for the first thread
     # @scheduling never waits
     # @thread any
     def start(&block)
@@ -111,7 +122,7 @@ module NB
 
       job = Job.new(block)
       @lock.synchronize do
-        Thread.handle_interrupt(UNINTERRUPTED) do # a thread that was made is counted
+        Thread.handle_interrupt(UNINTERRUPTED) do # so that every thread made is counted
           add_thread if @jobs.size >= @idle && (@threads < @size || nested?)
           @jobs << job
           @came.signal
@@ -120,7 +131,7 @@ module NB
       job
     end
 
-    # Runs the block on a thread while other fibers go on. Queues when all are busy. When the
+    # Runs the block on a thread while other fibers run. Queues if all threads are busy. If the
     # calling fiber is cancelled meanwhile, the block runs to its end and its value is dropped.
     #
     # @return the block's value
@@ -139,11 +150,11 @@ module NB
 
     private
 
-    # Whether the caller is offloaded work itself: its thread does no other work while it waits for
-    # this, and with all of them waiting none would be left, for ever.
+    # Whether the caller is offloaded work itself. Its thread does no other work while it waits for
+    # this; if all threads waited that way, nothing would ever run.
     def nested? = Thread.current.name == NAME
 
-    # Where the system has no room for a further thread, those that there are do the work.
+    # If the system has no room for another thread, the existing ones do the work.
     def add_thread
       thread = Thread.new do
         FiberState.clear
@@ -157,7 +168,7 @@ module NB
       raise if @threads.zero?
     end
 
-    # The work that is left has to be done by others.
+    # Others must do the work that is left.
     def leave
       @lock.synchronize do
         @threads -= 1
@@ -167,7 +178,7 @@ module NB
       end
     end
 
-    # An idle thread must not keep what its last block used from being collected.
+    # An idle thread must not keep its last block's objects from being collected.
     def work
       thread = Thread.current
       while (job = next_job)
@@ -178,9 +189,9 @@ module NB
       end
     end
 
-    # What cannot be taken back for certain is left to a new thread.
+    # If something cannot be reset for certain, a new thread replaces this one.
     def like_new?(thread)
-      thread.name == NAME && thread.priority.zero? && !thread.abort_on_exception &&
+      thread.name == NAME && thread.priority.zero? && $?.nil? && !thread.abort_on_exception &&
         thread.report_on_exception == Thread.report_on_exception &&
         thread.thread_variables.empty? && thread.instance_variables.empty?
     end

@@ -3,10 +3,10 @@
 require_relative "../native"
 
 module NB
-  # Ends blocks of Timeout.timeout that compute beyond their deadline: the loop ends those that
-  # wait, but does not turn while a fiber computes. One thread for all loops, from the first timeout
-  # on, as Ruby's own Timeout has one. It gets its turn at the end of the computing thread's, so up
-  # to 100 ms late, as there.
+  # Ends blocks of Timeout.timeout that compute beyond their deadline. The loop itself ends blocks
+  # that wait, but does not turn while a fiber computes. One thread serves all loops, from the first
+  # timeout on, as in Ruby's own Timeout. It gets its turn when the computing thread's time slice
+  # ends, so it may be 100 ms late, as there.
   module Overtime
     class << self
       # @return [Thread, nil] nil before the first timeout

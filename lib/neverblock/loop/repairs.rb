@@ -3,12 +3,14 @@
 require_relative "../native"
 
 module NB
-  # Holes of Ruby versions that no scheduler hook can close: each a file of this folder that says
-  # the version, the bug and what it does. A repair replaces one method in place (the ancestors of
-  # Ruby's classes stay as they are), and its replacement calls the original wherever no loop of
-  # ours runs the caller. NB_REPAIRS=0 or `repairs: false` leaves Ruby untouched.
+  # Repairs of holes in Ruby versions that no scheduler hook can close. Each is a file in this
+  # folder that names the versions and the bug, and says what it does. A repair replaces one method
+  # in place, so the ancestors of Ruby's classes stay as they are. Its replacement calls the
+  # original wherever no loop of ours runs the caller. NB_REPAIRS=0 or `repairs: false` leaves Ruby
+  # untouched.
   module Repairs
-    # File name and the first Ruby version that needs it, and the first that does not any more.
+    # File name, the first Ruby version that needs the repair, and the first that does not need it
+    # any more.
     ALL = [
       ["io_select", "3.1", "3.2"],
       ["autoload", "3.1", "3.2"],
@@ -33,8 +35,8 @@ module NB
       ["handle_interrupt", "3.1", nil]
     ].freeze
 
-    # Where loops run: of the C half nothing may be called in another Ractor, and of Ruby's objects
-    # only those that all may share be used.
+    # The Ractor in which loops run. In other Ractors no function of the C half may be called, and
+    # only shareable Ruby objects may be used.
     MAIN = Ractor.current
     private_constant :MAIN
 
@@ -43,10 +45,10 @@ module NB
     @lock = Thread::Mutex.new # two threads may make their first scheduler at the same time
 
     class << self
-      # @return [Array<String>] what was loaded, by file name
+      # @return [Array<String>] the loaded repairs, by file name
       attr_reader :installed
 
-      # Loads what the running Ruby needs, once per process.
+      # Loads the repairs that the running Ruby needs, once per process.
       #
       # @return [void]
       def install
@@ -63,7 +65,7 @@ module NB
       end
 
       # @return [Boolean] whether NB_REPAIRS lets them be installed
-      # @raise [ArgumentError] if it is neither 0 nor 1
+      # @raise [ArgumentError] if NB_REPAIRS is neither 0 nor 1
       # @api private
       def allowed?
         return Native::REPAIRS == "1" if %w[0 1].include?(Native::REPAIRS)
@@ -80,11 +82,11 @@ module NB
         define(owner, name, &yield(own_method(owner, name)))
       end
 
-      # Replaces an instance method of Ruby's own in place, in every Ractor; or of a library that
-      # works in any.
+      # Replaces an instance method in place, in every Ractor: one of Ruby's own, or of a library
+      # that works in any Ractor.
       #
-      # @yield [original] the name under which it remains; returns the new body as a lambda or
-      #   proc, of which all that it refers to can be shared
+      # @yield [original] the name under which it remains; returns the new body as a lambda or proc
+      #   that refers only to shareable objects
       # @api private
       def repair(owner, name)
         original = :"#{name}_without_neverblock#{@kept += 1}"
@@ -93,7 +95,7 @@ module NB
         define(owner, name, &body)
       end
 
-      # Keeps a method of the owner's own under a further name, as a private one.
+      # Keeps one of the owner's own methods under another, private name.
       #
       # @return [void]
       # @api private
@@ -102,7 +104,7 @@ module NB
         owner.send(:private, original)
       end
 
-      # @return [Boolean] whether this is the Ractor in which loops run
+      # @return [Boolean] whether loops run in this Ractor
       # @api private
       def main? = Ractor.current.equal?(MAIN)
 
@@ -115,7 +117,7 @@ module NB
 
       private
 
-      # Not one that somebody has put in front of it: that calls the replacement, by `super`.
+      # Skips methods that others have put in front: these call the replacement, by `super`.
       def own_method(owner, name)
         method = owner.instance_method(name)
         in_front = owner.ancestors.take_while { |ancestor| !ancestor.equal?(owner) }

@@ -6,12 +6,12 @@ require_relative "scheduler"
 module NB
   # {NB.run}: a loop around a block, with the block's value and exceptions.
   class Runner
-    # What the block left with: a value, an exception, a `break` or a `throw`.
+    # How the block was left: with a value, an exception, a `break` or a `throw`.
     Outcome = Struct.new(:kind, :value)
     private_constant :Outcome
 
     class << self
-      # What {NB.run} does.
+      # Implements {NB.run}.
       #
       # @api private
       def run(backend:, repairs:, clock: :real, drain: nil, &block)
@@ -75,7 +75,7 @@ module NB
         end
       end
 
-      # Ruby keeps a scheduler whose `close` raises, as after a deadlock.
+      # Ruby keeps a scheduler whose `close` raises, for example after a deadlock.
       def unset(scheduler)
         Fiber.set_scheduler(nil)
       ensure
@@ -83,7 +83,7 @@ module NB
       end
     end
 
-    # @param own [Boolean] whether the loop is there for this block only
+    # @param own [Boolean] whether the loop exists only for this block
     # @api private
     def initialize(scheduler, own: false)
       @scheduler = scheduler
@@ -91,28 +91,28 @@ module NB
       @pid = Process.pid
     end
 
-    # With other fibers there, this one is blocking ({NB.blocking}), or the thread's first one: the
-    # loop goes on for the block alone, since all would be waiting for this very fiber.
-    # What the block yields (Fiber.yield, an Enumerator) goes to whoever resumes this one.
+    # If other fibers exist, this one is blocking ({NB.blocking}), or it is the thread's first one.
+    # Then the loop runs for the block alone, because all others would be waiting for this very
+    # fiber. What the block yields (Fiber.yield, an Enumerator) goes to whoever resumes this one.
     #
     # @api private
     def join(&block)
       return call(&block) if @scheduler.stats[:fibers].zero? || @scheduler.host?
 
-      hand_on(::Fiber.new(blocking: false) { @outcome = outcome(&block) })
+      hand_on(::Fiber.new(blocking: false) { finish(&block) })
       leave
     end
 
-    # Ruby's scheduler takes a non-blocking fiber for one of its own, which must not wait for the
-    # others to end: so the loop of a block that runs in one, such as an Enumerator's, is another's.
-    # The locals are those of the calling fiber, before and after.
+    # Ruby's scheduler takes a non-blocking fiber for one of its own, which must not wait until the
+    # others have ended. So if NB.run is called in such a fiber, as in an Enumerator's, another
+    # fiber, a blocking one, runs the loop. The fiber-locals are the caller's, before and after.
     #
     # @api private
     def from_blocking_fiber(&block)
       before = after = fiber_locals
       fiber = ::Fiber.new(blocking: true) do
         before.each { |key, value| Thread.current[key] = value }
-        @outcome = outcome(&block)
+        finish(&block)
         after = fiber_locals
       end
       hand_on(fiber)
@@ -120,7 +120,7 @@ module NB
       leave
     end
 
-    # Runs the block in a fiber, and the loop until it has ended.
+    # Runs the block in a fiber, and the loop until the block has ended.
     #
     # @api private
     def call(&block)
@@ -130,22 +130,24 @@ module NB
         @scheduler.thread_fiber = @fiber if @own
         @outer = @scheduler.__send__(:lead, @fiber)
         locals.each { |key, value| Thread.current[key] = value }
-        @outcome = outcome(&block)
+        finish(&block)
+        @last_status = $?
         cancel_others if @own && @outcome.kind != :value
       end
       serve
+      Native.last_status = @last_status # the block's, as without a loop
       leave
     ensure
       @scheduler.__send__(:lead, @outer)
     end
 
-    # Raises the error in the block; when that has ended, cancels the fibers that have not.
+    # Raises the error in the block. When the block has ended, cancels the fibers that have not.
     #
-    # @return [Boolean] whether the block has still to end
+    # @return [Boolean] whether the block has not ended yet
     # @api private
     def interrupt(error)
       if @outcome
-        @scheduler.__send__(:interrupt_all, Cancelled, "the program stops")
+        @scheduler.__send__(:end_fibers, "the program stops")
       else
         @scheduler.fiber_interrupt(@fiber, error)
       end
@@ -162,11 +164,11 @@ module NB
 
     def fiber_locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
 
-    # A handler of trap has forked while this fiber waited: in the child nobody runs the block.
+    # A trap handler has forked while this fiber waited: in the child, nobody runs the block.
     def forked? = @pid != Process.pid
 
-    # A signal, Thread#raise or an error of a thread with abort_on_exception comes out of `run`: it
-    # is the block's, which may rescue it where it waits, as without a loop.
+    # `run` raises signals, Thread#raise, and errors of threads with abort_on_exception. They are
+    # meant for the block, which may rescue them where it waits, as without a loop.
     def serve
       @scheduler.run until @outcome || forked?
     rescue Exception => error # rubocop:disable Lint/RescueException -- handed to the block
@@ -177,7 +179,7 @@ module NB
       retry
     end
 
-    # Whether the block joins the thread that ended with the error: join raises it, and once is
+    # Whether the block joins the thread that ended with the error. Then join raises it, and once is
     # enough.
     def joined(error)
       wait = @scheduler.waits.find { |found| found[:owner].equal?(@fiber) }
@@ -187,9 +189,15 @@ module NB
       raised.equal?(error)
     end
 
-    # The block failed: nobody will wait for what it started.
+    # The block failed, so nobody will wait for what it started.
     def cancel_others
-      @scheduler.__send__(:interrupt_all, Cancelled, "the block of NB.run has failed")
+      @scheduler.__send__(:end_fibers, "the block of NB.run has failed")
+    end
+
+    # In a child that the block has forked its fiber is the first one: nobody takes its outcome.
+    def finish(&block)
+      @outcome = outcome(&block)
+      leave if forked?
     end
 
     def outcome
@@ -212,7 +220,7 @@ module NB
       end
     end
 
-    # When nobody outside catches it either, it is reported from where it was thrown.
+    # If nobody outside catches it either, it is reported from where it was thrown.
     def throw_on(uncaught)
       throw(uncaught.tag, uncaught.value)
     rescue UncaughtThrowError

@@ -9,10 +9,11 @@ require_relative "virtual_time"
 require_relative "watchdog"
 
 module NB
-  # What Ruby sees of the loop: a Fiber::Scheduler. The hooks are C (ext/neverblock/hooks); here is
-  # what is not hot: opening, closing, reporting.
+  # The loop as Ruby sees it: a Fiber::Scheduler. The hooks are C (ext/neverblock/hooks); this file
+  # has what need not be fast: opening, closing, reporting.
   #
-  # Most programs never name it and use {NB.run}. Use it to put a thread under the loop by hand:
+  # Most programs use {NB.run} and never name this class. Use it to run a thread under the loop by
+  # hand:
   #
   # @example
   #   Thread.new do
@@ -28,19 +29,19 @@ module NB
     @opening = []
 
     class << self
-      # @return [Array<Proc>] what is called before each loop opens
+      # @return [Array<Proc>] called before each loop opens
       # @api private
       attr_reader :opening
 
-      # Has the block called before each loop opens.
+      # Registers a block that is called before each loop opens.
       #
       # @return [void]
       # @api private
       def before_open(&block) = @opening << block
 
-      # Looks at NB_BACKEND, NB_REPAIRS and NB_WATCHDOG before there is a loop.
+      # Checks NB_BACKEND, NB_REPAIRS and NB_WATCHDOG before there is a loop.
       #
-      # @param backend [Symbol, String, nil] as {#initialize} takes it
+      # @param backend [Symbol, String, nil] as for {#initialize}
       # @return [void]
       # @raise [ArgumentError] if a loop would refuse one of them
       # @api private
@@ -52,7 +53,7 @@ module NB
       end
 
       # @param asked [Symbol, String, nil]
-      # @return [String] that name, else NB_BACKEND's, else the best that there is
+      # @return [String] that name, or else NB_BACKEND's, or else the best available
       # @api private
       def backend_name(asked) = (asked || Native::DEFAULT_BACKEND || Native.backends.first).to_s
 
@@ -65,17 +66,19 @@ module NB
       end
     end
 
-    # @return [Fiber, nil] that of {NB.run}'s block, which goes on for the thread's own code
+    # @return [Fiber, nil] the fiber of {NB.run}'s block, which continues the thread's own code
     # @api private
     attr_accessor :thread_fiber
 
     # @param backend [Symbol, String, nil] epoll, kqueue or poll; nil: NB_BACKEND, or the best
-    # @param repairs [Boolean] whether Ruby's own holes may be mended in this process ({Repairs})
+    # @param repairs [Boolean] whether Ruby's own holes may be repaired in this process ({Repairs})
     # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}
     # @raise [ArgumentError] for a backend that this build does not have, or another clock
-    # @raise [SystemCallError] when the kernel has no fds left
+    # @raise [SystemCallError] if the kernel has no fds left
+    # @raise [Ractor::IsolationError] outside of the main Ractor
     # @scheduling never waits
     def initialize(backend: nil, repairs: true, clock: :real)
+      refuse_ractor unless Repairs.main?
       virtual = VirtualTime.asked?(clock)
       Repairs.install if repairs
       Scheduler.opening.each(&:call)
@@ -86,15 +89,15 @@ module NB
       Scheduler.refuse(name)
     end
 
-    # Runs every fiber to its end, cancels those that only wait for work, frees the kernel's side.
-    # Ruby calls it at the end of the thread and for `Fiber.set_scheduler(nil)`. When an exception
-    # or a Thread#kill comes in between, the others are cancelled first.
+    # Runs every fiber to its end, cancels those that only wait for work, and frees the kernel's
+    # resources. Ruby calls it at the end of the thread and for `Fiber.set_scheduler(nil)`. If an
+    # exception or a Thread#kill comes in between, the remaining fibers are cancelled first.
     #
     # @return [void]
     # @raise [FiberError] in a fiber of the loop, while {NB.run} or {#run} waits for it
     # @scheduling always waits
     def close
-      return if closed? || !mine? # a second thread that got it by mistake ends; the first goes on
+      return if closed? || !mine? # a second thread that got it by mistake ends; the first continues
 
       refuse_close
       begin
@@ -114,12 +117,16 @@ module NB
     # @return [void]
     # @scheduling always waits
     def cancel_all
-      2.times do # a pooled fiber may have been between two jobs the first time
-        interrupt_all(Cancelled, "the loop is closing")
+      2.times do # the first time, a pooled fiber may have been between two jobs
+        end_fibers("the loop is closing")
         self.yield # `run` would not wait for those in #idle
         run
       end
     end
+
+    # @return [Boolean] whether all fibers are to end
+    # @api private
+    def ending? = @ending ? true : false
 
     # @return [String]
     def inspect
@@ -132,21 +139,34 @@ module NB
 
     private
 
-    # An exception that ended a fiber and has nobody to go to: as Thread#report_on_exception.
+    # Raises NB::Cancelled in every other fiber, because the loop ends.
+    def end_fibers(message)
+      @ending = true
+      interrupt_all(Cancelled, message)
+    end
+
+    def refuse_ractor
+      raise Ractor::IsolationError, "a loop runs only in the main Ractor; for other cores, call " \
+                                    "NB.in_process { } or use NB::ProcessPool"
+    end
+
+    # An exception that ended a fiber and that nobody waits for: reported as by
+    # Thread#report_on_exception.
     def report(error)
       return if error.is_a?(Cancelled)
 
       warn("#{Fiber.current.inspect} terminated with exception:\n#{error.full_message}")
     end
 
-    # What reads the time in Ruby shall read the loop's.
+    # Ruby code that reads the time must get the loop's time.
     def use_virtual_time
       VirtualTime.install
       use_virtual_clock
     end
 
-    # Whether another thread could be about to write to a socket of this process: it runs, or waits
-    # for what may come at any time. For the work of offload threads somebody waits anyway.
+    # Whether another thread could write to a socket of this process soon: it runs, or waits for
+    # something that may come at any time. Offload threads do not count, because somebody waits for
+    # their work anyway.
     def threads_may_write?
       writers = other_threads.reject do |thread|
         thread.name == Offload::NAME || sleeps_forever?(thread)
@@ -154,7 +174,7 @@ module NB
       (@real_time ||= VirtualTime::Real.new).goes(writers)
     end
 
-    # How many other threads there are, if all of them sleep until somebody wakes them; else nil.
+    # The number of other threads, if all of them sleep until somebody wakes them; otherwise nil.
     def threads_asleep
       others = other_threads
       others.size if others.all? { |thread| sleeps_forever?(thread) }

@@ -3,9 +3,9 @@
 require_relative "scheduler"
 
 module NB
-  # {NB.shield}: a section that whatever others raise in its fiber waits for.
+  # {NB.shield}: a section during which nothing is raised in its fiber from outside.
   module Shield
-    # What {NB.shield} does.
+    # Implements {NB.shield}.
     #
     # @api private
     def self.call(seconds, &)

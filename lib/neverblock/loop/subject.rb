@@ -3,13 +3,13 @@
 require "socket"
 
 module NB
-  # What a fiber waits for, in words: of each of {Scheduler#waits}. No code of the program runs for
-  # it, such as an object's own `inspect`, and nothing that an object holds is told.
+  # Says in words what a fiber waits for, for each of {Scheduler#waits}. It runs no code of the
+  # program, such as an object's own `inspect`, and reveals nothing that an object holds.
   #
   # @api private
   module Subject
     EVENTS = {"readable" => 1, "priority" => 2, "writable" => 4}.freeze
-    # Whose own words tell where they are, and nothing else.
+    # Classes whose own `inspect` tells where they are, and nothing else.
     TELLING = [IO, Thread, Fiber].to_h { |kind| [kind, kind.instance_method(:inspect)] }.freeze
     # An object's class and address.
     PLAIN = Kernel.instance_method(:to_s)

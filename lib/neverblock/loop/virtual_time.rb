@@ -4,35 +4,36 @@ require_relative "../native"
 require_relative "repairs"
 
 module NB
-  # Time for tests: `NB.run(clock: :virtual)`. When all fibers wait, the loop's clock moves to the
-  # next timer at once; see ext/neverblock/loop/virtual.h for when it does not.
+  # Time for tests: `NB.run(clock: :virtual)`. When all fibers wait, the loop's clock jumps to the
+  # next timer; ext/neverblock/loop/virtual.h says when it does not.
   #
-  # The loop gives this time to every wait. Two things in Ruby ask the kernel for the time instead:
-  # CLOCK_MONOTONIC, by which Ruby code computes deadlines, and the timeouts of queues. From the
-  # first virtual clock of the process on they are replaced, also with `repairs: false`; outside of
-  # a loop with such a clock they do what they did.
+  # The loop uses this time for every wait. Two things in Ruby ask the kernel for the time instead:
+  # CLOCK_MONOTONIC, from which Ruby code computes deadlines, and the timeouts of queues. From the
+  # first virtual clock of the process on they are replaced, even with `repairs: false`. Outside a
+  # loop with such a clock they work as before.
   #
   # @api private
   module VirtualTime
-    # What {NB.run} takes.
+    # The values of `clock:` in {NB.run}.
     CLOCKS = %i[real virtual].freeze
 
-    # By which nanoseconds are divided: an Integer gives a whole number, as Process.clock_gettime.
+    # Divisors of nanoseconds. An Integer gives an Integer, as in Process.clock_gettime.
     UNITS = {
       nil => 1e9, float_second: 1e9, float_millisecond: 1e6, float_microsecond: 1e3,
       second: 1_000_000_000, millisecond: 1_000_000, microsecond: 1000, nanosecond: 1
     }.freeze
 
-    # What may wait at a queue for a limited time (Ruby 3.2), and how many things it is given.
+    # The methods that wait at a queue with a timeout (from Ruby 3.2 on), and the number of their
+    # positional arguments.
     WAITS = [*[Thread::Queue, Thread::SizedQueue].product(%i[pop shift deq], [0]),
              *[Thread::SizedQueue].product(%i[push enq <<], [1])].freeze
 
-    # Ends a wait at a queue; nobody else sees it.
+    # Ends a wait at a queue; no other code sees it.
     Late = Class.new(::Exception) # rubocop:disable Lint/InheritException
     private_constant :UNITS, :WAITS, :Late
 
-    # A virtual clock that goes as the real one, since threads may be about to write: said once per
-    # loop, when it has taken so many seconds.
+    # Reports, once per loop, that a virtual clock has followed real time for some seconds because
+    # threads may be about to write.
     class Real
       @patience = 5
       class << self
@@ -40,7 +41,7 @@ module NB
         attr_accessor :patience
       end
 
-      # @param threads [Array<Thread>] who may write
+      # @param threads [Array<Thread>] that may write
       # @return [Boolean] whether there are any
       def goes(threads)
         if threads.empty?
@@ -89,12 +90,12 @@ module NB
         end
       end
 
-      # @return [Integer, nil] nanoseconds; nil where time is real
+      # @return [Integer, nil] nanoseconds; nil in a loop with real time
       def now_ns = (Native.virtual_ns if Repairs.main?)
 
-      # Runs the block for at most so many seconds.
+      # Runs the block for at most this many seconds.
       #
-      # @return the block's value; nil when time was up
+      # @return the block's value; nil if time was up
       # @scheduling may wait
       def within(seconds)
         Fiber.current_scheduler.timeout_after(seconds, late = Late.new) { yield }
@@ -119,7 +120,7 @@ module NB
         WAITS.each { |owner, name, count| replace_wait(owner, name, count) }
       end
 
-      # What it takes, count of them before non_block, is the original's to judge.
+      # The original judges the arguments; `count` of them come before non_block.
       def replace_wait(owner, name, count)
         Repairs.repair(owner, name) do |original|
           proc do |*arguments, timeout: nil|
@@ -133,7 +134,7 @@ module NB
       end
     end
 
-    # @return [Boolean] whether it is a time to wait by a virtual clock
+    # @return [Boolean] whether it is a timeout that the virtual clock can wait for
     def self.limits?(timeout) = timeout.is_a?(Numeric) && timeout.positive? && !now_ns.nil?
   end
 end

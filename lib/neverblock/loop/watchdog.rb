@@ -4,16 +4,16 @@ require_relative "../native"
 require_relative "dump"
 
 module NB
-  # Says on stderr what stops a loop while others wait for it: a native thread looks at the loops of
-  # this process (ext/neverblock/loop/watchdog.c), and for one that stands still tells where, for
-  # how long and what helps. NB_WATCHDOG: 1, as if unset, is 100 ms; other numbers are milliseconds;
-  # 0 is off.
+  # Reports on stderr what stops a loop while others wait for it. A native thread looks at the loops
+  # of this process (ext/neverblock/loop/watchdog.c). If one stands still, the report says where,
+  # for how long, and what helps. NB_WATCHDOG: unset or 1 means 100 ms; other numbers are
+  # milliseconds; 0 is off.
   module Watchdog
     class << self
-      # Has the loops that begin from now on looked at, unless NB_WATCHDOG forbids it.
+      # Watches the loops that begin from now on, unless NB_WATCHDOG forbids it.
       #
       # @return [void]
-      # @raise [ArgumentError] if NB_WATCHDOG is no number
+      # @raise [ArgumentError] if NB_WATCHDOG is not a number
       # @api private
       def start
         return if @started
@@ -22,8 +22,8 @@ module NB
         @started = true
       end
 
-      # @return [Float, nil] seconds that a loop may stand still; nil: for ever
-      # @raise [ArgumentError] if NB_WATCHDOG is no number
+      # @return [Float, nil] seconds that a loop may stand still; nil: no limit
+      # @raise [ArgumentError] if NB_WATCHDOG is not a number
       # @api private
       def limit
         text = Native::WATCHDOG

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Autoload on Ruby 3.1, which tells threads apart but not fibers: while one loads the file, all
-# others of the thread get NameError for the constant (from 3.2 on they wait). So in a loop the
-# `require` of what is autoloaded lets no other fiber run until the file is loaded.
+# Autoload on Ruby 3.1 tells threads apart, but not fibers: while one fiber loads the file, all
+# others of the thread get NameError for the constant (from 3.2 on they wait). So in a loop, the
+# `require` of an autoload lets no other fiber run until the file is loaded.
 module NB
   module Repairs
-    # What autoload will hand to `require`, by path.
+    # The paths that autoload will pass to `require`.
     AUTOLOADED = {} # rubocop:disable Style/MutableConstant
     private_constant :AUTOLOADED
 
@@ -18,11 +18,11 @@ module NB
       # @api private
       def note_autoload(path) = AUTOLOADED[path.to_s] = true
 
-      # Those that were set up before us.
+      # The autoloads that were set up before ours.
       # @return [void]
       # @api private
       def note_all_autoloads
-        names = Module.instance_method(:constants) # some modules have their own
+        names = Module.instance_method(:constants) # some modules define their own
         path_of = Module.instance_method(:autoload?)
         ObjectSpace.each_object(Module) do |owner|
           names.bind_call(owner, false).each do |name|
@@ -40,7 +40,7 @@ module NB
       end
     end
 
-    # Kernel's looks for the module around its caller, which would be this one.
+    # Kernel's own looks for the module around its caller, which would be this one.
     repair(Kernel, :autoload) do |_original|
       proc do |name, path|
         inside = Repairs.main? && !equal?(TOPLEVEL_BINDING.receiver)

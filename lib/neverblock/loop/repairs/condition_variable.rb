@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Thread::ConditionVariable#wait. From Ruby 4.0 on it calls Thread::Mutex#sleep in C, and so passes
-# by the repair in mutex_sleep.rb, unless the mutex has a singleton class.
+# Thread::ConditionVariable#wait. From Ruby 4.0 on it calls Thread::Mutex#sleep in C, which bypasses
+# the repair in mutex_sleep.rb, unless the mutex has a singleton class.
 module NB
   module Repairs
     repair(Thread::ConditionVariable, :wait) do |original|

@@ -3,11 +3,11 @@
 require "rbconfig"
 require "socket"
 
-# recv, send, accept, read_nonblock, write_nonblock and their kin. No Ruby (3.1 to 3.4) asks the
-# scheduler as long as they find what they want: a loop around one (Net::HTTP from a fast sender)
-# stopped all other fibers. They count as reads that need no wait do: after 64 of them, or a
-# millisecond, the others have their turn. SSLSocket's: drivers/openssl.rb. (IO#read_nonblock and
-# what a socket has of IO ask io_read and io_write.)
+# recv, send, accept, read_nonblock, write_nonblock and the like. No Ruby (3.1 to 3.4) asks the
+# scheduler while these calls succeed at once, so a loop around one (Net::HTTP from a fast sender)
+# stopped all other fibers. Here they count like reads that need no wait: after 64 calls, or a
+# millisecond, the other fibers get a turn. For SSLSocket see drivers/openssl.rb. (IO#read_nonblock
+# and the methods that sockets inherit from IO ask io_read and io_write.)
 module NB
   module Repairs
     {
@@ -25,7 +25,7 @@ module NB
       end
     end
 
-    # The two that Net::HTTP lives on are written out where they are still Ruby's own: a counted
+    # The two that Net::HTTP uses most are written out while they are still Ruby's own: a counted
     # call in C costs six times as much.
     nonblock = %i[read_nonblock write_nonblock]
     ruby = "#{RbConfig::CONFIG["rubylibdir"]}/socket.rb"

@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
-# Fiber#raise and Fiber#kill on a fiber that waits in a loop. It was entered by transfer, so Ruby
-# never comes back to the caller, who is lost forever (all versions). Here the caller queues first.
-# One that has left by Fiber#transfer is entered by transfer too: fiber_transfer.rb.
+# Fiber#raise and Fiber#kill on a fiber that waits in a loop. The loop entered that fiber by
+# transfer, so Ruby never returns to the caller, which is lost forever (all versions). Here the
+# caller queues itself first. For a fiber that left by Fiber#transfer see fiber_transfer.rb.
+#
+# A kill is noted on the fiber, for {Interruption.struck_block?}: an `ensure` finds no trace of it.
 module NB
   module Repairs
     %i[raise kill].each do |name|
@@ -13,6 +15,8 @@ module NB
           call = -> { __send__(original, *arguments, **options) }
           scheduler = Fiber.scheduler
           next call.call unless scheduler.is_a?(Scheduler)
+
+          @neverblock_killed = true if name == :kill
           next scheduler.hand_over(&call) if scheduler.__send__(:waiting_within?, self)
 
           scheduler.away?(self) ? scheduler.leave(&call) : call.call

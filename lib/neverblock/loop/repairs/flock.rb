@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
-# File#flock on a file that another holds. No Ruby (3.1 to 3.4) asks the scheduler: the whole thread
-# stops, and forever when the holder is another fiber of it. Here the fiber tries, and sleeps in
-# between: a native thread could take the lock after its fiber was cancelled, for nobody.
+# File#flock on a file that somebody else has locked. No Ruby (3.1 to 3.4) asks the scheduler: the
+# whole thread stops, and forever if another fiber of it holds the lock. Here the fiber tries, and
+# sleeps in between. A native thread would not do: it could take the lock after its fiber was
+# cancelled, for nobody.
 module NB
   module Repairs
     FLOCK_PAUSES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02].freeze # seconds; the last one repeats

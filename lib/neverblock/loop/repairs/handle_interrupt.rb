@@ -1,15 +1,16 @@
 # frozen_string_literal: true
 
-# Thread.handle_interrupt. Its masks lie on the thread, and new threads inherit them (all versions):
-# also those of other fibers that wait there, as for a pool's connection. Such a thread could never
-# be killed, raised at or timed out. A fiber that masks nothing itself starts threads without masks.
+# Thread.handle_interrupt. Its masks belong to the thread, and new threads inherit them (all
+# versions), including masks of other fibers that wait inside them, as for a pool's connection. Such
+# a thread could never be killed, raised in or timed out. Here a fiber that masks nothing itself
+# starts threads without masks.
 module NB
   module Repairs
     MASKING = {}.compare_by_identity # fiber => how deep it is inside of masks
     private_constant :MASKING
 
     class << self
-      # Counts the calling fiber as inside of masks while the block runs.
+      # Counts the calling fiber as inside masks while the block runs.
       #
       # @return the block's value
       # @api private
@@ -22,11 +23,11 @@ module NB
         outer ? MASKING[fiber] = outer : MASKING.delete(fiber)
       end
 
-      # @return [Boolean] whether a fiber other than this one is inside of masks
+      # @return [Boolean] whether a fiber other than this one is inside masks
       # @api private
       def masking_beside?(fiber) = MASKING.size > (MASKING.key?(fiber) ? 1 : 0)
 
-      # @return [Boolean] whether this fiber is
+      # @return [Boolean] whether this fiber is inside masks
       # @api private
       def masks?(fiber) = MASKING.key?(fiber)
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# IO::Buffer#pwrite. Ruby 3.1 calls the hook with a wrong position: it makes an Integer of what is
-# one already, and 6 becomes 13. Here the hook is called without Ruby.
+# IO::Buffer#pwrite. Ruby 3.1 passes a wrong position to the hook: it converts an Integer that
+# already is one, so 6 becomes 13. Here the hook is called without Ruby.
 module NB
   module Repairs
     repair(IO::Buffer, :pwrite) do |original|

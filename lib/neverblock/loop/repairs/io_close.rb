@@ -3,8 +3,9 @@
 require "socket"
 
 # IO#close, #close_read, #close_write and the end of IO.popen's block while fibers wait for that IO.
-# Before Ruby 4.0 nobody tells the scheduler, and they wait forever; blocking Ruby raises IOError
-# ("stream closed in another thread") in such threads. A two-way pipe has an fd for each direction.
+# Before Ruby 4.0 nothing tells the scheduler, and the fibers wait forever. Blocking Ruby raises
+# IOError ("stream closed in another thread") in such threads. A two-way pipe has an fd per
+# direction.
 module NB
   module Repairs
     [IO, BasicSocket].product(%i[close close_read close_write]).each do |owner, name|
@@ -18,7 +19,7 @@ module NB
       end
     end
 
-    # With a block it closes in C, without any of these methods.
+    # With a block, it closes in C without calling any of these methods.
     repair(IO.singleton_class, :popen) do |original|
       proc do |*arguments, **options, &block|
         unless block && Repairs.loop_here

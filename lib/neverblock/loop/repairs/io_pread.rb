@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # IO#pread and IO#pwrite. Ruby 3.3 and 3.4 make an IO::Buffer and call the hook without holding the
-# GVL, which corrupts the interpreter. In a blocking stretch they see no scheduler.
+# GVL, which corrupts the interpreter. Here they run in a blocking section, where they see no
+# scheduler.
 module NB
   module Repairs
     %i[pread pwrite].each do |name|

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# IO#reopen while fibers wait for that IO. No Ruby tells the scheduler that another file is behind
-# the fd; blocking Ruby raises IOError ("stream closed in another thread") in such threads.
+# IO#reopen while fibers wait for that IO. No Ruby tells the scheduler that the fd now belongs to
+# another file. Blocking Ruby raises IOError ("stream closed in another thread") in such threads.
 module NB
   module Repairs
     repair(IO, :reopen) do |original|

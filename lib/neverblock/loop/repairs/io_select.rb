@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# IO.select and Kernel#select. Ruby 3.1 has no io_select hook (it came with 3.2): they would stop
+# IO.select and Kernel#select. Ruby 3.1 has no io_select hook (it came with 3.2), so they would stop
 # the whole thread.
 module NB
   module Repairs

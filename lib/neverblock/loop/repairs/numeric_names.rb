@@ -2,19 +2,19 @@
 
 require "socket"
 
-# Addresses as text. Since Ruby 3.3 getnameinfo runs on a native thread, a new one for every call,
-# also where only numbers are written and nothing is looked up. No hook is called, and the whole
-# thread stands until the kernel has run the new one: 10 ms and more on a busy machine. Whatever
-# makes an Addrinfo by name or number does that (Socket.tcp, Addrinfo.tcp, foreach), for #inspect.
+# Addresses as text. Since Ruby 3.3, each getnameinfo call runs on a new native thread, even if only
+# numbers are written and nothing is looked up. No hook is called, and the whole thread stands until
+# the kernel has run the new one: 10 ms and more on a busy machine. Everything that makes an
+# Addrinfo by name or number does this, for #inspect (Socket.tcp, Addrinfo.tcp, foreach).
 module NB
   module Repairs
-    # What Addrinfo.getaddrinfo is asked for; answered here where that is one type of socket, by a
-    # port in numbers and without flags.
+    # A query to Addrinfo.getaddrinfo. It is answered here if it asks for one type of socket, with a
+    # numeric port and without flags.
     # @api private
     AddressQuery = Struct.new(:host, :service, :family, :type, :protocol, :flags)
 
     class AddressQuery
-      # In which forms a type of socket may be said, and a family with the addresses it has.
+      # The accepted spellings of a socket type, and of a family with its addresses.
       forms = ->(*names) { names + names.map(&:to_sym) + [Socket.const_get(names.last)] }
       TYPES = %w[STREAM DGRAM].flat_map do |name|
         forms[name, "SOCK_#{name}"].map { |form| [form, "SOCK_#{name}"] }
@@ -25,13 +25,13 @@ module NB
       PROTOCOLS = { "SOCK_STREAM" => "IPPROTO_TCP", "SOCK_DGRAM" => "IPPROTO_UDP" }.freeze
       private_constant :TYPES, :FAMILIES, :PROTOCOLS
 
-      # @return [Array<Addrinfo>, nil] nil: Ruby shall say it
+      # @return [Array<Addrinfo>, nil] nil: Ruby has to answer
       # @scheduling may wait
       def addresses(loop)
         return unless type_name && texts && port? && no_more?
 
         found = host.match?(/:|\A[\d.]+\z/) ? [host] : loop.address_resolve(host)
-        # Unknown: Ruby's error, without a second lookup.
+        # Unknown name: raises Ruby's error without a second lookup.
         found ||= Addrinfo.getaddrinfo(*first(5), Socket::AI_NUMERICHOST)
         found = found.grep(texts)
         addrinfos(found) if found.any?
@@ -62,7 +62,7 @@ module NB
         found.map { |text| addrinfo(text, name) }
       end
 
-      # Marshalled ones carry their name: Ruby does not make it.
+      # Marshalled addresses carry their name, so Ruby does not compute it.
       def addrinfo(text, name)
         family = text.include?(":") ? "INET6" : "INET"
         Addrinfo.allocate.tap do |made|
@@ -73,21 +73,21 @@ module NB
     end
 
     class << self
-      # @return [Array, nil] as IPSocket#addr and #peeraddr give it without names
+      # @return [Array, nil] what IPSocket#addr and #peeraddr return without names
       # @api private
       def numeric_address(addrinfo)
         ip, port = Native.numeric_address(addrinfo.to_sockaddr)
         [addrinfo.ipv6? ? "AF_INET6" : "AF_INET", Integer(port), ip, ip] if ip
       end
 
-      # @return [Array] as Socket.getaddrinfo gives it without names
+      # @return [Array] what Socket.getaddrinfo returns without names
       # @api private
       def address_row(addrinfo)
         family, port, ip, = numeric_address(addrinfo)
         [family, port, ip, ip, addrinfo.pfamily, addrinfo.socktype, addrinfo.protocol]
       end
 
-      # @return [Boolean] whether a socket that is asked for its addresses shall not look names up
+      # @return [Boolean] whether a socket returns its addresses without looking up names
       # @api private
       def numeric?(socket, reverse)
         reverse.nil? ? socket.do_not_reverse_lookup : [false, :numeric].include?(reverse)

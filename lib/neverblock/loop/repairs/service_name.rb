@@ -3,14 +3,15 @@
 require "socket"
 require_relative "../offload"
 
-# What getaddrinfo alone can answer. Under a scheduler Ruby (3.1 to 3.4) asks only for the addresses
-# of a host, and reads those and the service as plain numbers: TCPSocket.new("localhost", "http"),
-# Addrinfo.tcp("fe80::1%eth0", 80) and AI_CANONNAME find nothing, and every mistake (a port of -1, a
-# family of none) is "Name or service not known". Such queries go to getaddrinfo as a whole, on a
-# native thread; where a socket is made, the name of its service becomes a port.
+# Queries that only getaddrinfo can answer. Under a scheduler, Ruby (3.1 to 3.4) asks only for the
+# addresses of a host, and reads these and the service as plain numbers. So
+# TCPSocket.new("localhost", "http"), Addrinfo.tcp("fe80::1%eth0", 80) and AI_CANONNAME find
+# nothing, and every mistake (port -1, an unknown family) is "Name or service not known". Here such
+# queries go to getaddrinfo as a whole, on a native thread; where a socket is made, the service name
+# becomes a port.
 module NB
   module Repairs
-    # A service, family and type that Ruby reads by itself.
+    # Services, families and types that Ruby can read itself.
     PLAIN_FAMILY = /\A(?:(?:[AP]F_)?(?:UNSPEC|INET6?))?\z/
     PLAIN_TYPE = /\A(?:(?:SOCK_)?(?:STREAM|DGRAM))?\z/
     PLAIN_FAMILIES = [Socket::AF_UNSPEC, Socket::AF_INET, Socket::AF_INET6].freeze
@@ -18,7 +19,7 @@ module NB
     private_constant :PLAIN_FAMILY, :PLAIN_TYPE, :PLAIN_FAMILIES, :PLAIN_TYPES
 
     class << self
-      # @return [Boolean] whether getaddrinfo has to be asked for more than addresses
+      # @return [Boolean] whether the query asks getaddrinfo for more than addresses
       # @api private
       def more_than_addresses?(host, service, *rest)
         family, type, _, flags = rest
@@ -38,11 +39,11 @@ module NB
         end
       end
 
-      # @return [Boolean] whether an address says on which interface: fe80::1%eth0
+      # @return [Boolean] whether an address names its interface: fe80::1%eth0
       # @api private
       def zone?(host) = host.is_a?(String) && host.include?("%")
 
-      # @yield a lookup that answers for itself, in a loop
+      # @yield a lookup that reports its own errors, inside a loop
       # @api private
       def look_up(query, &call)
         return Offload.default.call(&call) if more_than_addresses?(*query)
@@ -50,9 +51,9 @@ module NB
         begin
           yield
         rescue SocketError
-          raise unless query[2] # of every family there is: the name is unknown
+          raise unless query[2] # for any family: the name is unknown
 
-          Offload.default.call(&call) # says why
+          Offload.default.call(&call) # raises the exact error
         end
       end
 
@@ -99,7 +100,7 @@ module NB
       end
     end
 
-    # Where services stand among the arguments of what makes a socket, and of which type.
+    # The position of the service among the arguments of socket constructors, and the socket type.
     # @api private
     SERVICES = Ractor.make_shareable([
       [UDPSocket, :bind, [1], :DGRAM],
@@ -109,15 +110,15 @@ module NB
       [TCPServer, :initialize, [-1], :STREAM]
     ])
 
-    # @return [Integer] the port of a service that is none itself
+    # @return [Integer] the port of a service given by name
     # @api private
     def self.port_of(service, type)
       Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
     end
 
-    # Lets the error of a socket name the service that was asked for, not its port.
+    # Makes the error of a socket name the requested service instead of its port.
     #
-    # @param asked [Hash{Integer=>Object}] the service of each port that stands in its place
+    # @param asked [Hash{Integer=>Object}] port => the service it stands for
     # @api private
     def self.as_asked(asked)
       yield
@@ -142,7 +143,7 @@ module NB
             service = arguments[at]
             asked[arguments[at] = Repairs.port_of(service, type)] = service
           end
-          # Its zone is lost where Ruby asks for addresses.
+          # The zone is lost when Ruby asks for addresses.
           zone = places.any? { |at| Repairs.zone?(arguments[at - 1]) }
           Repairs.as_asked(asked) { zone ? Offload.default.call(&call) : call.call }
         end

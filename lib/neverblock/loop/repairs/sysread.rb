@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# IO#sysread and IO#syswrite. Ruby asks io_read or io_write once and raises Errno::EAGAIN where
-# blocking Ruby waits; the hook cannot tell them from read_nonblock. Only IO#timeout ends the wait.
+# IO#sysread and IO#syswrite. Ruby calls io_read or io_write once, and raises Errno::EAGAIN where
+# blocking Ruby waits; the hook cannot tell these calls from read_nonblock. Only IO#timeout ends the
+# wait.
 module NB
   module Repairs
     %i[sysread syswrite].each do |name|

@@ -2,17 +2,17 @@
 
 require "socket"
 
-# TCPSocket.new and Socket.tcp by host name. Since Ruby 3.4 Happy Eyeballs waits for names and
-# connections in rb_thread_fd_select or in threads of its own: no hook is called and the whole
+# TCPSocket.new and Socket.tcp by host name. Since Ruby 3.4, Happy Eyeballs waits for names and
+# connections in rb_thread_fd_select or on threads of its own: no hook is called, and the whole
 # thread stops (Bug #21270). Without fast fallback the hooks are called as before.
 module NB
   module Repairs
-    # Hosts that Ruby does not look up, but for those of IPv6.
+    # Hosts that Ruby does not look up, except those of IPv6.
     ADDRESS = /\A(?:(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!\z)|\z)){4}|<any>|<broadcast>|)\z/
     private_constant :ADDRESS
 
-    # @return [Boolean] whether Ruby would look for the fastest of several addresses, whose errors
-    #   name getaddrinfo(3)
+    # @return [Boolean] whether Ruby would race several addresses, which then name getaddrinfo(3) in
+    #   their errors
     # @api private
     def self.fast_fallback?(arguments, options)
       return false unless options.fetch(:fast_fallback, true) && arguments.drop(2).none?

@@ -3,11 +3,11 @@
 # Thread#join(limit). Before Ruby 3.3 it ignores the limit under a scheduler (Bug #19709).
 module NB
   module Repairs
-    # Raised inside a join whose limit has passed; never seen outside.
+    # Raised inside a join whose limit has passed; never seen outside it.
     class JoinExpired < ::Exception; end # rubocop:disable Lint/InheritException -- no rescue may see it
     private_constant :JoinExpired
 
-    # Seconds to wait: nil without end; what is no limit is left for Ruby to refuse.
+    # Seconds to wait; nil: no limit. An invalid limit is left for Ruby to refuse.
     #
     # @api private
     def self.join_limit(arguments)
@@ -15,7 +15,7 @@ module NB
       return if arguments.size != 1 || limit.nil? || limit.is_a?(String)
 
       seconds = limit.respond_to?(:to_f) ? limit.to_f : Float::INFINITY
-      [seconds, 0.0].max if seconds.is_a?(Float) && seconds < 1_000_000_000 # some 30 years
+      [seconds, 0.0].max if seconds.is_a?(Float) && seconds < 1_000_000_000 # about 30 years
     end
 
     repair(Thread, :join) do |original|

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Thread#wakeup and Thread#run. They end Kernel#sleep of a thread, but a scheduler is not told of
-# them, and its fibers sleep on (all versions). Here they end a sleep of the block of NB.run, which
-# is the thread's own code.
+# Thread#wakeup and Thread#run. They end a thread's Kernel#sleep, but no scheduler is told, so its
+# fibers sleep on (all versions). Here they end a sleep of the block of NB.run, which is the
+# thread's own code.
 module NB
   module Repairs
     %i[wakeup run].each do |name|
