@@ -7,10 +7,11 @@ require_relative "loop/drain"
 require_relative "loop/runner"
 require_relative "server/errors"
 require_relative "server/options"
+require_relative "server/collections"
 require_relative "server/core"
 require_relative "server/ferry"
 require_relative "server/environment"
-require_relative "server/binding"
+require_relative "server/address"
 require_relative "server/stream"
 require_relative "server/lazy_input"
 require_relative "server/streamed_input"
@@ -20,8 +21,8 @@ require_relative "server/metrics"
 require_relative "server/snapshot"
 
 module NB
-  # An HTTP/1.1 server for Rack applications that lives inside the loop: connections are C structs,
-  # and each complete request runs in a pooled fiber, where every wait lets the others go on.
+  # An HTTP/1.1 server for Rack applications, inside the loop. Connections are C structs; each
+  # complete request runs in a pooled fiber, and whenever that fiber waits, others run.
   #
   # @example Serve a program of one line
   #   app = ->(env) { [200, {"content-type" => "text/plain"}, ["hello\n"]] }
@@ -35,22 +36,24 @@ module NB
   #     server.stop
   #   end
   class Server
-    # Seconds that {#stop} gives by default.
+    # Seconds that {#stop} allows by default.
     DRAIN_TIMEOUT = 25
-    # Seconds between two tries to accept when fds or memory are short.
+    # Seconds between two attempts to accept while fds or memory are short.
     ACCEPT_AGAIN = 0.01
-    # Before a failure that is not reported again.
+    # Starts the report of a failure that is reported only once.
     ONCE = "on_request (reported once) "
-    private_constant :ACCEPT_AGAIN, :ONCE
+    # Starts the report of an access log that cannot be written.
+    UNLOGGED = "access log, which misses lines from now on, until it can be written again: "
+    private_constant :ACCEPT_AGAIN, :ONCE, :UNLOGGED
 
     @running = {}.compare_by_identity # each of its calls is one in C: threads need no lock for it
 
     class << self
-      # @return [Hash{Server=>Boolean}] those that run in this process
+      # @return [Hash{Server=>Boolean}] the servers that run in this process
       # @api private
       attr_reader :running
 
-      # @return [Server, nil] the one in the calling fiber's loop, else any of this process
+      # @return [Server, nil] the one in the calling fiber's loop, or else any in this process
       # @api private
       def here
         all = @running.keys
@@ -58,32 +61,32 @@ module NB
       end
     end
 
-    # @return [Options] every option with its value
+    # @return [Options] all options with their values
     attr_reader :options
-    # @return [#call] the Rack application; may be set until {#run}
+    # @return [#call] the Rack application; it can be set until {#run}
     attr_writer :app
-    # @return [Boolean] whether other processes accept on the same listeners
+    # @return [Boolean] whether other processes accept from the same listeners
     # @api private
     attr_writer :shared
-    # @return [Float, nil] the clock when it began to serve
+    # @return [Float, nil] when it began to serve, by the monotonic clock
     # @api private
     attr_reader :since
-    # @return [Hotline, nil] to the master, in a worker
+    # @return [Hotline, nil] in a worker: the connection to its master
     # @api private
     attr_accessor :line
 
-    # @param app [#call] a Rack application; must not mind that requests overlap at its waits
+    # @param app [#call] a Rack application; its requests overlap when they wait
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,
     #   `ssl://host:port?cert=…&key=…`, `fd://3`
-    # @param log [#write, nil] where errors go; nil: nowhere
-    # @param access_log [#write, nil] one line per answer; nil: none
+    # @param log [#write, nil] receives errors; nil: they are dropped
+    # @param access_log [#write, nil] receives one line per response; nil: none is written
     # @param access_log_format [Symbol] :common or :json
-    # @param on_request [#call, nil] called after each answer with a Hash: :method, :path, :status
-    #   (nil: none, as after a hijack), :seconds in the application, :queue_seconds before it and
-    #   :bytes sent. What it raises is reported once and ends nothing. nil: none
-    # @param drain_timeout [Numeric, nil] seconds that what runs has at most after {#stop}: the
-    #   requests, and all else in the loop when {#run} has made it; 0: it ends at once; nil: no
-    #   limit
+    # @param on_request [#call, nil] called after each response with a Hash: :method, :path, :status
+    #   (nil if there was none, as after a hijack), :seconds in the application, :queue_seconds
+    #   before it and :bytes sent. Its first exception is reported, and none ends anything. nil: not
+    #   called
+    # @param drain_timeout [Numeric, nil] seconds that running requests have after {#stop}, and so
+    #   has everything else in the loop if {#run} made it; 0: they end at once; nil: no limit
     # @param options limits and timeouts: see {Options}
     # @raise [ArgumentError] for an option that does not exist or a value out of range
     def initialize(app, bind: "tcp://127.0.0.1:9292", log: $stderr, access_log: nil,
@@ -92,27 +95,29 @@ module NB
       @app = app
       @log = log
       @options = Options.new(**options)
-      @bindings = Array(bind).map { |address| Binding.parse(address) }
+      @bindings = Array(bind).map { |address| Address.parse(address) }
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
       @commands = Thread::Queue.new
       @core = Core.new
+      @collections = @core.collections = Collections.new if @options[:collect_when_idle]
       @core.reporter = method(:report)
-      @core.access_log = access_log && AccessLog.new(access_log, format: access_log_format)
+      @core.access_log = access_log && access_log_to(access_log, access_log_format)
       @core.observer = on_request && Observer.new(on_request) { |error| log_error(error, ONCE) }
     end
 
-    # Opens the listeners. {#run} does it if it was not done; a cluster does it before it forks.
+    # Opens the listeners. {#run} does this if it has not been done; a cluster does it before it
+    # forks.
     #
-    # @param reuse_port [Boolean] whether another process may listen at the same port (SO_REUSEPORT)
+    # @param reuse_port [Boolean] whether other processes may listen on the same port (SO_REUSEPORT)
     # @return [self]
-    # @raise [SystemCallError] when an address cannot be bound
+    # @raise [SystemCallError] if an address cannot be bound
     # @scheduling may wait
     def listen(reuse_port: false)
       @bindings.each { |binding| binding.open(reuse_port: reuse_port) }
       self
     end
 
-    # Closes the listeners of a server that does not run; {#run} does it by itself.
+    # Closes the listeners of a server that does not run; {#run} closes them by itself.
     #
     # @return [self]
     # @scheduling never waits
@@ -121,7 +126,7 @@ module NB
       self
     end
 
-    # From now on the kernel lets nobody in.
+    # Makes the kernel refuse new connections.
     #
     # @return [self]
     # @api private
@@ -130,11 +135,11 @@ module NB
       self
     end
 
-    # @return [Boolean] whether a connection that the kernel let in is not accepted yet
+    # @return [Boolean] whether the kernel holds a connection that is not accepted yet
     # @api private
     def waited_for? = @bindings.any?(&:waited_for?)
 
-    # The process that opened the listeners is gone: those who wait at them are up to this one.
+    # Takes over the clients that wait at the listeners: the process that opened these is gone.
     #
     # @return [self]
     # @api private
@@ -143,16 +148,16 @@ module NB
       self
     end
 
-    # @return [Hash{String=>Integer}] of each open listener: the address that another process which
-    #   inherits the fd can bind, and the fd
+    # @return [Hash{String=>Integer}] for each open listener: the address for a process that
+    #   inherits the fd, and the fd
     # @scheduling never waits
     def listener_fds = @bindings.to_h { |binding| [binding.inheritance, binding.io.fileno] }
 
-    # Serves until {#stop}. Outside a loop it makes one.
+    # Serves until {#stop}. Outside a loop, it makes one.
     #
     # @yield [self] once connections are accepted
-    # @return [Boolean] whether every request that ran could finish
-    # @raise [RuntimeError] if it runs already; once it has ended it may run again
+    # @return [Boolean] whether every running request could finish
+    # @raise [RuntimeError] if the server is running; it may run again once it has ended
     # @scheduling always waits
     def run(&started)
       raise "this server runs already: make another one for another loop" if @runs
@@ -180,9 +185,9 @@ module NB
       end
     end
 
-    # Asks {#run} to end: nothing new is accepted, idle connections close, requests that run get
-    # `drain_timeout` seconds, in which {NB.stopping?} is true and {NB.until_stop} ends; a second
-    # call ends at once.
+    # Tells {#run} to end: nothing new is accepted, idle connections close, and running requests
+    # have `drain_timeout` seconds. Meanwhile {NB.stopping?} is true and every {NB.until_stop} ends.
+    # A second call ends the server at once.
     #
     # @return [self] at once
     # @scheduling never waits
@@ -192,7 +197,7 @@ module NB
       self
     end
 
-    # @return [Array<String>] where it listens, with the real port
+    # @return [Array<String>] the addresses it listens on, with the actual port
     # @scheduling never waits
     def addresses = @bindings.map(&:to_s)
 
@@ -204,25 +209,26 @@ module NB
     # @scheduling never waits
     def stats = @core.stats
 
-    # @return [Hash{Symbol=>Numeric, Hash}] the same and more, by the names of {Metrics::FAMILIES}
+    # @return [Hash{Symbol=>Numeric, Hash}] these and more, by the names of {Metrics::FAMILIES}
     # @api private
     def metrics = Metrics.read(stats, @scheduler&.stats, @core.histograms)
 
-    # All that this process tells of itself: see docs/OBSERVE.md.
+    # Everything this process reports about itself: see docs/OBSERVE.md.
     #
-    # @param detail [Hash{Symbol=>Integer}] fibers, requests and frames at most: {Snapshot::DETAIL}
+    # @param detail [Hash{Symbol=>Integer}] limits for fibers, requests and frames:
+    #   {Snapshot::DETAIL}
     # @return [Hash{Symbol=>Object}]
     # @scheduling never waits
     # @thread any
     # @api private
     def snapshot(**detail) = Snapshot.new(self, @scheduler, **detail).to_h
 
-    # @return [Array(Hash, Fiber, Float)] of each request that runs: env, fiber and age in seconds;
-    #   the oldest first
+    # @return [Array(Hash, Fiber, Float)] for each running request, the oldest first: env, fiber and
+    #   age in seconds
     # @api private
     def running = @core.running
 
-    # What runs now.
+    # The running requests.
     #
     # @return [Array<Hash>] per request: method, path, age in seconds, backtrace of its fiber
     # @scheduling never waits
@@ -230,11 +236,11 @@ module NB
       @core.running.map do |env, fiber, age|
         {method: env["REQUEST_METHOD"], path: Text.utf8(env["PATH_INFO"]), age: age.round(3),
          request_id: Text.utf8(env["HTTP_X_REQUEST_ID"]),
-         backtrace: Native.user_frames(fiber.backtrace)}
+         backtrace: Native.user_frames(fiber.backtrace).map { |line| Text.utf8(line) }}
       end
     end
 
-    # @return [Boolean] whether it accepts connections: false while it drains
+    # @return [Boolean] whether it accepts connections; false while it drains
     # @scheduling never waits
     def ready? = @ready == true
 
@@ -242,7 +248,7 @@ module NB
     # @api private
     def in?(scheduler) = !scheduler.nil? && @scheduler.equal?(scheduler)
 
-    # @return [Boolean] whether it lets what runs end, and takes nothing new
+    # @return [Boolean] whether it lets running requests finish and takes no new ones
     # @scheduling never waits
     # @api private
     def draining? = @stopping == true
@@ -252,7 +258,7 @@ module NB
 
     private
 
-    # What else runs in its loop is to know of the stop until that has ended too.
+    # Everything else in this loop sees the stop, too, until that has ended.
     def run_alone(&started)
       @alone = true
       Runner.run(backend: nil, repairs: true) { run(&started).tap { dismiss_others } }
@@ -272,6 +278,7 @@ module NB
       core_options = @options.to_h.merge(log: @core.log?, shared: @shared == true)
       @core.configure(@app, Environment.template(errors: @log || $stderr), core_options)
       @core.start
+      @collections&.start
       @scheduler = Fiber.scheduler
       @core.ferry = @ferry = Ferry.new
       @bindings.each { |binding| binding.attach(@core, @options) }
@@ -295,7 +302,7 @@ module NB
       impatient && Fiber.scheduler.fiber_interrupt(impatient, NB::Cancelled.new("drained"))
     end
 
-    # Where fds or memory are short, those whose connections end make room.
+    # While fds or memory are short, ending connections make room.
     def accept_rest
       return if all_accepted?
 
@@ -305,7 +312,8 @@ module NB
 
     def all_accepted? = [@core.leave, *@bindings.map(&:accept_rest)].all?
 
-    # The core's connections, then those that carry its answers further: all in the same time.
+    # First the core's connections, then those that carry its answers on: within the same time
+    # limit.
     def join_all
       finished = @core.join(left)
       @bindings.map { |binding| binding.join(left) }.all? && finished
@@ -320,16 +328,17 @@ module NB
     def end_at_once
       @core.stop(NB::Cancelled.new("the server stops"))
       @bindings.each(&:stop)
+      @collections&.stop
     end
 
-    # What else runs in a loop that was made for us, such as an hour's sleep in {NB.async}, gets
-    # what drain_timeout has left.
+    # Other fibers of a loop that was made for us, such as one that sleeps in {NB.async} for an
+    # hour, get the rest of drain_timeout.
     def dismiss_others
       own = Fiber.current
       Fiber.schedule do
         Fiber.scheduler.yield while own.alive?
         wait_for_stop
-        Fiber.scheduler.__send__(:interrupt_all, NB::Cancelled, "the server has ended")
+        Fiber.scheduler.__send__(:end_fibers, "the server has ended")
       end
     end
 
@@ -341,7 +350,7 @@ module NB
       nil
     end
 
-    # @return [Float, nil] seconds that are left of drain_timeout; nil: no end
+    # @return [Float, nil] seconds left of drain_timeout; nil: no limit
     def left = @deadline && [@deadline - now, 0].max
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -352,16 +361,20 @@ module NB
       log_error(error, words && "#{words.join(" ")} ")
     end
 
+    def access_log_to(io, format)
+      AccessLog.new(io, format: format) { |error| log_error(error, UNLOGGED) }
+    end
+
     def log_error(error, what)
       return unless @log
 
-      # Each in UTF-8: bytes of one and umlauts of another do not go together.
+      # Each in UTF-8: binary text and umlauts cannot be joined.
       frames = Native.user_frames(error.backtrace).first(30)
       trace = frames.map { |line| "\n    #{Text.utf8(line)}" }.join
       @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{what}#{words(error)}#{trace}\n")
     end
 
-    # The application called exit: the server ends, once the other requests are answered.
+    # The application called exit: the server ends once the other requests are answered.
     def leave(error)
       return if @exit
 

@@ -343,5 +343,60 @@ class ServerAppFaultsTest < Minitest::Test
     assert_equal false, thread.status
     @servers.clear
   end
+
+  # What the callbacks raise, or rescue, does not make another end of it.
+  LATE = {"raises" => -> { raise "late" }, "rescues" => -> { Integer("x") rescue 0 }}.freeze # rubocop:disable Style/RescueModifier
+
+  LATE.each do |name, late|
+    define_method("test_Thread_exit_ends_the_thread_though_after_reply_#{name}") do
+      serve { |env| (env["rack.after_reply"] << late) && Thread.exit }
+      _, thread = @servers.pop
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_empty socket.read
+      assert thread.join(10), "the thread goes on"
+      assert_equal false, thread.status
+    end
+
+    define_method("test_a_kill_of_the_fiber_ends_its_request_alone_though_after_reply_#{name}") do
+      skip "before Ruby 3.3, fibers cannot be killed" unless Fiber.method_defined?(:kill)
+      serve do |env|
+        next [200, {}, ["ok"]] if env["PATH_INFO"] == "/2"
+
+        (env["rack.after_reply"] << late) && Fiber.current.kill
+      end
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_empty socket.read
+      assert_match(/ok\z/, get("/2"))
+    end
+  end
+
+  # Nor is a signal lost that strikes when the response is out.
+  ENDINGS = {"kill" => -> { Thread.exit }, "signal" => -> { raise Interrupt }}.freeze
+  AFTER = {
+    "after_reply" => ->(ending, _) { ->(env) { (env["rack.after_reply"] << ending) && [200, {}, ["ok"]] } },
+    "response_finished" => ->(ending, _) { ->(env) { (env["rack.response_finished"] << ->(*) { ending.call }) && [200, {}, ["ok"]] } },
+    "access_log" => lambda { |ending, options|
+      options[:access_log] = Object.new.tap { |log| log.define_singleton_method(:write) { |*| ending.call } }
+      ->(_) { [200, {}, ["ok"]] }
+    },
+    "log" => lambda { |ending, options|
+      options[:log] = Object.new.tap { |log| log.define_singleton_method(:write) { |*| ending.call } }
+      ->(_) { raise "oops" }
+    }
+  }.freeze
+
+  AFTER.each_key do |place|
+    ENDINGS.each do |name, ending|
+      define_method("test_a_#{name}_in_#{place}_ends_the_thread") do
+        options = {}
+        serve(AFTER[place].call(ending, options), **options)
+        assert_match(/\AHTTP\/1.1 [25]00 /, get)
+        _, thread = @servers.pop
+        assert thread.join(10), "the thread goes on"
+      end
+    end
+  end
 end
 # rubocop:enable Layout/LineLength

@@ -33,6 +33,16 @@ class ServerBirthsTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # Else the loop stands still when its 257th, 513th and so on is opened.
+  def test_who_serves_has_room_for_descriptors
+    [0, 1].each do |workers|
+      start("-w", workers.to_s)
+      room = File.read("/proc/#{get}/status")[/^FDSize:\s+(\d+)/, 1].to_i
+      assert_operator room, :>=, [Process.getrlimit(:NOFILE).last, 16_384].min
+      assert_predicate finish, :success?
+    end
+  end
+
   def test_term_ends_a_worker_just_born
     start(config: at_birth("File.write('born', '.', mode: 'a'); Process.kill('TERM', $$) if File.size('born') == 1"))
     assert_equal pids.first, get

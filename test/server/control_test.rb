@@ -11,6 +11,8 @@ class ServerControlTest < Minitest::Test
   BYTES = "\xff\xc3".b
   # A request id that is no text, and one that is.
   IDS = [BYTES, "jos\u00e9".b].freeze
+  # To a terminal the second is ESC [, by which a client would write on it.
+  CONTROL = "a\u009b2Jb".b.freeze
 
   def with_control(server)
     Dir.mktmpdir do |folder|
@@ -69,6 +71,47 @@ class ServerControlTest < Minitest::Test
         ask(address, "/requests").map { |request| request["request_id"] }.sort
       assert_equal({"ready" => true}, ask(address, "/ready"))
       sockets.each { gate << true }.each(&:read)
+    end
+  end
+
+  def test_the_request_id_of_a_client_moves_no_cursor
+    out = StringIO.new
+    gate = Thread::Queue.new
+    serve(access_log: out, access_log_format: :json) { gate.pop && [200, TEXT, ["late"]] }
+    with_control(@server) do |address|
+      socket = connect.tap { |one| one.write(with_id(CONTROL)) }
+      eventually { @server.stats[:running] == 1 }
+      assert_equal ["a\\x9b2Jb"], ask(address, "/requests").map { |request| request["request_id"] }
+      gate << true
+      socket.read
+    end
+    eventually { out.string.include?("a\\\\x9b2Jb") }
+  end
+
+  # A path of the program that is no text is in each backtrace.
+  def test_a_program_in_a_folder_whose_name_is_no_text
+    gate = Thread::Queue.new
+    wait = eval("->(queue) { queue.pop }", binding, "/srv/\xe4/app.rb".b) # rubocop:disable Style/EvalWithLocation, Security/Eval, Style/DocumentDynamicEvalDefinition
+    serve { wait.call(gate) && [200, TEXT, ["late"]] }
+    with_control(@server) do |address|
+      socket = connect.tap { |one| one.write(with_id("a")) }
+      eventually { @server.stats[:running] == 1 }
+      lines = ask(address, "/requests").first["backtrace"]
+      assert lines.any? { |line| line.start_with?("/srv/\\xe4/app.rb:1") }, lines
+      gate << true
+      socket.read
+    end
+  end
+
+  def test_what_is_no_json_is_said_and_the_next_is_answered
+    Dir.mktmpdir do |folder|
+      address = "unix://#{folder}/control"
+      control = NB::Server::Control.new(address, stats: -> { {a: Float::NAN} }, ready: -> { true })
+      control.start
+      assert_match(/NaN/, ask(address, "/stats")["error"])
+      assert_equal({"ready" => true}, ask(address, "/ready"))
+    ensure
+      control&.stop
     end
   end
 

@@ -157,10 +157,11 @@ class ServerFaultsTest < Minitest::Test
 
   def test_fibers_come_back_clean
     serve(fibers: 1) do |_env|
-      seen = [Thread.current[:mark], Fiber.current.instance_variable_get(:@mark)]
+      seen = [Thread.current[:mark], Fiber.current.instance_variable_get(:@mark), $?]
       seen << Fiber[:mark] if Fiber.respond_to?(:[])
       Thread.current[:mark] = 1
       Fiber.current.instance_variable_set(:@mark, 1)
+      system("true")
       Fiber[:mark] = 1 if Fiber.respond_to?(:[]=)
       [200, {}, [seen.compact.inspect]]
     end
@@ -238,6 +239,22 @@ class ServerFaultsTest < Minitest::Test
     eventually { out.string.end_with?("\n") }
     assert_match(
 /\A127\.0\.0\.1 - - \[.*\] "GET \/x\?y HTTP\/1\.1" 200 \d+ \d+\.\dms queue \d+\.\dms -\n\z/, out.string)
+  end
+
+  # As on a full disk. The responses go out, and each loss of lines is told once.
+  def test_an_access_log_that_cannot_be_written
+    out = File.open("/dev/full", "a").tap { |file| file.sync = true }
+    serve(HELLO, access_log: out)
+    told = -> { @log.string.scan(/access log, which misses lines.*Errno::ENOSPC: .*$/).size }
+    3.times { assert_match(/hello\z/, get) }
+    eventually { @server.stats[:requests] == 3 && told.call == 1 }
+    out.reopen(File::NULL, "a")
+    get
+    out.reopen("/dev/full", "a").sync = true
+    2.times { get }
+    eventually { told.call == 2 }
+  ensure
+    out.close
   end
 
   # Of its end only the end of the connection tells.

@@ -28,6 +28,28 @@ class ServerLeavingTest < Minitest::Test
     [first, *waiting].map { |socket| answer(socket) }
   end
 
+  # Those that come late, too, have only as long to say something as an ending server grants.
+  def test_clients_that_wait_for_fds_do_not_hold_up_the_end
+    port, told = IO.pipe
+    pid = fork do
+      server = NB::Server.new(HELLO, bind: "tcp://127.0.0.1:0", log: nil, connections: 1000,
+        idle_timeout: 0.1, header_timeout: nil, drain_timeout: nil)
+      Signal.trap(:TERM) { server.stop }
+      Process.setrlimit(:NOFILE, Dir.children("/proc/self/fd").size + 12)
+      server.run { told.puts(server.port) }
+      exit!(0)
+    end
+    port = Integer(port.gets)
+    silent = Array.new(WAITING) { TCPSocket.new("127.0.0.1", port) }
+    Process.kill(:TERM, pid)
+    assert_predicate Timeout.timeout(60) { Process.wait2(pid).last }, :success?
+    assert_equal [nil] * WAITING, silent.map { |socket| socket.read(1) }
+    pid = nil
+  ensure
+    silent&.each(&:close)
+    pid && Process.kill(:KILL, pid) && Process.wait(pid)
+  end
+
   # Beside the requests, in a loop of the server's own, which ends with it.
   # As new: with connections that are kept, and not asked to stop.
   def test_a_server_runs_again

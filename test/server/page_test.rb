@@ -161,10 +161,38 @@ class ServerPageTest < Minitest::Test
 
   def test_settings_that_are_none
     {'page "page"' => "page: must be a path such as /neverblock, got: \"page\"",
-     "page allow: :everybody" => "page: allow must be :loopback, :all, or addresses such as"}.each do |text, words|
+     "page allow: :everybody" => "page: allow must be :loopback, :all, or addresses such as",
+     "page allow: nil" => "page: allow must be :loopback, :all, or addresses such as",
+     "page allow: []" => "page: allow must be :loopback, :all, or addresses such as",
+     'page password: ""' => "page: the password must be a String that is not empty",
+     "page password: 4711" => "page: the password must be a String that is not empty"}.each do |text, words|
       error = assert_raises(ArgumentError) { NB::Server::Config.new(environment: {}).instance_eval(text) }
       assert_includes error.message, words
+      refute_includes error.message, "4711"
     end
+  end
+
+  HERE = {"REQUEST_METHOD" => "GET", "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost", "PATH_INFO" => "/snapshot"}.freeze
+
+  def status_of(page, **fields) = page.call(HERE.merge(fields.transform_keys(&:to_s))).first
+
+  def test_whatever_a_proxy_says_of_itself_closes_the_page
+    page = NB::Page.new
+    assert_equal 200, status_of(page)
+    %w[FORWARDED X_FORWARDED X_FORWARDED_PORT X_FORWARDED_SSL X_FORWARDED_PREFIX X_ORIGINAL_FORWARDED_FOR CF_CONNECTING_IP TRUE_CLIENT_IP
+       X_AMZN_TRACE_ID X_ENVOY_EXTERNAL_ADDRESS FASTLY_CLIENT_IP X_REQUEST_START].each do |name|
+      assert_equal 403, status_of(page, "HTTP_#{name}": "1"), name
+    end
+  end
+
+  def test_a_password_and_addresses_are_both_needed
+    page = NB::Page.new(allow: ["10.0.0.0/8"], password: "s3cret")
+    right = "Basic #{["any:s3cret"].pack("m0")}"
+    inside = {REMOTE_ADDR: "10.1.2.3", HTTP_HOST: "10.0.0.1"}
+    assert_equal 200, status_of(page, HTTP_AUTHORIZATION: right, **inside)
+    assert_equal 401, status_of(page, **inside)
+    assert_equal 403, status_of(page, HTTP_AUTHORIZATION: right)
+    assert_equal 403, status_of(page, HTTP_AUTHORIZATION: right, HTTP_X_FORWARDED_FOR: "10.1.2.3", **inside)
   end
 
   def test_it_tells_nothing_that_is_secret
@@ -189,6 +217,15 @@ class ServerPageTest < Minitest::Test
     assert_equal @pid.to_s, get("/").body
     viewers.each { |socket,| socket.close }
     eventually { viewer.then { |socket, line| socket.close || line.include?(" 200 ") } }
+    finish
+  end
+
+  def test_viewers_leave_half_of_few_fibers_to_the_application
+    serve("--fibers", "5")
+    viewers = Array.new(5) { viewer }
+    assert_equal({"200" => 2, "503" => 3}, viewers.map { |_, line| line[/ (\d+) /, 1] }.tally)
+    assert_equal @pid.to_s, get("/").body
+    viewers.each { |socket,| socket.close }
     finish
   end
 

@@ -111,6 +111,21 @@ class ServerSignalsTest < Minitest::Test
       finish
     end
 
+    # Whoever rotated the logs has taken their folder away, too.
+    define_method("test_hup_and_an_access_log_that_cannot_be_opened_#{name}") do
+      Dir.mkdir("#{@dir}/logs")
+      start(*flags, "--access-log", "logs/access.log")
+      File.rename("#{@dir}/logs", "#{@dir}/old")
+      Process.kill("HUP", @pid)
+      eventually { log.include?("cannot reopen the access log: No such file") }
+      eventually { get("/first") && File.read("#{@dir}/old/access.log").include?("/first") }
+      Dir.mkdir("#{@dir}/logs")
+      Process.kill("HUP", @pid)
+      eventually { File.exist?("#{@dir}/logs/access.log") }
+      eventually { get("/second") && File.read("#{@dir}/logs/access.log").include?("/second") }
+      finish
+    end
+
     define_method("test_pwr_prints_what_runs_#{name}") do
       start(*flags)
       answer = waiting

@@ -45,11 +45,11 @@ class ServerSystemdTest < Minitest::Test
     super
   end
 
-  def ask(port)
-    TCPSocket.open("127.0.0.1", port) do |socket|
-      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-      socket.read[/\d+\z/].to_i
-    end
+  def ask(port) = TCPSocket.open("127.0.0.1", port) { |socket| answer_on(socket) }
+
+  def answer_on(socket)
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    socket.read[/\d+\z/].to_i
   end
 
   [[], %w[-w 1]].each do |flags|
@@ -58,11 +58,13 @@ class ServerSystemdTest < Minitest::Test
     define_method("test_listen_fds_#{name}") do
       tcp = TCPServer.new("127.0.0.1", 0)
       unix = UNIXServer.new("#{@dir}/inherited.sock")
-      launch_with_listeners(tcp, unix, flags: flags)
+      abstract = UNIXServer.new("\0#{@dir}/abstract") # ListenStream=@name
+      launch_with_listeners(tcp, unix, abstract, flags: flags)
       @socket = "#{@dir}/inherited.sock"
       assert_equal pids.first, ask(tcp.local_address.ip_port)
       assert_equal pids.first, get
-      assert_match(/listening on tcp:.*\n.*listening on unix:/, log)
+      assert_equal pids.first, UNIXSocket.open("\0#{@dir}/abstract") { |socket| answer_on(socket) }
+      assert_match(%r{listening on tcp:.*\n.*listening on unix:.*\n.*listening on unix://@#{@dir}/abstract}, log)
       assert_predicate finish, :success?
       assert File.exist?(@socket), "the file of a socket that systemd made is systemd's"
     end

@@ -30,10 +30,57 @@ class ServerTlsTest < Minitest::Test
 
   def fds = Dir.children("/proc/self/fd").size
 
+  REFUSED = {
+    "127.0.0.1:0?cert=cert&key=key&verify_mode=force_peer&ca=cert" =>
+      /takes cert and key only, not verify_mode, ca: leave that, such as client certificates, to a proxy/,
+    "127.0.0.1:0?cert=cert&key=locked" => /cannot read the private key, which must not be encrypted/,
+    "127.0.0.1:0?cert=cert&key=other" => /\Abind: ssl:.*mismatch/, "127.0.0.1:0?cert=cert&key=%00" => /\Abind: ssl:.*null/,
+    "127.0.0.1:99999?cert=cert&key=key" => /a port is a number from 0 to 65535/,
+    "?cert=cert&key=key" => /bind: expected/, "a@b:0/x?cert=cert&key=key#y" => /no file for key/, "" => /no file for cert and key/
+  }.freeze
+
+  # Whoever asks for client certificates must not get a server that lets everyone in.
+  def test_an_address_of_which_nothing_is_ignored
+    key = Certificates::KEY
+    files = {"key" => key.to_pem, "cert" => Certificates.certificate.to_pem,
+             "locked" => key.to_pem(OpenSSL::Cipher.new("aes-128-cbc"), "secret"),
+             "other" => OpenSSL::PKey::EC.generate("prime256v1").to_pem}
+    Dir.mktmpdir do |folder|
+      files.each { |name, text| File.write("#{folder}/#{name}", text) }
+      REFUSED.each do |rest, said|
+        address = "ssl://#{rest.gsub(/(cert|key)=(\w)/, "\\1=#{folder}/\\2")}"
+        assert_match said, assert_raises(ArgumentError, rest) { NB::Server.new(HELLO, bind: address) }.message
+      end
+    end
+  end
+
   def test_the_application_sees_https_and_who_asks
     serve_tls { |env| [200, {}, [env.values_at("rack.url_scheme", "SERVER_PORT", "REMOTE_ADDR").join(" ")]] }
     socket = secure.tap { |client| client.write(GET) }
     assert_equal "https 443 127.0.0.1", read_response(socket).body
+  end
+
+  # What the application sees of a connection that TLS has brought from this address.
+  def seen_from(address)
+    inside, outside = UNIXSocket.pair
+    inside.autoclose = false
+    @server.instance_variable_get(:@core).adopt(inside.fileno, true, address)
+    outside.write("GET /who HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
+    outside.read.lines.last
+  rescue Errno::EPIPE
+    "refused"
+  ensure
+    outside.close
+  end
+
+  # Ruby says fe80::1%eth0. That is not this machine, and neither is who says nothing of the kind.
+  def test_a_neighbour_is_not_this_machine
+    neighbours = {"fe80::1%eth0" => "fe80::1", "::1" => "::1", "10.0.0.1" => "10.0.0.1", "fe80::1%" => "fe80::1",
+                  "nowhere" => "refused", "" => "refused", "1" * 99 => "refused"}
+    serve do |env|
+      [200, {}, [env["PATH_INFO"] == "/who" ? env["REMOTE_ADDR"] : neighbours.keys.map { |address| seen_from(address) }.join(" ")]]
+    end
+    assert_equal neighbours.values.join(" "), get.lines.last
   end
 
   def test_large_bodies_both_ways_in_both_versions

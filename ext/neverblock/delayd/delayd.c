@@ -21,7 +21,7 @@
 
 #define BATCH 512
 #define TIMER_SLACK_NS 1000
-#define ACCEPTS 128 /* at once, then the open connections have their turn */
+#define ACCEPTS 128 /* per turn, before the open connections get theirs */
 
 /* ---- listening ---- */
 
@@ -31,7 +31,7 @@ static int set_flag(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof(on));
 }
 
-/* Listens on one address of those the name stands for. Returns the fd or -errno. */
+/* Listens on one of the addresses that the name has. Returns the fd or -errno. */
 static int listen_on(const nb_delayd_options_t *options, const struct addrinfo *address)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -76,15 +76,15 @@ static uint16_t port_of(int fd)
 
 /* ---- accepting ---- */
 
-/* epoll hands back the address of what it was told: ours, a connection's, or NULL for the wake. */
+/* epoll returns the pointer that was registered: ours, a connection's, or NULL for the wake fd. */
 static int watch(nb_delayd_t *server, int operation, int fd, void *what, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = what};
     return epoll_ctl(server->epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The listener is level-triggered: left alone while descriptors are short it would wake us at once
- * again and again, so it is looked at anew after a pause. */
+/* The listener is level-triggered: while descriptors are short, it would wake us again and again.
+ * So epoll ignores it for a pause. */
 static void pause_accepting(nb_delayd_t *server)
 {
     server->accept_timer.when_ns = nb_clock_now() + NB_DELAYD_PAUSE_NS;
@@ -112,7 +112,7 @@ static void accept_some(nb_delayd_t *server)
 
 /* ---- the loop ---- */
 
-/* Nanoseconds where the kernel has epoll_pwait2 (5.11); else milliseconds, rounded up. */
+/* Waits to the nanosecond if the kernel has epoll_pwait2 (5.11), else to the next millisecond. */
 static int wait_for_events(nb_delayd_t *server, struct epoll_event *events)
 {
     uint64_t next = nb_timers_next(&server->timers), now;
@@ -138,7 +138,7 @@ static void drain_wake(nb_delayd_t *server)
         return; /* EAGAIN: another run has drained it */
 }
 
-/* A connection that asks for a turn again during its turn gets it in the next round. */
+/* A connection that asks for another turn during its turn gets it in the next round. */
 static void give_turns(nb_delayd_t *server)
 {
     nb_list_t *last = server->eager.prev, *item = NULL;
@@ -149,7 +149,7 @@ static void give_turns(nb_delayd_t *server)
     }
 }
 
-/* Returns true when somebody asked for attention. */
+/* Returns true if another thread has written to the wake fd. */
 static bool handle(nb_delayd_t *server, const struct epoll_event *events, int count)
 {
     bool woken = false;
@@ -185,7 +185,7 @@ static int serve_until_woken(nb_delayd_t *server)
     return 0;
 }
 
-/* The kernel may wake a thread late by its timer slack, 50 us unless told otherwise. */
+/* The kernel may wake a thread late by its timer slack, by default 50 us. */
 int nb_delayd_run(nb_delayd_t *server)
 {
     int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), result;
@@ -247,7 +247,7 @@ int nb_delayd_open(nb_delayd_t *server, const nb_delayd_options_t *options)
     error = open_all(server);
     if (error)
         nb_delayd_close(server);
-    server->options.bind = NULL; /* the caller's; not needed any more */
+    server->options.bind = NULL; /* belongs to the caller, and is no longer needed */
     return error;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#define PARTS 9               /* of one send: what was gathered, and 512 KB of a long body */
+#define PARTS 9               /* in one send: what was gathered, and 512 KB of a long body */
 #define HEAD_BYTES 256        /* more than the longest head or refusal of ours */
 #define SMALL_BODY_BYTES 4096 /* copied beside its head; a longer one is sent from the pattern */
 
@@ -24,7 +24,7 @@ static void watch_room(nb_delayd_connection_t *conn)
     conn->watches_room = true;
 }
 
-/* The pieces still to send: the head and small answers, then the body out of the pattern. */
+/* The pieces still to send: the head and small answers, then the body from the pattern. */
 static size_t gather(nb_delayd_connection_t *conn, struct iovec *parts, const char *bytes,
                      size_t count)
 {
@@ -33,7 +33,7 @@ static size_t gather(nb_delayd_connection_t *conn, struct iovec *parts, const ch
     if (count > 0)
         parts[used++] = (struct iovec){(void *)bytes, count};
     while (left > 0 && used < PARTS) {
-        size_t size = NB_DELAYD_PATTERN_BYTES - 4; /* a multiple of 4, so "done" goes on unbroken */
+        size_t size = NB_DELAYD_PATTERN_BYTES - 4; /* a multiple of 4, so each "done" stays whole */
         if (size > left)
             size = (size_t)left;
         parts[used++] = (struct iovec){conn->server->pattern + conn->body_at % 4, size};
@@ -42,9 +42,9 @@ static size_t gather(nb_delayd_connection_t *conn, struct iovec *parts, const ch
     return used;
 }
 
-/* Sends bytes and then the body, as far as one call goes: one connection's long body leaves turns
- * to the others. Returns how many of bytes went; the state becomes WRITING when something is left
- * and BROKEN when the connection is. */
+/* Sends bytes and then the body, as far as one call goes, so that a long body leaves the other
+ * connections their turns. Returns how many of bytes were sent. The state becomes WRITING if
+ * something is left, and BROKEN if the connection is. */
 static size_t transmit(nb_delayd_connection_t *conn, const char *bytes, size_t count)
 {
     struct iovec parts[PARTS];

@@ -10,21 +10,21 @@
 
 #include "delayd/delayd_connection.h"
 
-/* True when the answer to the request can be added to those gathered so far; sends them first when
- * they fill the buffer, or when what comes next takes its time and they should not wait for it.
- * False when they could not be sent: leave the request for a later turn. */
+/* True if the answer to the request can be added to those gathered so far. Sends these first if
+ * they fill the buffer, or if what comes next takes long and they should not wait for it. False if
+ * they could not be sent: then leave the request for a later turn. */
 bool nb_delayd_answer_room(nb_delayd_connection_t *conn, const nb_delayd_request_t *request);
 
 /* Adds the answer to conn->request, after nb_delayd_answer_room; a long body is sent from here. */
 void nb_delayd_answer_ok(nb_delayd_connection_t *conn);
 
-/* Adds a 400 that names the problem. The connection closes after it. */
+/* Adds a 400 that names the problem. Then the connection closes. */
 void nb_delayd_answer_bad(nb_delayd_connection_t *conn, const char *problem);
 
-/* Sends what was gathered; what the socket does not take moves to the connection. */
+/* Sends what was gathered. What the socket does not take, the connection keeps. */
 void nb_delayd_answer_send(nb_delayd_connection_t *conn);
 
-/* Goes on with what a WRITING connection has left. True when all is sent, or the peer is gone. */
+/* Sends more of what a WRITING connection has left. True if all is sent, or the peer is gone. */
 bool nb_delayd_answer_resume(nb_delayd_connection_t *conn);
 
 #endif

@@ -1,8 +1,8 @@
 /* delayd_connection.c - from bytes to requests, and the turns of a connection. Pure C.
  * Read after: delayd_connection.h, delayd_answer.h.
  *
- * Input is read into the server's one shared buffer; only what is left over when the turn of a
- * connection ends moves into memory of its own.
+ * Input is read into the server's one shared buffer. Only what is left over at the end of a
+ * connection's turn moves into memory of its own.
  */
 #include "delayd/delayd_connection.h"
 
@@ -17,23 +17,23 @@
 #include "base/clock.h"
 #include "delayd/delayd_answer.h"
 
-#define TURN_READS 3 /* 48 KB, then the other connections have their turn */
+#define TURN_READS 3 /* 48 KB, then the other connections get their turns */
 #define LINGER_NS NB_NS_PER_S
 
-/* The request is complete: answers it, now or when its time has come. */
+/* The request is complete: answers it, now or when it is due. */
 static void begin(nb_delayd_connection_t *conn)
 {
     if (conn->request.delay_ns == 0) {
         nb_delayd_answer_ok(conn);
         return;
     }
-    /* The clock is read after the request was, so that no answer is early by the time between. */
+    /* The clock is read after the request, so that no answer is early by the time in between. */
     conn->timer.when_ns = nb_clock_now() + conn->request.delay_ns;
     conn->state = nb_timers_add(&conn->server->timers, &conn->timer) == 0 ? NB_DELAYD_DELAYED
                                                                           : NB_DELAYD_BROKEN;
 }
 
-/* Takes one request, or the body of one, off the front. Returns how many bytes it took. */
+/* Takes one request, or the body of one, from the front. Returns how many bytes it took. */
 static size_t take(nb_delayd_connection_t *conn, const char *bytes, size_t count)
 {
     const nb_delayd_options_t *options = &conn->server->options;
@@ -70,7 +70,7 @@ static size_t take_all(nb_delayd_connection_t *conn, const char *bytes, size_t c
     return used;
 }
 
-/* Returns how many bytes came, 0 when there are none now. */
+/* Returns how many bytes have arrived; 0 if there are none now. */
 static size_t receive(nb_delayd_connection_t *conn, char *bytes, size_t size)
 {
     ssize_t got = recv(conn->fd, bytes, size, 0);
@@ -78,8 +78,8 @@ static size_t receive(nb_delayd_connection_t *conn, char *bytes, size_t size)
         conn->ended = true;
     if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
         conn->state = NB_DELAYD_BROKEN;
-    /* A short read has emptied the socket and saves us the recv that would say EAGAIN; but after
-     * the hang-up was reported nothing more will be, so then read to the very end. */
+    /* A short read has emptied the socket, so a recv that would return EAGAIN can be saved. But
+     * after a hang-up epoll reports nothing more, so then read to the very end. */
     if (got <= 0 || ((size_t)got < size && !conn->hung_up))
         conn->readable = false;
     return got > 0 ? (size_t)got : 0;
@@ -109,8 +109,8 @@ static void keep_unread(nb_delayd_connection_t *conn, size_t count)
     conn->unread_bytes = (uint32_t)count;
 }
 
-/* Reads and drops, so that a close with input left unread does not reset the connection before the
- * client has seen the answer. */
+/* Reads and drops input: a close with unread input would reset the connection before the client has
+ * seen the answer. */
 static void linger(nb_delayd_connection_t *conn)
 {
     for (int reads = 0; conn->readable && conn->state == NB_DELAYD_LINGERING; reads++) {
@@ -139,7 +139,7 @@ static void say_goodbye(nb_delayd_connection_t *conn, bool input_left)
     linger(conn);
 }
 
-/* Ends a turn after which the connection stays, unless it broke. */
+/* Ends a turn after which the connection stays, unless it is broken. */
 static void settle(nb_delayd_connection_t *conn, size_t count)
 {
     conn->server->out_bytes = 0;
@@ -148,7 +148,7 @@ static void settle(nb_delayd_connection_t *conn, size_t count)
         nb_delayd_connection_close(conn);
 }
 
-/* One turn: reads and answers everything that can be answered now. */
+/* One turn: reads and answers all that can be answered now. */
 static void serve(nb_delayd_connection_t *conn)
 {
     char *in = conn->server->in;

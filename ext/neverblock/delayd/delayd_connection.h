@@ -13,9 +13,9 @@
 
 typedef enum {
     NB_DELAYD_READING,   /* waits for a request, or for the rest of one */
-    NB_DELAYD_DELAYED,   /* has a request whose time has not come */
+    NB_DELAYD_DELAYED,   /* has a request that is not due yet */
     NB_DELAYD_WRITING,   /* has an answer that the socket does not take yet */
-    NB_DELAYD_LINGERING, /* has said its last; drops what still comes in */
+    NB_DELAYD_LINGERING, /* has sent its last answer; drops what still arrives */
     NB_DELAYD_BROKEN,    /* to be closed at the end of its turn */
 } nb_delayd_state_t;
 
@@ -29,8 +29,8 @@ typedef struct {
     bool readable;                /* epoll said so, and recv has not emptied the socket since */
     bool hung_up;                 /* epoll said that the client will send no more */
     bool ended;                   /* recv has read the very end */
-    bool closing;                 /* closes once the answers are out */
-    bool watches_room;            /* epoll also tells when there is room to write */
+    bool closing;                 /* closes once the answers are sent */
+    bool watches_room;            /* epoll also reports when there is room to write */
     nb_delayd_request_t request;  /* DELAYED: the one to answer */
     uint64_t drop_bytes;          /* of a request's own body, still to come */
     uint64_t body_bytes, body_at; /* the answer's body: how long, how much is sent */
@@ -38,10 +38,10 @@ typedef struct {
     uint32_t unread_bytes, unsent_bytes, unsent_at;
 } nb_delayd_connection_t;
 
-/* Takes the accepted, non-blocking fd over. 0 or -errno; then the fd is closed. */
+/* Takes over the accepted, non-blocking fd. Returns 0, or -errno after closing the fd. */
 int nb_delayd_connection_open(nb_delayd_t *server, int fd);
 
-/* What epoll reports. May close and free the connection. */
+/* Called with what epoll reports. May close and free the connection. */
 void nb_delayd_connection_event(nb_delayd_connection_t *conn, uint32_t events);
 
 /* Puts the connection into the eager list, once. */
@@ -51,7 +51,7 @@ static inline void nb_delayd_want_turn(nb_delayd_connection_t *conn)
         nb_list_append(&conn->server->eager, &conn->eager);
 }
 
-/* Goes on with a connection from the eager list. May close and free it. */
+/* Gives a connection from the eager list its turn. May close and free it. */
 void nb_delayd_connection_turn(nb_delayd_connection_t *conn);
 
 void nb_delayd_connection_close(nb_delayd_connection_t *conn);

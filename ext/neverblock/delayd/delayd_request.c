@@ -1,8 +1,8 @@
 /* delayd_request.c - reads an HTTP/1.x request head line by line. Pure C. Used by:
  * delayd_connection.c.
  *
- * A head that comes in pieces is read again from its start each time: with 8 KB at most, and nearly
- * every request in one piece, keeping a position would cost more lines than it saves time.
+ * A head that arrives in pieces is read again from its start each time. It has 8 KB at most, and
+ * nearly every request comes in one piece: to keep a position is not worth the lines.
  */
 #include "delayd_request.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A stretch of the head: a line, then ever smaller parts of it. */
+/* A part of the head: a line, then smaller and smaller parts of it. */
 typedef struct {
     const char *at, *end;
 } span_t;
@@ -29,7 +29,7 @@ static bool is_token(unsigned char c)
     return c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL;
 }
 
-/* Cuts the part before the separator off the front. False when the separator is not there. */
+/* Cuts off the part before the separator. False if there is no separator. */
 static bool cut(span_t *rest, char separator, span_t *part)
 {
     const char *found = memchr(rest->at, separator, (size_t)(rest->end - rest->at));
@@ -71,7 +71,7 @@ static bool read_whole(span_t span, uint64_t limit, uint64_t *number)
     return true;
 }
 
-/* Milliseconds such as 250 or 28.6; digits beyond the nanosecond are dropped. */
+/* Milliseconds, such as 250 or 28.6. Digits beyond the nanosecond are dropped. */
 static bool read_ms(span_t span, uint64_t *ns)
 {
     span_t whole = span;
@@ -90,7 +90,7 @@ static bool read_ms(span_t span, uint64_t *ns)
     return true;
 }
 
-/* ms= and bytes= are ours; other parameters pass unread, so that a client may add what it likes. */
+/* ms= and bytes= are ours. Other parameters are ignored, so that a client may add what it likes. */
 static ssize_t read_query(nb_delayd_request_t *request, span_t query)
 {
     while (query.at < query.end) {
@@ -129,7 +129,7 @@ static ssize_t read_request_line(nb_delayd_request_t *request, span_t line)
     return cut(&target, '?', &path) ? read_query(request, target) : 0;
 }
 
-/* Connection: may list several words; only two of them concern us, and close wins. */
+/* Connection: may list several words. Only two of them matter here, and close wins. */
 static void read_connection(nb_delayd_request_t *request, span_t value)
 {
     bool close = false, keep = false;
@@ -201,7 +201,7 @@ ssize_t nb_delayd_request_parse(nb_delayd_request_t *request, const char *bytes,
         if (line.at == line.end) {
             if (!first)
                 return rest.at - bytes;
-            continue; /* RFC 9112, 2.2: an empty line before a request is to be passed over */
+            continue; /* RFC 9112, 2.2: an empty line before a request is to be ignored */
         }
         error = first ? read_request_line(request, line) : read_field(request, line, &length_seen);
         if (error != 0)

@@ -86,7 +86,7 @@ static VALUE rb_nb_delay_server_listen(int argc, VALUE *argv, VALUE self)
 }
 
 /*
- * The port really listened on, also where 0 was asked for.
+ * The port on which it listens, also if 0 was given.
  *
  * @return [Integer] 1 to 65535
  * @raise [IOError] after #close
@@ -110,8 +110,8 @@ static void interrupt(void *pointer)
     nb_delayd_interrupt(&delay_server->server);
 }
 
-/* rb_thread_call_without_gvl looks after interrupts itself on the way back: a signal's handler
- * runs, Thread#raise raises. Coming back without either, the run goes on. */
+/* Before it returns, rb_thread_call_without_gvl checks interrupts itself: a signal's handler runs,
+ * Thread#raise raises. If it returns normally, the run continues. */
 static VALUE run(VALUE self)
 {
     delay_server_t *delay_server = get(self);
@@ -130,11 +130,11 @@ static VALUE end_of_run(VALUE self)
 }
 
 /*
- * Serves until #stop is called or an exception reaches this thread, such as that of a signal.
- * Ruby's other threads run meanwhile; the fibers of this thread do not.
+ * Serves until #stop is called, or an exception reaches this thread, such as that of a signal.
+ * Meanwhile Ruby's other threads run; the fibers of this thread do not.
  *
  * @return [self]
- * @raise [IOError] after #close, or when it runs already
+ * @raise [IOError] after #close, or if it runs already
  * @scheduling always waits
  * @thread any
  */
@@ -148,7 +148,7 @@ static VALUE rb_nb_delay_server_run(VALUE self)
 }
 
 /*
- * Makes #run return, now or as soon as it is called.
+ * Makes #run return: now, or as soon as it is called.
  *
  * @return [self]
  * @scheduling never waits
@@ -182,7 +182,7 @@ static VALUE rb_nb_delay_server_close(VALUE self)
 }
 
 /*
- * What the server has done so far.
+ * Counts what the server has done so far.
  *
  * @return [Hash{Symbol => Integer}] accepted and open connections, answered requests, and those
  *   refused with 400

@@ -5,7 +5,7 @@
 
 #define CODE_DIGITS 3
 
-/* The line at `at` without its end, or 0 where that is missing or is not CR LF. */
+/* The line at `at` without its end. Returns 0 if the end is missing or is not CR LF. */
 static const char *line_end(const char *at, const char *end)
 {
     const char *feed = memchr(at, '\n', (size_t)(end - at));

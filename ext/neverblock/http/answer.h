@@ -1,7 +1,7 @@
 /* answer.h - reads the head of one HTTP response: bytes in, spans out. Pure C, no allocation.
  *
- * It knows heads as nearly all servers send them, and tells the caller to look for himself at any
- * other: what clients make of folded lines, bare line feeds and the like is their own affair.
+ * It reads heads as nearly all servers send them, and leaves all others to the caller: how clients
+ * read folded lines, bare line feeds and the like is up to them.
  *
  * Read after: field.h. Used by: drivers/net_http.c.
  */
@@ -20,7 +20,7 @@ typedef struct nb_answer {
 
 /* bytes, size - from the first byte of the response
  * fields      - receives the field lines, spans from the first byte of the head
- * Returns 1 for a complete plain head, 0 for anything else (incomplete, odd, more fields). */
+ * Returns 1 for a complete plain head, 0 for anything else (incomplete, odd, too many fields). */
 int nb_answer_read(nb_answer_t *answer, const char *bytes, size_t size, nb_field_t *fields,
                    size_t capacity);
 

@@ -1,6 +1,6 @@
 /* chunked.c - takes a chunked request body apart. Pure C, no allocation.
  *
- * One byte moves the state one step, except in data, which is passed through in one piece.
+ * Each byte moves the state by one step, except in data, which is passed on in one piece.
  * The grammar is that of RFC 9112 7.1, with "bad" blanks only where it has BWS.
  *
  * Read after: chunked.h, tables.h. Used by: server/body.c.
@@ -56,7 +56,7 @@ static int is_blank(unsigned char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* Goes to the state if allowed, else reports the error. */
+/* Enters the state if that is allowed; otherwise returns the error. */
 static int step(nb_chunked_t *chunked, int allowed, int state, int error)
 {
     if (!allowed)
@@ -87,7 +87,7 @@ static int size_byte(nb_chunked_t *chunked, unsigned char byte)
     return 0;
 }
 
-/* After a name, a value or the size: blanks, then ";", and without blanks also the line end. */
+/* After a name, a value or the size: blanks, then ";"; without blanks also the end of the line. */
 static int separator(nb_chunked_t *chunked, unsigned char byte, int blank_state)
 {
     if (byte == ';')

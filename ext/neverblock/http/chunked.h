@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Extensions and trailers of one body together may have this many bytes (RFC 9112 7.1.1 asks for a
- * limit). Sizes and line ends are not counted: each chunk brings data, and the body has a limit. */
+/* The most bytes of all extensions and trailers of one body (RFC 9112 7.1.1 asks for a limit).
+ * Sizes and line ends are not counted, because each chunk has data, and the body has a limit. */
 #define NB_CHUNKED_EXTRA_BYTES 16384
 
 typedef struct nb_chunked {
@@ -50,10 +50,10 @@ enum nb_chunked_result {
 #undef X
 };
 
-/* Makes chunked ready for a new body. */
+/* Prepares chunked for a new body. */
 void nb_chunked_start(nb_chunked_t *chunked);
 
-/* Reads on. Each byte is given once; trailers are checked and dropped.
+/* Continues to read. Give each byte once. Trailers are checked and dropped.
  * Returns NB_CHUNKED_DATA with a piece of the body, NB_CHUNKED_MORE, NB_CHUNKED_DONE or a negative
  * NB_CHUNKED_… error; piece->used is set in every case. */
 int nb_chunked_read(nb_chunked_t *chunked, const char *bytes, size_t size, nb_piece_t *piece);

@@ -20,7 +20,7 @@ static unsigned known_field(const char *name, size_t size)
     if (entry->size != size || !known)
         return NB_FIELD_UNKNOWN;
     for (size_t i = 0; i < size; i++) {
-        /* Both are tokens: in those, bytes that differ only in bit 5 are letters, or "^" and "~",
+        /* Both are tokens. There, bytes that differ only in bit 5 are letters, or "^" and "~",
          * and no known name has "~". */
         if (((unsigned char)entry->name[i] ^ nb_byte_at(name + i)) & ~0x20u)
             return NB_FIELD_UNKNOWN;
@@ -28,8 +28,8 @@ static unsigned known_field(const char *name, size_t size)
     return known;
 }
 
-/* The first byte of at…end that may not stand in a field value, or end. Eight bytes a step: a
- * control byte is the only one below 0x20 (tab is let through one by one), DEL the only 0x7f. */
+/* The first byte of at…end that a field value may not contain, or end. Takes eight bytes per step:
+ * only control bytes are below 0x20 (tabs are allowed singly), and only DEL is 0x7f. */
 static const char *value_end(const char *at, const char *end)
 {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -40,7 +40,7 @@ static const char *value_end(const char *at, const char *end)
             low = (word - ones * 0x20) & ~word & tops;
             del = ((word ^ ones * 0x7f) - ones) & ~(word ^ ones * 0x7f) & tops;
             if (low | del)
-                break; /* maybe a false alarm in a byte after the first: looked at singly below */
+                break; /* perhaps a false alarm after the first byte: checked singly below */
             at += 8;
         }
         const char *stop = end - at >= 8 ? at + 8 : end;

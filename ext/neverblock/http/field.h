@@ -12,7 +12,7 @@ typedef struct nb_field {
     uint32_t name, value; /* offsets from the first byte of the head */
     uint32_t value_size;  /* without the blanks around it */
     uint16_t name_size;
-    uint16_t known; /* NB_FIELD_… of tables.h, 0 forevery other name */
+    uint16_t known; /* NB_FIELD_… of tables.h, 0 for every other name */
 } nb_field_t;
 
 /* Checks one field line without its line end.

@@ -15,7 +15,7 @@
 
 enum { STAGE_BLANK, STAGE_REQUEST, STAGE_FIELDS, STAGE_DONE };
 
-/* Longer than every method registered at IANA (the longest is UPDATEREDIRECTREF, 17 bytes). */
+/* Longer than any method registered with IANA (the longest is UPDATEREDIRECTREF, 17 bytes). */
 #define LONGEST_METHOD 32
 
 typedef struct {
@@ -59,14 +59,14 @@ static int request_line(nb_head_t *head, const line_t *line)
         return NB_HEAD_BAD_VERSION; /* HTTP/0.9 has no version */
     if (*at != ' ')
         return NB_HEAD_BAD_TARGET;
-    /* The version first: "PRI * HTTP/2.0" shall hear 505, not that its target is odd. */
+    /* The version comes first: "PRI * HTTP/2.0" has to get 505, not an error about its target. */
     int error = read_version(head, at + 1, line->end);
     return error ? error : nb_target_read(head, line->bytes, target, at);
 }
 
 /* --- field lines ------------------------------------------------------------------------- */
 
-/* Cuts the next element out of a comma list; empty elements are skipped. Returns 0 at the end. */
+/* Cuts the next element out of a comma list, and skips empty ones. Returns 0 at the end. */
 static int next_element(const char **at, const char *end, const char **element, size_t *size)
 {
     while (*at < end && (nb_is_blank(*at) || **at == ','))
@@ -118,9 +118,9 @@ static int read_length(nb_head_t *head, const char *at, const char *end)
     return huge ? NB_HEAD_HUGE_LENGTH : 0;
 }
 
-/* RFC 9112 6.1: chunked once, and last. Anything before it is a coding we do not have. An empty
- * element, which other lists may have, is refused: to a reader that does not know ", chunked" the
- * body is the next request. */
+/* RFC 9112 6.1: chunked once, and last. Anything before it is a coding that we do not have. An
+ * empty element, which other lists may have, is refused: a reader that does not understand
+ * ", chunked" takes the body for the next request. */
 static int read_coding(nb_head_t *head, const char *at, const char *end)
 {
     const char *element;
@@ -146,8 +146,7 @@ static int read_host(nb_head_t *head, const line_t *line, const char *at, const 
     head->flags |= NB_HEAD_SAW_HOST;
     if (!nb_target_good_authority(at, end) || (at < end && *at == ':'))
         return NB_HEAD_BAD_HOST;
-    /* RFC 9110 4.2.1: no http URI has an empty host. The other forms do not take theirs from here.
-     */
+    /* RFC 9110 4.2.1: no http URI has an empty host. Only the origin form takes it from here. */
     if (at == end && head->form == NB_TARGET_ORIGIN)
         return NB_HEAD_BAD_HOST;
     if (head->form == NB_TARGET_ORIGIN || head->form == NB_TARGET_ASTERISK)
@@ -155,13 +154,13 @@ static int read_host(nb_head_t *head, const line_t *line, const char *at, const 
     return 0;
 }
 
-/* Tabs may stand around a value, but not every reader cuts them off a number or "chunked". */
+/* Tabs may surround a value, but not every reader strips them from a number or "chunked". */
 static int has_tab(const line_t *line)
 {
     return memchr(line->at, '\t', (size_t)(line->end - line->at)) != NULL;
 }
 
-/* What one field means for framing and connection; every other field is the application's. */
+/* What a field means for framing and connection. All other fields are up to the application. */
 static int field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
 {
     int error = nb_field_read(line->at, (size_t)(line->end - line->at), field);
@@ -223,13 +222,13 @@ static int finish(nb_head_t *head)
     return NB_HEAD_DONE;
 }
 
-/* Judges one complete line. Returns NB_HEAD_MORE to go on with the next. */
+/* Judges one complete line. Returns NB_HEAD_MORE to continue with the next. */
 static int whole_line(nb_head_t *head, const line_t *line, nb_field_t *fields, size_t capacity,
                       const nb_head_limits_t *limits)
 {
     int error;
     if (head->stage < STAGE_FIELDS) {
-        /* RFC 9112 2.2: one empty line before the request is forgiven. */
+        /* RFC 9112 2.2: one empty line before the request is ignored. */
         if (line->at == line->end && head->stage == STAGE_BLANK) {
             head->stage = STAGE_REQUEST;
             return NB_HEAD_MORE;
@@ -251,14 +250,14 @@ static int whole_line(nb_head_t *head, const line_t *line, nb_field_t *fields, s
     return error;
 }
 
-/* The line is not complete: may it ever become one we take? */
+/* Whether a line that is still incomplete can become one that we accept. */
 static int part_of_line(const nb_head_t *head, const char *bytes, size_t size,
                         const nb_head_limits_t *limits)
 {
     if (head->stage < STAGE_FIELDS && size > head->line) {
         unsigned char first = nb_byte_at(bytes + head->line);
         if (!nb_is_token[first] && !(first == '\r' && head->stage == STAGE_BLANK))
-            return NB_HEAD_BAD_METHOD; /* TLS to a plain port ends here, at its first byte */
+            return NB_HEAD_BAD_METHOD; /* TLS to a plain port fails here, at its first byte */
         if (size - head->line >= limits->line_bytes)
             return NB_HEAD_LONG_LINE;
     }

@@ -1,8 +1,8 @@
 /* head.h - reads the head of one HTTP/1.0 or 1.1 request: bytes in, spans out. Pure C, no
  * allocation.
  *
- * Strict where RFC 9110 and 9112 let a server choose: whatever two readers could understand in two
- * ways is refused, so that no proxy in front can be talked into another framing than ours.
+ * Strict where RFC 9110 and 9112 let a server choose: it refuses whatever two readers could
+ * understand differently, so that no proxy in front can see another framing than ours.
  *
  * Read after: tables.h. Used by: server/reader.c.
  *
@@ -19,7 +19,7 @@
  *             return refuse(nb_head_status(result), nb_head_text(result));
  *     }
  *
- * Bytes may move between calls (all spans are offsets from the first byte); they must not change.
+ * Between calls, bytes may move (all spans are offsets from the first byte) but not change.
  */
 #ifndef NB_HTTP_HEAD_H
 #define NB_HTTP_HEAD_H
@@ -33,7 +33,7 @@ typedef struct nb_head_limits {
     uint32_t field_count; /* beyond it 431 */
 } nb_head_limits_t;
 
-/* What the target looked like, RFC 9112 3.2. */
+/* The form of the target, RFC 9112 3.2. */
 enum nb_target_form {
     NB_TARGET_ORIGIN,    /* /path?query */
     NB_TARGET_ABSOLUTE,  /* http://host/path?query: path, query and host are cut out of it */
@@ -42,12 +42,12 @@ enum nb_target_form {
 };
 
 enum nb_head_flag {
-    NB_HEAD_KEEP_ALIVE = 1,      /* the client would like to go on after this request */
+    NB_HEAD_KEEP_ALIVE = 1,      /* the client wants to keep the connection */
     NB_HEAD_CHUNKED = 2,         /* body in chunks */
-    NB_HEAD_HAS_LENGTH = 4,      /* Content-Length was there, even if 0 */
+    NB_HEAD_HAS_LENGTH = 4,      /* there is a Content-Length, even if it is 0 */
     NB_HEAD_EXPECT_CONTINUE = 8, /* client waits for "100 Continue" before it sends the body */
     NB_HEAD_UPGRADE = 16,        /* Upgrade field and "Connection: upgrade" */
-    NB_HEAD_HTTPS = 32,          /* absolute form said https */
+    NB_HEAD_HTTPS = 32,          /* the absolute form has https */
     /* Only while reading. */
     NB_HEAD_SAW_HOST = 64,
     NB_HEAD_SAW_CLOSE = 128,
@@ -59,9 +59,9 @@ enum nb_head_flag {
 };
 
 typedef struct nb_head {
-    /* Where the reading stands; only nb_head_read changes these. */
+    /* The state of the reading; only nb_head_read changes it. */
     uint32_t line;    /* first byte of the line being read */
-    uint32_t scanned; /* no line feed before this byte; a resumed read goes on here */
+    uint32_t scanned; /* no line feed before this byte; the next call continues here */
     uint8_t stage;
     /* The result, complete after NB_HEAD_DONE. */
     uint8_t minor; /* 0 or 1; higher ones of HTTP/1 are answered as 1.1 */
@@ -110,13 +110,13 @@ enum nb_head_result {
 #undef X
 };
 
-/* Makes head ready for a new request. */
+/* Prepares head for a new request. */
 void nb_head_start(nb_head_t *head);
 
-/* Reads on. Looks at each byte for the line end once however often it is called.
+/* Continues to read. However often it is called, it scans each byte for the line end only once.
  * bytes, size - everything of this request that has arrived, from its first byte
- * fields      - receives the field lines; capacity entries, kept by the caller between calls
- * limits      - field_count is checked even where capacity is larger
+ * fields      - receives the field lines; capacity entries, which the caller keeps between calls
+ * limits      - field_count is checked even if capacity is larger
  * Returns NB_HEAD_DONE, NB_HEAD_MORE, NB_HEAD_FIELDS_FULL or a negative NB_HEAD_… error; after an
  * error the connection can only be answered and closed. */
 int nb_head_read(nb_head_t *head, const char *bytes, size_t size, nb_field_t *fields,

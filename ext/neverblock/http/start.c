@@ -3,14 +3,14 @@
 #include <stdbool.h>
 
 #define DIGITS 19              /* of the nanoseconds since 1970 */
-#define OLDEST_S 1000000000ull /* 2001: what is before has ten digits in no unit */
+#define OLDEST_S 1000000000ull /* 2001: earlier times have fewer than ten digits in seconds */
 
 static bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
 }
 
-/* The unit is told by the size of the number: a time of today has 10, 13, 16 or 19 digits. */
+/* The size of the number tells its unit: a present-day time has 10, 13, 16 or 19 digits. */
 uint64_t nb_start_parse(const char *bytes, size_t size)
 {
     uint64_t ns = 0;

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* "Unknown" for those that are not registered. */
+/* Returns "Unknown" for a status that is not registered. */
 const char *nb_status_text(int status);
-/* Whether a response with it never has a body (RFC 9112 6.3). */
+/* Whether a response with this status never has a body (RFC 9112 6.3). */
 bool nb_status_forbids_body(int status);
 
 #endif

@@ -24,7 +24,7 @@ int nb_target_good_authority(const char *at, const char *end)
     }
     if (at < end && *at++ != ':')
         return 0;
-    /* Six digits hold every port; the field could otherwise carry any number of zeros. */
+    /* Six digits are enough for any port; without a limit, any number of zeros would pass. */
     if (end - at > 6)
         return 0;
     while (at < end)
@@ -41,7 +41,7 @@ static void split_path(nb_head_t *head, const char *bytes, const char *at, const
     head->query = mark ? nb_span_of(bytes, mark + 1, end) : nb_span_of(bytes, end, end);
 }
 
-/* "http://host:port/path?query": the only form whose authority beats the Host field. */
+/* "http://host:port/path?query": the only form whose authority overrides the Host field. */
 static int absolute_target(nb_head_t *head, const char *bytes, const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);

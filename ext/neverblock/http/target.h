@@ -8,8 +8,8 @@
 
 #include "head.h"
 
-/* Judges the target between at and end and cuts it up: sets form, target, path, query and, where
- * the target names one, host of head, whose method is known.
+/* Judges and splits the target between at and end: sets form, target, path and query of head, and
+ * host if the target names one. The method of head has been read before.
  * bytes - the first byte of the head
  * Returns 0, or NB_HEAD_BAD_TARGET. */
 int nb_target_read(nb_head_t *head, const char *bytes, const char *at, const char *end);

@@ -30,7 +30,7 @@ static int open_nameless(const char *folder)
     return fd;
 }
 
-/* Where Ruby's Tempfile would be. */
+/* The folder in which Ruby's Tempfile would be. */
 static int open_spool(void)
 {
     const char *folder = getenv("TMPDIR");
@@ -104,8 +104,8 @@ void nb_body_free(nb_conn_t *conn)
     conn->body = NULL;
 }
 
-/* Whether so many bytes more may be in memory: by the body's own allowance, or as a loan from the
- * server's, of which one body gets a share at most. */
+/* Whether this many more bytes may be in memory: by the body's own allowance, or as a loan from the
+ * server's, of which one body gets only a share. */
 static bool fits_memory(nb_conn_t *conn, size_t size)
 {
     nb_server_t *server = conn->server;
@@ -132,7 +132,7 @@ static int write_file(nb_conn_t *conn, const char *bytes, size_t size)
     return write_all(body->spool, bytes, size) ? 0 : -507;
 }
 
-/* What is in memory goes to a file. Returns 0 or a negative HTTP status. */
+/* Moves what is in memory to a file. Returns 0 or a negative HTTP status. */
 static int start_file(nb_conn_t *conn)
 {
     nb_body_t *body = conn->body;
@@ -164,28 +164,31 @@ static int add(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
     return nb_buffer_append(&body->memory, bytes, size) < 0 ? -503 : 0;
 }
 
-static ssize_t feed_chunks(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
+/* What the frames hold is moved together and added once: a client that sends a byte a chunk shall
+ * not cost a system call for each. */
+static ssize_t feed_chunks(nb_conn_t *conn, nb_body_t *body, char *bytes, size_t size)
 {
-    size_t used = 0;
-    nb_piece_t piece;
-    for (;;) {
-        int result = nb_chunked_read(&body->chunked, bytes + used, size - used, &piece);
+    size_t used = 0, count = 0;
+    char *data = bytes;
+    int result;
+    do {
+        nb_piece_t piece;
+        result = nb_chunked_read(&body->chunked, bytes + used, size - used, &piece);
         if (result < 0)
             return -nb_chunked_status(result);
-        if (result == NB_CHUNKED_DATA) {
-            int error = add(conn, body, bytes + used + piece.at, piece.size);
-            if (error)
-                return error;
-        }
+        if (!count)
+            data = bytes + used + piece.at;
+        else
+            memmove(data + count, bytes + used + piece.at, piece.size);
+        count += piece.size;
         used += piece.used;
-        if (result != NB_CHUNKED_DATA) {
-            body->complete = result == NB_CHUNKED_DONE;
-            return (ssize_t)used;
-        }
-    }
+    } while (result == NB_CHUNKED_DATA);
+    int error = count ? add(conn, body, data, count) : 0;
+    body->complete = result == NB_CHUNKED_DONE;
+    return error ? error : (ssize_t)used;
 }
 
-ssize_t nb_body_feed(nb_conn_t *conn, const char *bytes, size_t size)
+ssize_t nb_body_feed(nb_conn_t *conn, char *bytes, size_t size)
 {
     nb_body_t *body = conn->body;
     if (body->is_chunked)

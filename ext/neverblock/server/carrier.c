@@ -38,8 +38,8 @@ void nb_carrier_leave(nb_conn_t *conn)
 }
 
 /* @overload cut?
- *   @return [Boolean] whether the answer broke off where only the end of the connection would have
- *     told its length */
+ *   @return [Boolean] whether the answer broke off, and only the end of the connection would have
+ *     shown its length */
 static VALUE rb_nb_carrier_cut_p(VALUE self)
 {
     const nb_carrier_t *carrier = rb_check_typeddata(self, &carrier_type);

@@ -1,7 +1,7 @@
-/* carrier.h - who carries a connection's bytes to the client (TLS). Uses ruby.h.
+/* carrier.h - whatever carries a connection's bytes to the client (TLS). Uses ruby.h.
  *
- * The pair of sockets between the two tells of an end, but not of a broken one. Either may be gone
- * before the other.
+ * The socket pair between the two reports an end, but not a broken connection. Either side may be
+ * gone before the other.
  *
  * Read after: server.h. Used by: connection.c, core.c.
  */
@@ -11,8 +11,8 @@
 #include "server/server.h"
 
 typedef struct nb_carrier {
-    nb_conn_t *conn; /* NULL: it has ended */
-    bool cut;        /* the answer broke off, and only its end would have told so */
+    nb_conn_t *conn; /* NULL: the connection has ended */
+    bool cut;        /* the answer broke off, and only the end of the connection would show it */
 } nb_carrier_t;
 
 /* An NB::Server::Carrier for conn. */

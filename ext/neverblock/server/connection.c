@@ -1,4 +1,4 @@
-/* connection.c - what a connection sends, how it goes on and how it ends. Uses ruby.h.
+/* connection.c - what a connection sends, how it continues and how it ends. Uses ruby.h.
  *
  * Read after: connection.h, which says why it ends.
  */
@@ -17,7 +17,7 @@
 
 /* While draining. A client that was promised its connection may be sending its next request just
  * now: it is answered, and told that the connection ends. Browsers open connections that they may
- * never use; those have not been promised anything, but their first request is under way. */
+ * never use; those have been promised nothing, but their first request may be under way. */
 #define KEPT_NS UINT64_C(1000000000)
 #define FIRST_REQUEST_NS (2 * UINT64_C(1000000000))
 
@@ -26,7 +26,7 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-/* Leaves the lists and the loop; the fd stays open. */
+/* Removes it from the lists and the loop; the fd stays open. */
 static void unlink_all(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
@@ -173,7 +173,7 @@ void nb_conn_finish(nb_conn_t *conn)
     nb_conn_until_close(conn, false);
     nb_output_free(conn);
     if (!nb_body_missing(conn))
-        nb_body_free(conn); /* all here, and not read to its end */
+        nb_body_free(conn); /* arrived, but not read to its end */
     if (!conn->keep) {
         if (conn->in.size || nb_body_missing(conn) || (conn->readable && !conn->hung_up))
             nb_conn_linger(conn);

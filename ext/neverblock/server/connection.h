@@ -3,10 +3,10 @@
  *   IDLE ──bytes──▶ HEAD ──head──▶ BODY ──complete──▶ RUN ──answer──▶ WRITE ──sent──▶ IDLE
  *     └────────────────whole request in one read────────▲      └──all sent at once──────▲
  *
- * Why it ends, who finds that, and what is done. Those below connection.c return a verdict and end
- * nothing; whoever asked them does.
+ * Why it ends, who finds that out, and what is done. The files below connection.c return a verdict
+ * and end nothing; their callers do.
  *
- *   the client closed, or reset, between requests or in one   reader.c    closed
+ *   the client closed, or reset, between or during requests   reader.c    closed
  *   nothing came: no first byte, no end of lingering          deadline.c  closed
  *   the client took no byte of the answer for write_timeout   deadline.c  closed
  *   sending failed                                            output.c    closed
@@ -15,15 +15,15 @@
  *   no room in the queue, or too long in it (503)             worker.c    refused
  *   the last answer is sent                                   request.c   closed, or lingers while
  *                                                                         the client still sends
- *   the answer broke off                                      request.c   closed; reset when only
- *                                                                         the end tells its length
- *   the application took the socket                           exchange.c  detached: the fd goes on
+ *   the answer broke off                                      request.c   closed; reset if only the
+ *                                                                         end tells its length
+ *   the application took the socket                           exchange.c  detached: the fd lives on
  *   the server stops; a child was forked                      core.c, forked.c  closed
  *
- * Refused (refusal.c): an answer of ours, then it lingers until the client has closed or a time is
- * over, then it is closed. Who frees it: nb_conn_close, unless a worker has its request. Then the
- * struct stays, without fd and in the state CLOSED, and the worker frees it after the request
- * (request.c).
+ * Refused (refusal.c) means: it gets an answer of ours, then lingers until the client has closed or
+ * a time limit is over, then it is closed. nb_conn_close frees it, unless a worker has its request.
+ * In that case the struct stays, without an fd and in the state CLOSED, and the worker frees it
+ * after the request (request.c).
  *
  * Read after: server.h. Used by: every file of this room but date.c and queue.c.
  */
@@ -40,12 +40,12 @@ struct iovec;
 
 typedef enum {
     NB_CONN_IDLE,   /* between requests */
-    NB_CONN_HEAD,   /* part of a head is here */
-    NB_CONN_BODY,   /* the head is here, the body not yet */
-    NB_CONN_RUN,    /* a worker has it */
-    NB_CONN_WRITE,  /* the answer is complete, not all of it is written; no worker */
+    NB_CONN_HEAD,   /* part of a head has arrived */
+    NB_CONN_BODY,   /* the head has arrived, the body not yet */
+    NB_CONN_RUN,    /* a worker runs its request */
+    NB_CONN_WRITE,  /* the answer is complete but not all written; no worker */
     NB_CONN_LINGER, /* refused; what still comes is thrown away so that the answer arrives */
-    NB_CONN_CLOSED  /* no fd any more; the worker that has it frees it */
+    NB_CONN_CLOSED  /* no fd any more; its worker frees it */
 } nb_conn_state_t;
 
 struct nb_conn {
@@ -55,8 +55,8 @@ struct nb_conn {
     nb_list_t link;       /* server->connections */
     nb_list_t queue;      /* server->runnable, while it waits for a worker */
     nb_list_t dirty;      /* server->dirty, while bytes wait for the end of the tick */
-    uint64_t deadline_ns; /* when the timer counts; it may be set earlier */
-    int unacknowledged;   /* bytes that the client had not taken when the deadline was set */
+    uint64_t deadline_ns; /* when the timer is due; it may fire earlier */
+    int unacknowledged;   /* bytes that the client had not acknowledged when the deadline was set */
     uint64_t since_ns;    /* when it came into the queue, or the first byte of the request */
     uint64_t requests;
     struct nb_request *request; /* on the worker's stack, in RUN */
@@ -64,15 +64,15 @@ struct nb_conn {
     struct nb_partial *partial;
     struct nb_body *body;
     struct nb_output *output;
-    struct nb_carrier *carrier; /* who brings the bytes to the client (TLS), or NULL */
+    struct nb_carrier *carrier; /* brings the bytes to the client (TLS), or NULL */
 
-    nb_buffer_t in;     /* bytes not used yet: part of a head, or the next requests */
+    nb_buffer_t in;     /* unused bytes: part of a head, or the next requests */
     uint8_t state, due; /* nb_conn_state_t; nb_due_t: what comes at deadline_ns */
-    bool readable;      /* an event said so and no read has come up short since */
-    bool ended;         /* an event told that the client has closed its side */
-    bool hung_up;       /* and a read has come to that end */
+    bool readable;      /* an event said so, and no read has come up short since then */
+    bool ended;         /* an event said that the client has closed its side */
+    bool hung_up;       /* and a read has reached that end */
     bool writable;      /* false after EAGAIN */
-    bool until_close;   /* only its end tells the client that the answer is whole */
+    bool until_close;   /* only closing it shows the client that the answer is complete */
     bool keep;          /* keep alive after the present answer */
     bool local;         /* UNIX socket */
     bool https;
@@ -82,7 +82,7 @@ struct nb_conn {
 };
 
 /* A call has shown that the socket has no bytes (NB_READABLE), or no room (NB_WRITABLE): the next
- * event tells of them. */
+ * event will tell when it has. */
 static inline void nb_conn_dry(nb_conn_t *conn, int mask)
 {
     if (mask & NB_READABLE)
@@ -92,31 +92,32 @@ static inline void nb_conn_dry(nb_conn_t *conn, int mask)
     nb_fdtable_again(&conn->server->loop->fds, &conn->watch, mask);
 }
 
-/* --- sending: output.c, and the connection is closed when that fails -------------------------- */
+/* --- sending: output.c; the connection is closed if that fails ------------------------------- */
 
-/* All return 0, or -1 when the connection is closed now. */
+/* All return 0, or -1 if the connection is now closed. */
 int nb_conn_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count);
 int nb_conn_write_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
 int nb_conn_collect(nb_conn_t *conn, const char *bytes, size_t size);
 int nb_conn_flush(nb_conn_t *conn);
-/* The worker waits until everything is written. Raises Errno::EPIPE when the client is gone. */
+/* The worker waits until everything is written. Raises Errno::EPIPE if the client is gone. */
 void nb_conn_drain(nb_conn_t *conn);
 
-/* --- going on, and ending --------------------------------------------------------------------- */
+/* --- continuing, and ending ------------------------------------------------------------------ */
 
 /* It waits for a request. */
 void nb_conn_idle(nb_conn_t *conn);
-/* The answer is complete: next request, or writes the rest, or closes. */
+/* The answer is complete: takes the next request, writes the rest, or closes. */
 void nb_conn_finish(nb_conn_t *conn);
-/* The answer has no other end than the connection's: until it is whole, whatever closes the fd, be
- * it the death of the process, resets the connection, so that no client takes a part for all. */
+/* Only the connection's end marks the end of the answer. Until the answer is whole, anything that
+ * closes the fd, even the death of the process, resets the connection, so no client takes a part
+ * for the whole. */
 void nb_conn_until_close(nb_conn_t *conn, bool until_close);
-/* Closing a socket with unread bytes resets it, and the client may never see the answer: so the
- * sending side is shut and what still comes is read away for a while (RFC 9112 9.6). */
+/* Closing a socket with unread bytes resets it, and the client may never see the answer. So the
+ * sending side is shut, and what still comes is read and dropped for a while (RFC 9112 9.6). */
 void nb_conn_linger(nb_conn_t *conn);
 void nb_conn_throw_away(nb_conn_t *conn);
 void nb_conn_close(nb_conn_t *conn);
-/* Frees a closed one that no worker has. */
+/* Frees a closed connection that no worker has. */
 void nb_conn_free(nb_conn_t *conn);
 /* Takes the socket away from the server, for a hijack. The caller owns the fd. */
 int nb_conn_detach(nb_conn_t *conn);

@@ -6,6 +6,7 @@
 #include "base/portable.h"
 #include "loop/wait.h"
 #include "server/carrier.h"
+#include "server/collect.h"
 #include "server/connection.h"
 #include "server/deadline.h"
 #include "server/env.h"
@@ -39,7 +40,7 @@ static void server_mark(void *data)
     rb_gc_mark(server->self); /* itself, so that compaction leaves it where we call it */
     rb_gc_mark(server->app);
     rb_gc_mark(server->env_template);
-    if (server->cache) /* not yet, when making it collects garbage */
+    if (server->cache) /* NULL while it is created, which may collect garbage */
         nb_env_mark(server->cache);
     for (nb_list_t *item = server->outputs.next; item && item != &server->outputs;
          item = item->next)
@@ -50,6 +51,7 @@ static void server_free(void *data)
 {
     nb_server_t *server = data;
     nb_list_remove(&server->fork_hook.link);
+    nb_list_remove(&server->rest_hook.link);
     nb_refusals_free(server);
     free(server->fields);
     xfree(server->cache);
@@ -102,6 +104,7 @@ static VALUE core_alloc(VALUE klass)
     server->kick_hook.call = nb_worker_kick_now;
     nb_list_init(&server->kick_hook.link);
     nb_list_init(&server->fork_hook.link);
+    nb_list_init(&server->rest_hook.link);
     server->accept_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_accept_timer};
     server->queue_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_worker_queue_due};
     server->later_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_conns_go_on};
@@ -113,7 +116,7 @@ static nb_server_t *server_of(VALUE self)
     return rb_check_typeddata(self, &nb_server_type);
 }
 
-/* What needs the loop: before its start and after its end there is none. */
+/* What needs the loop, which does not exist before the start and after the end. */
 static nb_server_t *started_server_of(VALUE self)
 {
     nb_server_t *server = server_of(self);
@@ -129,7 +132,7 @@ static uint64_t number(VALUE options, const char *name)
     return NUM2ULL(rb_hash_fetch(options, ID2SYM(rb_intern(name))));
 }
 
-/* Seconds, or nil for never. */
+/* Seconds; nil: no limit. */
 static uint64_t nanoseconds(VALUE seconds)
 {
     return NIL_P(seconds) ? NB_NEVER : nb_clock_ns(NUM2DBL(seconds));
@@ -174,6 +177,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
         .shared = flag(options, "shared"),
         .body_streaming = flag(options, "body_streaming"),
         .log = flag(options, "log"),
+        .collect = flag(options, "collect_when_idle"),
     };
     server->app = app;
     server->env_template = env_template;
@@ -197,6 +201,8 @@ static VALUE rb_nb_core_start(VALUE self)
     server->started = server->accepting = true;
     server->draining = server->waking = false; /* it may have run before */
     nb_server_watch_forks(server);
+    if (server->options.collect)
+        nb_server_collect_at_rest(server);
     return self;
 }
 
@@ -210,13 +216,30 @@ static VALUE rb_nb_core_listen(VALUE self, VALUE fd, VALUE local, VALUE https, V
     return self;
 }
 
+/* The client's, where it says anything: a link-local address has the interface behind it, as in
+ * fe80::1%eth0. Returns the family, or 0. */
+static uint8_t read_address(const char *text, unsigned char *peer)
+{
+    char bare[INET6_ADDRSTRLEN];
+    size_t size = strcspn(text, "%");
+    uint8_t family = strchr(text, ':') ? AF_INET6 : AF_INET;
+    if (size >= sizeof(bare))
+        return 0;
+    memcpy(bare, text, size);
+    bare[size] = '\0';
+    return inet_pton(family, bare, peer) == 1 ? family : 0;
+}
+
 /* @!visibility private - a connection that others accepted (TLS); address: String, the client's.
- * Returns the Carrier, or false when there is no memory. */
+ * Returns the Carrier, or false when there is no memory, or that is no address: who comes from
+ * nowhere would be taken for one on this machine. */
 static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
     nb_arrival_t arrival = {.local = true, .https = RTEST(https)};
-    if (!server->started) { /* its handshake took longer than the server lived */
+    unsigned char peer[16] = {0};
+    uint8_t family = read_address(StringValueCStr(address), peer);
+    if (!server->started || !family) { /* its handshake took longer than the server lived */
         close(NUM2INT(fd));
         return Qfalse;
     }
@@ -226,31 +249,27 @@ static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
     if (!conn)
         return Qfalse;
     VALUE carrier = nb_carrier_new(conn);
-    if (server->draining) /* its handshake took until now */
-        nb_conn_idle(conn);
-    const char *text = StringValueCStr(address);
-    conn->family = strchr(text, ':') ? AF_INET6 : AF_INET;
-    if (inet_pton(conn->family, text, conn->peer) != 1)
-        conn->family = 0;
+    conn->family = family;
+    memcpy(conn->peer, peer, sizeof(peer));
     return carrier;
 }
 
-/* @!visibility private - bytes that the client of another's socket (TLS) has not taken. */
+/* @!visibility private - bytes that the client of a TLS socket has not acknowledged. */
 static VALUE rb_nb_core_unacknowledged(VALUE self, VALUE fd)
 {
     (void)self;
     return INT2NUM(nb_unacknowledged_bytes(NUM2INT(fd)));
 }
 
-/* @!visibility private - it was cut off. */
+/* @!visibility private - a TLS client was cut off for its slowness. */
 static VALUE rb_nb_core_count_timeout(VALUE self)
 {
     server_of(self)->counters.timeouts++;
     return self;
 }
 
-/* @!visibility private - takes in those whom the kernel has let in, and nobody after them: then the
- * listeners can be closed. False: fds or memory are short, and it wants to be called again. */
+/* @!visibility private - accepts what the kernel has let in, and nothing after that, so the
+ *   listeners can be closed. False: fds or memory are short; call it again. */
 static VALUE rb_nb_core_leave(VALUE self)
 {
     nb_server_t *server = server_of(self);
@@ -263,7 +282,7 @@ static VALUE rb_nb_core_leave(VALUE self)
     return Qtrue;
 }
 
-/* @!visibility private - at a TCP listener the kernel lets nobody in from now on. */
+/* @!visibility private - makes the kernel refuse new connections at a TCP listener. */
 static VALUE rb_nb_core_refuse(VALUE klass, VALUE fd)
 {
     int result = nb_refuse_connections(NUM2INT(fd));
@@ -273,8 +292,8 @@ static VALUE rb_nb_core_refuse(VALUE klass, VALUE fd)
     return Qnil;
 }
 
-/* @!visibility private - no more connections are accepted; each ends after its next answer, or
- * soon when no request comes. */
+/* @!visibility private - accepts no more connections; each ends after its next answer, or soon if
+ *   no request comes. */
 static VALUE rb_nb_core_drain(VALUE self)
 {
     nb_server_t *server = server_of(self);
@@ -312,7 +331,7 @@ static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
     return server->connection_count ? Qfalse : Qtrue;
 }
 
-/* @!visibility private - cancels what runs, closes what is open, lets the workers end. */
+/* @!visibility private - cancels running requests, closes open connections, ends the workers. */
 static VALUE rb_nb_core_stop(VALUE self, VALUE error)
 {
     nb_server_t *server = server_of(self);
@@ -339,6 +358,7 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
     nb_list_remove(&server->flush_hook.link);
     nb_list_remove(&server->kick_hook.link);
     nb_list_remove(&server->fork_hook.link);
+    nb_list_remove(&server->rest_hook.link);
     return self;
 }
 

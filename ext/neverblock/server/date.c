@@ -5,7 +5,7 @@
 #include "server/date.h"
 #include <time.h>
 
-/* Not to the nanosecond, where that is cheaper. */
+/* Not exact to the nanosecond, where that is cheaper. */
 #ifdef CLOCK_REALTIME_COARSE
 #define CLOCK CLOCK_REALTIME_COARSE
 #else

@@ -1,9 +1,9 @@
-/* deadline.c - how long a client is waited for: timers, and the fibers that wait. Uses ruby.h.
+/* deadline.c - how long to wait for a client: timers, and the fibers that wait. Uses ruby.h.
  *
  * A connection has one timer, and conn->due says what it is for. While fibers of its request wait
- * for the socket, each has a limit of its own and the timer is set to the first of them; the time
- * that the application has for its answer stands still so long. When the timer fires,
- * nb_conn_overdue says what is to be done, and events.c does it.
+ * for the socket, each has a limit of its own, and the timer is set to the earliest; meanwhile the
+ * application's time for its answer stands still. When the timer fires, nb_conn_overdue says what
+ * to do, and events.c does it.
  *
  * Read after: deadline.h, request.h.
  */
@@ -14,7 +14,7 @@
 #include "server/request.h"
 #include <sys/socket.h>
 
-#define QUEUED_NS UINT64_C(1000000000) /* what a client gets that was ready when we were not */
+#define QUEUED_NS UINT64_C(1000000000) /* extra time for a client that was ready before us */
 
 static uint64_t deadline_of(const nb_conn_t *conn, uint64_t after_ns)
 {
@@ -46,7 +46,7 @@ void nb_conn_answer_by(nb_conn_t *conn, uint64_t now, uint64_t after_ns)
 
 /* --- fibers that wait for the socket --------------------------------------------------------- */
 
-/* One of them, on its own stack. */
+/* A waiting fiber, on its own stack. */
 typedef struct {
     nb_list_t link; /* conn->waiters */
     nb_park_t *park;
@@ -140,8 +140,9 @@ void nb_conn_note_taken(nb_conn_t *conn)
     conn->unacknowledged = nb_unacknowledged_bytes(conn->watch.fd);
 }
 
-/* The socket becomes writable when much of it is free: a slow client may need longer for that, and
- * reads all the while. Whether it has taken a byte since, or another sees to that. Notes it anew.
+/* The socket becomes writable only when much of it is free. A slow client may need longer for that,
+ * although it reads all the while. So this checks whether it has acknowledged a byte since, and
+ * records the present number. If others carry the bytes, they check that.
  */
 static bool takes_bytes(nb_conn_t *conn)
 {
@@ -161,7 +162,7 @@ static nb_overdue_t first_byte_overdue(nb_conn_t *conn)
     char byte;
     if (recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
         return NB_OVERDUE_CLOSE;
-    /* They came in time, while we computed: timers are looked at before the kernel is asked. */
+    /* The bytes came in time, while we computed: timers are checked before the kernel is asked. */
     conn->readable = true;
     nb_conn_deadline(conn, NB_DUE_FIRST_BYTE, QUEUED_NS);
     return NB_OVERDUE_READ;
@@ -206,7 +207,7 @@ static nb_overdue_t write_overdue(nb_conn_t *conn)
     return NB_OVERDUE_NOTHING;
 }
 
-/* In the queue it waits for us, not we for it. */
+/* While queued it waits for us; the client is not late. */
 static bool put_off(nb_conn_t *conn)
 {
     if (nb_list_empty(&conn->queue))

@@ -1,11 +1,11 @@
-/* deadline.h - how long a client is waited for, and what is due then. Uses ruby.h.
+/* deadline.h - how long to wait for a client, and what happens after that. Uses ruby.h.
  *
- *   the timer is for   set by                        due, it means
- *   FIRST_BYTE         opening, nb_conn_idle         closed without a word
+ *   the timer is for   set by                        when due
+ *   FIRST_BYTE         opening, nb_conn_idle         closed without an answer
  *   HEAD               the first bytes of a head     408
  *   BODY               a wait for more of the body   408; if a fiber waits, its read fails
  *   ANSWER             the application's start       RequestTimeoutError in its fiber
- *   WAITERS            fibers wait for the socket    the first one's limit: as BODY or WRITE
+ *   WAITERS            fibers wait for the socket    the earliest limit: as BODY or WRITE
  *   WRITE              a wait until bytes are taken  closed, unless the client has taken any
  *   END                refusal, lingering            closed
  *
@@ -27,24 +27,24 @@ typedef enum {
     NB_DUE_END
 } nb_due_t;
 
-/* The one thing that the connection's timer is for from now on. */
+/* Sets the one purpose of the connection's timer from now on. */
 void nb_conn_deadline(nb_conn_t *conn, nb_due_t due, uint64_t after_ns);
-/* The response shall begin within after_ns from now, the clock as just read. */
+/* The response must begin within after_ns from now, by the clock as just read. */
 void nb_conn_answer_by(nb_conn_t *conn, uint64_t now, uint64_t after_ns);
-/* The response has begun: request_timeout is over. */
+/* The response has begun: request_timeout no longer applies. */
 void nb_conn_answered(nb_conn_t *conn);
 
-/* Notes how much of what was sent the client has not taken. */
+/* Records how many of the sent bytes the client has not acknowledged. */
 void nb_conn_note_taken(nb_conn_t *conn);
 typedef enum {
     NB_OVERDUE_NOTHING,
-    NB_OVERDUE_READ,   /* its bytes are here after all */
+    NB_OVERDUE_READ,   /* its bytes have arrived meanwhile */
     NB_OVERDUE_CANCEL, /* the request has taken too long */
     NB_OVERDUE_REFUSE, /* 408 */
     NB_OVERDUE_CLOSE
 } nb_overdue_t;
 
-/* The timer has fired: what is to be done. */
+/* The timer has fired: returns what to do. */
 nb_overdue_t nb_conn_overdue(nb_conn_t *conn);
 
 typedef enum {
@@ -53,11 +53,11 @@ typedef enum {
     NB_WAITED_IN_VAIN /* closed, or the request has ended: touch neither conn nor request */
 } nb_waited_t;
 
-/* The calling fiber waits for an event of this connection, for the body or (NB_DUE_WRITE) until the
+/* The calling fiber waits for an event of this connection: for the body or (NB_DUE_WRITE) until the
  * client has taken what was sent. */
 nb_waited_t nb_conn_wait(nb_conn_t *conn, nb_due_t due, uint64_t timeout_ns);
 void nb_conn_wake_waiters(nb_conn_t *conn);
-/* The request ends: whoever still waits for its socket is told so. */
+/* The request ends: tells all who still wait for its socket. */
 void nb_conn_dismiss(nb_conn_t *conn);
 
 #endif

@@ -1,8 +1,8 @@
-/* env.c - the Rack env of one request, built in one go. Uses ruby.h.
+/* env.c - the Rack env of one request, built in one pass. Uses ruby.h.
  *
- * The template (everything that is the same for all requests) is copied, then what differs is set.
- * Keys are frozen and shared; Host, its two derivatives and the client's address are kept in small
- * caches, because the same few come again and again.
+ * The template (everything that is the same for all requests) is copied, then the rest is set. Keys
+ * are frozen and shared. Host, its two derivatives and the client's address are kept in small
+ * caches, because the same few values come again and again.
  *
  * Read after: env.h, http/tables.h.
  */
@@ -39,7 +39,7 @@ struct peer_entry {
     VALUE text;
 };
 
-/* Belongs to the server, whose mark function keeps the values alive and in their place. */
+/* Belongs to the server, whose mark function keeps the values alive and in place. */
 struct nb_env_cache {
     struct host_entry hosts[HOSTS];
     struct peer_entry peers[PEERS];
@@ -68,7 +68,7 @@ static VALUE shared(const char *text)
     return string;
 }
 
-/* UTF-8, so that it is the very object of a literal: a Hash compares no bytes then. */
+/* UTF-8, so it is the same object as a literal: then a Hash compares no bytes. */
 static VALUE interned_key(const char *text, size_t size)
 {
     return rb_enc_interned_str(text, (long)size, rb_utf8_encoding());
@@ -154,13 +154,13 @@ static VALUE peer_of(const nb_conn_t *conn)
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-/* Not toupper: where the language is Turkish, it leaves an "i" as it is. */
+/* Not toupper: in a Turkish locale it leaves an "i" as it is. */
 static char upper(char byte)
 {
     return byte >= 'a' && byte <= 'z' ? (char)(byte - ('a' - 'A')) : byte;
 }
 
-/* HTTP_X_SOMETHING for a name that is not in the table. */
+/* HTTP_X_SOMETHING, for a name that is not in the table. */
 static VALUE unknown_key(const char *name, size_t size)
 {
     char key[256];
@@ -170,14 +170,14 @@ static VALUE unknown_key(const char *name, size_t size)
     return interned_key(key, size + 5);
 }
 
-/* "X_Real_IP" would become the same key as "X-Real-IP", which a proxy in front sets: names with an
- * underscore are left out, as nginx does. "Proxy" would become HTTP_PROXY (httpoxy). */
+/* "X_Real_IP" would become the same key as "X-Real-IP", which a proxy sets. So names with an
+ * underscore are left out, as in nginx. "Proxy" would become HTTP_PROXY (httpoxy). */
 static bool unwanted(const char *name, size_t size)
 {
     return size > 250 || memchr(name, '_', size) || (size == 5 && nb_same_word(name, "proxy", 5));
 }
 
-/* The same field again: one value, RFC 9110 5.3. */
+/* The same field again: joined to one value, RFC 9110 5.3. */
 static VALUE joined(VALUE old, const char *bytes, size_t size, int known)
 {
     VALUE value = rb_str_dup(old);
@@ -236,7 +236,7 @@ static bool says(VALUE env, int known, const char *text)
     return strncmp(StringValueCStr(value), text, strlen(text)) == 0;
 }
 
-/* A proxy in front speaks TLS with the client: Puma and Unicorn believe it, and so does Rack. */
+/* A proxy in front speaks TLS with the client. Puma, Unicorn and Rack trust its word, too. */
 static bool forwarded_https(VALUE env, const bool *seen)
 {
     return (seen[NB_FIELD_X_FORWARDED_PROTO] && says(env, NB_FIELD_X_FORWARDED_PROTO, "https")) ||
@@ -273,7 +273,7 @@ static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
                                                                       : rb_intern("LazyInput"));
         request->input = rb_funcall(input, rb_intern("new"), 1, request->exchange);
         rb_hash_aset(env, key_input, request->input);
-        if (conn->body->is_chunked) /* all that says that there is a body */
+        if (conn->body->is_chunked) /* nothing else says that there is a body */
             rb_hash_aset(env, field_keys[NB_FIELD_TRANSFER_ENCODING], text_chunked);
     } else if (conn->body) {
         if (conn->body->is_chunked)
@@ -297,7 +297,7 @@ static VALUE upgrade_protocols(VALUE env)
     return protocols;
 }
 
-/* X-Queue-Start is the same by an older name. */
+/* X-Queue-Start is an older name for the same field. */
 static void set_queue(VALUE env, nb_request_t *request, const bool *seen)
 {
     int known = seen[NB_FIELD_X_REQUEST_START] ? NB_FIELD_X_REQUEST_START : NB_FIELD_X_QUEUE_START;

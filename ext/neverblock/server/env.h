@@ -9,7 +9,7 @@
 void nb_env_init(void);
 nb_env_cache_t *nb_env_cache_new(void);
 void nb_env_mark(const nb_env_cache_t *cache);
-/* The key that nb_env_build uses, kept for ever. */
+/* A key that nb_env_build uses, kept forever. */
 VALUE nb_env_key(const char *text);
 VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming_t *incoming);
 

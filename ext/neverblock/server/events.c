@@ -1,4 +1,4 @@
-/* events.c - how a connection begins, and its events: bytes, room, hang-ups, times. Uses ruby.h.
+/* events.c - how a connection begins, and its events: bytes, room, hang-ups, timers. Uses ruby.h.
  *
  * Read after: events.h, deadline.h.
  */
@@ -21,7 +21,7 @@ static VALUE new_error(VALUE arguments)
     return rb_exc_new_str(rb_const_get(rb_mNBServer, (ID)names[0]), names[1]);
 }
 
-/* Raises an error of NB::Server in the fiber that runs the request, at its wait. */
+/* Raises an error of NB::Server in the waiting fiber that runs the request. */
 static void cancel(nb_request_t *request, const char *name, const char *text)
 {
     int failed;
@@ -58,7 +58,7 @@ static void on_ready(nb_watch_t *watch, int mask)
         conn->writable = true;
     if (mask & NB_HANGUP)
         conn->ended = true;
-    /* In any state: the kernel tells of room only once. */
+    /* In any state, because the kernel reports room only once. */
     bool gone = conn->output && conn->writable && nb_conn_flush(conn) < 0;
     if (gone && !has_request)
         return; /* freed */
@@ -165,6 +165,9 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_arrival_t *arrival
     }
     nb_list_append(&server->connections, &conn->link);
     server->connection_count++;
-    nb_conn_deadline(conn, NB_DUE_FIRST_BYTE, server->options.header_timeout_ns);
+    if (server->draining) /* fds were short, or its TLS handshake ended only now */
+        nb_conn_idle(conn);
+    else
+        nb_conn_deadline(conn, NB_DUE_FIRST_BYTE, server->options.header_timeout_ns);
     return conn;
 }

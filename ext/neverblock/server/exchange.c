@@ -1,8 +1,8 @@
-/* exchange.c - what an application may do with its request beyond env and triple. Uses ruby.h.
+/* exchange.c - what an application may do with its request besides env and triple. Uses ruby.h.
  *
- * NB::Server::Exchange is rack.hijack, the lazy body's way in and, in response_parts.c, the body's
- * and stream's way out and the early hints. It forgets the request when the request ends; a call
- * after that raises IOError. What another thread calls is done in the loop's own, by
+ * NB::Server::Exchange is rack.hijack, the input of the lazy body and, in response_parts.c, the
+ * output of bodies and streams, and the early hints. It forgets the request when the request ends;
+ * a call after that raises IOError. Calls from other threads run in the loop's own, through
  * NB::Server::Ferry.
  *
  * Read after: exchange.h.
@@ -74,8 +74,8 @@ static VALUE socket_of(int fd, bool local)
     return io;
 }
 
-/* What came from the client and nobody has read: the next bytes of the socket. Of a chunked body
- * the frames are gone, so nobody could tell where it ends. */
+/* What the client sent and nobody has read: the next bytes of the socket. A chunked body has lost
+ * its framing, so nobody could tell where it ends. */
 static VALUE unread_bytes(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
@@ -92,8 +92,8 @@ static VALUE unread_bytes(nb_request_t *request)
     return bytes;
 }
 
-/* @!visibility private - the socket as an IO; bytes that were read already are pushed back. What
- * was written before, such as early hints, goes out first. */
+/* @!visibility private - the socket as an IO; bytes that were already read are pushed back. What
+ *   was written before, such as early hints, is sent first. */
 static VALUE rb_nb_exchange_detach(VALUE self)
 {
     nb_request_t *request = nb_exchange_request(self);
@@ -113,8 +113,8 @@ static VALUE rb_nb_exchange_detach(VALUE self)
 }
 
 /* @overload call
- *   Full hijack (Rack): takes the socket out of the server; what the application returns then is
- *   not looked at.
+ *   Full hijack (Rack): takes the socket out of the server; the application's return value is
+ *   ignored.
  *   @return [TCPSocket, UNIXSocket] also in env["rack.hijack_io"]
  *   @raise [IOError] if the request has ended
  *   @scheduling may wait, for a client that does not take the early hints
@@ -145,7 +145,7 @@ static void send_continue(nb_conn_t *conn, nb_request_t *request)
 {
     if (!conn->body->held)
         return;
-    if (request->head_sent) /* the client knows by now that nobody waited for it */
+    if (request->head_sent) /* the client knows by then that nobody waited for its body */
         conn->body->held = false;
     else if (nb_reader_ask(conn) < 0)
         nb_conn_close(conn);
@@ -153,7 +153,7 @@ static void send_continue(nb_conn_t *conn, nb_request_t *request)
         nb_conn_flush(conn);
 }
 
-/* Reads what is there. Returns 0, or the status for a body that cannot become complete. */
+/* Reads what has arrived. Returns 0, or the status for a body that cannot become complete. */
 static int receive_body(nb_conn_t *conn)
 {
     ssize_t size = nb_reader_receive(conn);
@@ -180,8 +180,8 @@ static int wait_for_body(nb_conn_t *conn)
     return waited == NB_WAITED ? 0 : 408;
 }
 
-/* Takes the next bytes of the body. Other fibers may do so too: once this one goes on, the body may
- * be complete, refused or gone. */
+/* Takes the next bytes of the body. Other fibers may do so, too: when this one continues, the body
+ * may be complete, refused or gone. */
 static void fetch_body(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
@@ -218,20 +218,20 @@ static VALUE rb_nb_exchange_body(VALUE self)
         nb_eager(conn->server->loop);
         request = nb_exchange_request(self);
     }
-    if (conn->body) /* else another fiber has fetched it */
+    if (conn->body) /* NULL if another fiber has fetched it */
         request->fetched = nb_body_input(conn);
     if (RB_TYPE_P(request->fetched, T_FILE))
         request->input_file = request->fetched;
     return request->fetched;
 }
 
-/* @!visibility private - what has come of a streamed body, at least a byte; nil at its end. */
+/* @!visibility private - what has arrived of a streamed body, at least one byte; nil at its end. */
 static VALUE rb_nb_exchange_body_part(VALUE self)
 {
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "body_part", Qundef);
-    nb_eager(request->conn->server->loop); /* a fast client shall not keep the others out */
+    nb_eager(request->conn->server->loop); /* a fast client must not starve the others */
     request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;
     while (conn->body && !conn->body->memory.size && !conn->body->complete) {

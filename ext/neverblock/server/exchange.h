@@ -1,4 +1,4 @@
-/* exchange.h - the application's way to its connection: NB::Server::Exchange. Uses ruby.h.
+/* exchange.h - the application's access to its connection: NB::Server::Exchange. Uses ruby.h.
  *
  * Read after: request.h. Used by: env.c, response_head.c, response_parts.c, request.c, forked.c.
  */
@@ -10,10 +10,10 @@
 extern VALUE rb_cNBServerExchange;
 
 VALUE nb_exchange_new(nb_request_t *request);
-/* Raises when it has ended, its socket was hijacked or its client is gone. */
+/* Raises if it has ended, its socket was hijacked or its client is gone. */
 nb_request_t *nb_exchange_request(VALUE exchange);
 void nb_exchange_end(VALUE exchange);
-/* Of another thread, its method is called by nb_exchange_ferry. */
+/* Whether the request belongs to another thread: then nb_exchange_ferry calls its method. */
 bool nb_exchange_is_elsewhere(const nb_request_t *request);
 /* Waits until the loop's thread has called the method. argument: or Qundef. */
 VALUE nb_exchange_ferry(VALUE exchange, const nb_request_t *request, const char *name,

@@ -1,9 +1,9 @@
-/* forked.c - a server in a forked child, where it is the parent's. Uses ruby.h.
+/* forked.c - the parent's server in a forked child. Uses ruby.h.
  *
  * The child shares the parent's sockets. It closes its copies of the connections (the parent's stay
- * open, and their ends are seen when the parent closes them), forgets everything, and serves
- * nobody. The listeners are Ruby's objects and stay open, as all of those do. A request whose
- * application forked and comes back in the child is answered by the parent alone: there the process
+ * open, and clients see their end when the parent closes them), forgets everything, and serves
+ * nobody. The listeners are Ruby objects and stay open, like all IO objects. If an application
+ * forked and returns in the child, only the parent answers the request; in the child, the process
  * ends.
  *
  * Read after: forked.h.
@@ -12,7 +12,7 @@
 #include "server/exchange.h"
 #include "server/listener.h"
 
-/* Their stacks are gone with their fibers; only the fiber that forked goes on. */
+/* Their stacks are gone with their fibers; only the fiber that forked continues. */
 static void end_requests(nb_server_t *server)
 {
     VALUE fiber = rb_fiber_current();
@@ -38,7 +38,7 @@ static void on_fork(nb_hook_t *hook)
         nb_list_remove(server->idle.next);
     nb_list_remove(&server->flush_hook.link);
     nb_list_remove(&server->kick_hook.link);
-    server->running_count = server->worker_count = 1; /* at most; they only count down now */
+    server->running_count = server->worker_count = 1; /* at most; from now on they decrease */
 }
 
 void nb_server_watch_forks(nb_server_t *server)

@@ -4,7 +4,7 @@
 
 #include "server/server.h"
 
-/* Has the server let go of the parent's connections in a forked child; see forked.c. */
+/* Makes the server release the parent's connections in a forked child; see forked.c. */
 void nb_server_watch_forks(nb_server_t *server);
 
 #endif

@@ -1,4 +1,4 @@
-/* input.c - what of a request body the application is given: StringIO, File, parts. Uses ruby.h.
+/* input.c - the form in which the application gets a request body. Uses ruby.h.
  *
  * Read after: input.h.
  */

@@ -1,4 +1,4 @@
-/* input.h - what of a request body the application is given. Uses ruby.h. Read after: body.h.
+/* input.h - the part of a request body that the application gets. Uses ruby.h. Read after: body.h.
  * Used by: env.c, exchange.c. */
 #ifndef NB_SERVER_INPUT_H
 #define NB_SERVER_INPUT_H
@@ -6,14 +6,14 @@
 #include "server/body.h"
 #include "server/request.h"
 
-/* The rack.input for what has been received; clears conn->body, whose loan the request has then. */
+/* The rack.input for what has been received. Clears conn->body; the request then has its loan. */
 VALUE nb_body_input(nb_conn_t *conn);
-/* A streamed body: what was received since the last call, or nil. */
+/* For a streamed body: what was received since the last call, or nil. */
 VALUE nb_body_part(nb_conn_t *conn);
-/* Appends all that was received and not taken. */
+/* Appends everything that was received and not taken. */
 void nb_body_copy(const nb_body_t *body, VALUE string);
 VALUE nb_input_of(const char *bytes, size_t size);
-/* The request begins, and its body is not in yet; or need not be waited for any more. */
+/* The request begins before its body has arrived; or the body need not be waited for any more. */
 void nb_input_await(nb_server_t *server, nb_request_t *request);
 void nb_input_arrived(nb_server_t *server, nb_request_t *request);
 void nb_input_init(void);

@@ -24,12 +24,13 @@ typedef struct {
 #define RETRY_NS UINT64_C(100000000) /* after EMFILE */
 #define BACKLOG 4097                 /* what Binding asks for, and one more */
 
-/* Then everything else has its turn: of a burst, the other workers on this listener get theirs. */
+/* After this many, everything else gets its turn, and so do other workers on this listener. */
 #define ACCEPTS_A_TURN 8
 #define COURTESY_NS UINT64_C(20000)
 
-/* The kernel takes so much of an answer beyond what the client's window admits; else it would take
- * 4 MB for each client that does not read. Less would cost more wake-ups per megabyte. */
+/* The kernel takes this much of an answer beyond what the client's window admits; otherwise it
+ * would take 4 MB for each client that does not read. Less would cost more wake-ups per
+ * megabyte. */
 #define UNSENT_BYTES (1 << 20)
 
 static bool has_room(const nb_server_t *server)
@@ -38,22 +39,24 @@ static bool has_room(const nb_server_t *server)
            server->runnable_count < server->options.queue;
 }
 
-/* Out of fds or memory, or it is the others' turn: the connections stay with the kernel so long. */
+/* Fds or memory are short, or it is the others' turn: connections stay with the kernel
+ * meanwhile. */
 static void accept_after(nb_server_t *server, uint64_t ns)
 {
     nb_loop_set_timer(server->loop, &server->accept_timer, server->loop->now_ns + ns);
 }
 
-/* Of several workers on a listener the one that runs anyway would take every connection of a burst
- * before the others have woken up, and keep them. So each waits the longer the more it has. */
+/* Of several workers on a listener, one that is already running would take every connection of a
+ * burst before the others have woken up, and keep them. So a worker waits longer the more
+ * connections it has. */
 static uint64_t courtesy(const nb_server_t *server)
 {
     size_t count = server->connection_count < 50 ? server->connection_count : 50;
     return server->options.shared ? count * COURTESY_NS : 0;
 }
 
-/* Returns 0 when it is worth trying again, -EMFILE when fds or memory are short, -EAGAIN when
- * nobody waits, or another process was quicker. */
+/* Returns 0 if it is worth trying again, -EMFILE if fds or memory are short, -EAGAIN if nobody
+ * waits, or another process was quicker. */
 static int accept_one(nb_listener_t *listener)
 {
     struct sockaddr_storage peer;
@@ -107,7 +110,7 @@ static void on_ready(nb_watch_t *watch, int mask)
         accept_some(listener);
 }
 
-/* Accepted sockets inherit them. */
+/* Accepted sockets inherit these options. */
 static void set_options(int fd)
 {
     int one = 1;
@@ -149,8 +152,8 @@ void nb_listener_resume(nb_server_t *server)
     }
 }
 
-/* The limits are for those who come later. No more than the kernel holds at a time: while other
- * processes go on with the listener, somebody may always come. */
+/* The limits are for later connections. Takes no more than the kernel holds at a time: while other
+ * processes use the listener, there may always be another one. */
 bool nb_listener_accept_rest(nb_server_t *server)
 {
     bool complete = true;

@@ -8,8 +8,8 @@
 
 int nb_listener_add(nb_server_t *server, int fd, bool local, bool https, uint16_t port);
 void nb_listener_resume(nb_server_t *server);
-/* Takes in all whom the kernel has let in: closing the listeners would reset them. Returns false
- * when fds or memory are short: more may come with another call. */
+/* Accepts all connections that the kernel has established, because closing the listeners would
+ * reset them. Returns false if fds or memory are short: another call may accept more. */
 bool nb_listener_accept_rest(nb_server_t *server);
 void nb_listener_close_all(nb_server_t *server);
 

@@ -1,7 +1,7 @@
-/* output.c - writing: now what the socket takes, the rest when it takes more. Uses ruby.h.
+/* output.c - writing: as much as the socket takes now, the rest later. Uses ruby.h.
  *
- * Strings that must wait are kept, not copied (frozen views of them); only heads and chunk frames
- * are. Order of what waits: bytes, strings, file.
+ * Strings that must wait are kept, not copied (as frozen views); only heads and chunk frames are
+ * copied. The order of waiting output: bytes, strings, file.
  *
  * Read after: output.h.
  */
@@ -18,7 +18,7 @@
 
 #define COLLECT_BYTES 65536
 #define IOV_AT_ONCE 64
-#define BYTES_A_TURN (1u << 20) /* then the other connections have theirs */
+#define BYTES_A_TURN (1u << 20) /* then it is the other connections' turn */
 
 static nb_output_t *output_of(nb_conn_t *conn)
 {
@@ -56,7 +56,7 @@ size_t nb_output_size(const nb_conn_t *conn)
     return conn->output ? conn->output->bytes.size - conn->output->bytes_at : 0;
 }
 
-/* It has had its turn: goes on with the next one, though the socket would take more. */
+/* It has had its turn: continues with the next one, although the socket would take more. */
 static int give_way(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
@@ -67,7 +67,7 @@ static int give_way(nb_conn_t *conn)
     return 0;
 }
 
-/* Sends once. Returns bytes, 0 when the socket is full, -1 when the client is gone. */
+/* Sends once. Returns bytes, 0 if the socket is full, -1 if the client is gone. */
 static ssize_t send_once(nb_conn_t *conn, struct iovec *iov, int count)
 {
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
@@ -90,8 +90,8 @@ static ssize_t send_once(nb_conn_t *conn, struct iovec *iov, int count)
     }
 }
 
-/* As send_once, of at most BYTES_A_TURN: a client that reads as fast as the kernel copies would
- * keep it in there for all of them. */
+/* The same as send_once, for at most BYTES_A_TURN: a client that reads as fast as the kernel copies
+ * would otherwise keep it here. */
 static ssize_t send_some(nb_conn_t *conn, struct iovec *iov, int count)
 {
     int parts = 0;
@@ -190,8 +190,7 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
 
 /* --- flushing --------------------------------------------------------------------------------- */
 
-/* All three return 1 when their part is gone, 0 when the socket is full, -1 when the client is
- * gone. */
+/* All three return 1 if their part is sent, 0 if the socket is full, -1 if the client is gone. */
 static int flush_bytes(nb_conn_t *conn, nb_output_t *output)
 {
     while (output->bytes_at < output->bytes.size) {
@@ -252,7 +251,7 @@ static int flush_file(nb_conn_t *conn, nb_output_t *output)
             nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
-        if (sent <= 0) /* the client is gone, or the file has become shorter */
+        if (sent <= 0) /* the client has gone, or the file was truncated */
             return -1;
         turn += (size_t)sent;
         output->file_left -= (uint64_t)sent;
@@ -277,7 +276,7 @@ int nb_output_flush(nb_conn_t *conn)
     nb_list_remove(&conn->dirty);
     (void)((result = flush_bytes(conn, output)) > 0 && (result = flush_strings(conn, output)) > 0 &&
            (result = flush_file(conn, output)));
-    if (result > 0) /* another fiber may wait for that, and the socket may bring no event */
+    if (result > 0) /* a fiber may wait for room, and no event may follow */
         nb_conn_wake_waiters(conn);
     return result < 0 ? -1 : 0;
 }

@@ -1,7 +1,7 @@
-/* output.h - what a connection has to send: now what the socket takes, the rest later. Uses ruby.h.
+/* output.h - a connection's pending output: what the socket does not take at once. Uses ruby.h.
  *
- * Nothing here closes a connection: a client that is gone is a verdict. connection.h has the same
- * functions foreverybody who is not below it.
+ * Nothing here closes a connection: that a client is gone is a verdict. connection.h has the same
+ * functions for all files that are not below it.
  *
  * Read after: connection.h. Used by: connection.c, core.c (which marks the strings).
  */
@@ -17,22 +17,22 @@ typedef struct nb_output {
     size_t bytes_at;
     VALUE strings; /* Array of frozen Strings, or 0 */
     long index;    /* the string being written */
-    size_t offset; /* how much of it is gone */
+    size_t offset; /* bytes of it already written */
     int file;      /* -1: none */
     off_t file_at;
     uint64_t file_left;
 } nb_output_t;
 
-/* These four return 0, or -1 when the client is gone. */
+/* These four return 0, or -1 if the client is gone. */
 
-/* Writes what it can now, keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes
- * that are copied when they must wait. */
+/* Writes what it can now, and keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes
+ * that are copied if they must wait. */
 int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int count);
 /* Takes over file. */
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
-/* Collects bytes until the end of the tick or 64 KB. */
+/* Collects bytes until the end of the tick, 64 KB at most. */
 int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size);
-/* Writes what waits. */
+/* Writes what is waiting. */
 int nb_output_flush(nb_conn_t *conn);
 
 bool nb_output_empty(const nb_conn_t *conn);

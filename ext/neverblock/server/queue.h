@@ -7,7 +7,7 @@
 
 void nb_queue_add(nb_conn_t *conn);
 void nb_queue_remove(nb_conn_t *conn);
-/* Who has waited longest; NULL when nobody does. */
+/* The connection that has waited longest; NULL if none waits. */
 nb_conn_t *nb_queue_first(const nb_server_t *server);
 /* Sets the timer for the first one, unless it is set. */
 void nb_queue_expect(nb_server_t *server);

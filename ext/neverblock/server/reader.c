@@ -1,7 +1,7 @@
 /* reader.c - from bytes to a complete request: head, then body. Uses ruby.h.
  *
- * Bytes are read into the server's scratch and the head is read there; only what is not complete
- * is copied into the connection. Nothing here ends a connection: the worker does what it is told.
+ * Bytes are read into the server's scratch, where the head is parsed; only an incomplete request is
+ * copied into the connection. Nothing here ends a connection: the worker acts on the verdict.
  * Suggested order: nb_reader_advance, advance_head, after_head, advance_body.
  *
  * Read after: reader.h.
@@ -74,7 +74,7 @@ static bool grow_fields(nb_partial_t *partial)
     return true;
 }
 
-/* Reads on in the head; bytes are all that has come of this request and after it. */
+/* Continues to parse the head; bytes are all that has arrived of this request and after it. */
 static int read_head(nb_conn_t *conn, const char *bytes, size_t size)
 {
     nb_server_t *server = conn->server;
@@ -103,7 +103,7 @@ static nb_advance_t refuse(nb_conn_t *conn, nb_incoming_t *incoming, int status,
     return NB_ADVANCE_REFUSE;
 }
 
-/* The head is complete and so is the body, or the application will ask for it. */
+/* The head is complete, and so is the body, or the application will ask for it. */
 static nb_advance_t whole_request(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_body_t *body = conn->body;
@@ -130,7 +130,7 @@ static bool leave_scratch(nb_conn_t *conn, nb_incoming_t *incoming)
     return conn->partial || keep_partial(conn, &server->head, server->fields);
 }
 
-/* After the head in conn->in come bytes of the body: feeds them and takes them out. */
+/* In conn->in, bytes of the body follow the head: consumes them. */
 static int feed_rest(nb_conn_t *conn, size_t head_size)
 {
     size_t rest = conn->in.size - head_size;
@@ -186,8 +186,8 @@ int nb_reader_ask(nb_conn_t *conn)
     return nb_output_collect(conn, text, sizeof(text) - 1);
 }
 
-/* Whether the application may run before the body is here: a client that sends slowly holds a fiber
- * until then, and some are left for those who do not. */
+/* Whether the application may run before the body has arrived. A slow client holds a fiber until
+ * then, and some fibers are reserved for other clients. */
 static bool begins_early(const nb_conn_t *conn)
 {
     const nb_server_t *server = conn->server;
@@ -225,7 +225,7 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
     return conn->readable ? advance_body(conn, incoming) : wait_for_body(conn);
 }
 
-/* Part of a head is here: it waits in conn->in. */
+/* The head is incomplete: it waits in conn->in. */
 static nb_advance_t wait_for_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     if (!leave_scratch(conn, incoming))
@@ -237,7 +237,7 @@ static nb_advance_t wait_for_head(nb_conn_t *conn, nb_incoming_t *incoming)
     return NB_ADVANCE_WAIT;
 }
 
-/* Reads once, behind the part of a head that is here. */
+/* Reads once more, behind the incomplete head. */
 static nb_advance_t receive_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     char *scratch = conn->server->scratch;

@@ -7,7 +7,7 @@
 
 #include "server/connection.h"
 
-/* A head that did not come in one read. */
+/* A head that did not arrive in one read. */
 typedef struct nb_partial {
     nb_head_t head;
     nb_field_t *fields;
@@ -23,25 +23,26 @@ typedef struct {
     const nb_field_t *fields;
     size_t body_size; /* 0: no body, or it is in conn->body */
     bool body_later;  /* the application's reads fetch it */
-    int status;       /* with which it is refused, and the clause for the client */
+    int status;       /* the status of the refusal, and a clause for the client */
     const char *text;
 } nb_incoming_t;
 
 typedef enum {
     NB_ADVANCE_WAIT,    /* for more bytes */
-    NB_ADVANCE_AGAIN,   /* more are here, but the others shall have their turn first */
+    NB_ADVANCE_AGAIN,   /* more bytes have arrived, but others get their turn first */
     NB_ADVANCE_REQUEST, /* it is complete */
     NB_ADVANCE_REFUSE,  /* incoming says why */
-    NB_ADVANCE_GONE     /* the client is, or what it sent cannot be kept */
+    NB_ADVANCE_GONE     /* the client is gone, or what it sent cannot be kept */
 } nb_advance_t;
 
-/* Reads until there is something to tell. Called by a worker. */
+/* Reads until there is a result. Called by a worker. */
 nb_advance_t nb_reader_advance(nb_conn_t *conn, nb_incoming_t *incoming);
-/* The request is in the env now: drops its bytes, keeps those of the next. */
+/* The request is in the env now: drops its bytes, keeps those of the next one. */
 void nb_reader_consume(nb_conn_t *conn, const nb_incoming_t *incoming);
-/* Reads once into scratch. Returns bytes, 0 for nothing now, -1 for the end or an error. */
+/* Reads once into scratch. Returns bytes, 0 if there are none now, -1 at the end or for an
+ * error. */
 ssize_t nb_reader_receive(nb_conn_t *conn);
-/* Tells a client that holds its body back to send it. Returns 0, or -1 when the client is gone. */
+/* Tells a client that holds its body back to send it. Returns 0, or -1 if the client is gone. */
 int nb_reader_ask(nb_conn_t *conn);
 void nb_reader_free_partial(nb_conn_t *conn);
 

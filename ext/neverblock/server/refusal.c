@@ -1,7 +1,7 @@
-/* refusal.c - our own answers that end a connection, and their access log lines. Uses ruby.h.
+/* refusal.c - the server's own answers that end a connection, and their log lines. Uses ruby.h.
  *
- * Refusals are decided in callbacks of the loop, which must not wait; a fiber of its own writes
- * them to the access log.
+ * Refusals are decided in callbacks of the loop, which must not wait; a separate fiber writes them
+ * to the access log.
  *
  * Read after: refusal.h.
  */
@@ -21,7 +21,7 @@
 
 /* --- for the access log ----------------------------------------------------------------------- */
 
-/* One line of the log to come. */
+/* One future line of the log. */
 typedef struct {
     nb_list_t link; /* server->refusals */
     int status;
@@ -55,7 +55,7 @@ static VALUE log_one(VALUE argument)
                       SIZET2NUM(refusal->sent_bytes), INT2FIX(0), INT2FIX(0));
 }
 
-/* In its own fiber, which ends when all are written. */
+/* Runs in a fiber of its own, which ends when all lines are written. */
 static VALUE log_refusals(VALUE argument)
 {
     nb_server_t *server = (nb_server_t *)argument;
@@ -90,7 +90,7 @@ static void give_up(VALUE server)
     nb_refusals_free((nb_server_t *)server);
 }
 
-/* A line that was refused may have anything in it. */
+/* The line of a refused request may contain anything. */
 static void put_text(char *to, const char *bytes, nb_span_t span)
 {
     for (uint32_t i = 0; i < span.size; i++) {
@@ -99,7 +99,7 @@ static void put_text(char *to, const char *bytes, nb_span_t span)
     }
 }
 
-/* incoming: of the reader, with its head; NULL elsewhere. */
+/* incoming: from the reader, with its head; NULL elsewhere. */
 static void note_refusal(nb_conn_t *conn, int status, size_t sent, const nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
@@ -147,7 +147,7 @@ void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_inco
                         "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s\n",
                         status, nb_status_text(status), nb_server_date(server), strlen(text) + 1,
                         status == 503 ? "Retry-After: 1\r\n" : "", text);
-    /* A client that does not take 512 bytes does not get them. */
+    /* A client that does not take 512 bytes gets nothing. */
     ssize_t sent = send(conn->watch.fd, answer, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (server->options.log)
         note_refusal(conn, status, sent < 0 ? 0 : (size_t)sent, incoming);

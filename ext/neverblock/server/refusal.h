@@ -1,4 +1,4 @@
-/* refusal.h - answers of our own that end a connection. Uses ruby.h.
+/* refusal.h - the server's own answers that end a connection. Uses ruby.h.
  *
  * Read after: connection.h, reader.h.
  * Used by: events.c, worker.c, core.c. */
@@ -7,10 +7,11 @@
 
 #include "server/reader.h"
 
-/* Answers an error without the application and closes after it. incoming: from the reader, or NULL.
+/* Answers with an error without calling the application, then closes. incoming: from the reader, or
+ * NULL.
  */
 void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_incoming_t *incoming);
-/* Those that the access log has not had yet. */
+/* Writes refused requests to the access log that are not in it yet. */
 void nb_refusals_free(nb_server_t *server);
 
 #endif

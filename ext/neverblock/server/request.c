@@ -1,9 +1,10 @@
-/* request.c - one request in its worker's fiber: the application, and what follows it. Uses ruby.h.
+/* request.c - one request in its worker's fiber: the application, and what follows. Uses ruby.h.
  *
  * Read after: request.h.
  */
 #include "server/request.h"
 #include "base/clock.h"
+#include "loop/last_status.h"
 #include "loop/wait.h"
 #include "server/body.h"
 #include "server/deadline.h"
@@ -21,7 +22,9 @@ typedef struct {
     nb_request_t *request;
     const nb_incoming_t *incoming;
     nb_server_t *server;
-    bool consumed; /* the request's bytes are taken */
+    bool consumed; /* the bytes of the request are consumed */
+    int leaves;    /* the jump tag by which the fiber is left afterwards, or 0 */
+    VALUE error;   /* and its error, which ends the thread or the loop */
 } run_t;
 
 /* --- one request ------------------------------------------------------------------------------ */
@@ -43,12 +46,31 @@ static VALUE run_application(VALUE argument)
     return Qnil;
 }
 
-/* What ends the thread or the loop goes on its way; all else ends the request only. An exit is told
- * to the server by its report, and ends it after the other requests. */
+/* What ends the thread or the loop propagates; everything else ends only the request. The report of
+ * an exit tells the server, which ends after the other requests. */
 static bool passes_on(VALUE error)
 {
     return !nb_is_exception(error) || RTEST(rb_obj_is_kind_of(error, rb_eSignal)) ||
            RTEST(rb_obj_is_kind_of(error, rb_path2class("NB::Cancelled")));
+}
+
+/* Takes what came out of a call that rb_protect made; what passes on does so after the request.
+ * Returns what ends here, or nil. */
+static VALUE take_error(run_t *run, int state)
+{
+    VALUE error = rb_errinfo();
+    if (!state)
+        return Qnil;
+    if (nb_is_exception(error)) /* Ruby takes nothing else back */
+        rb_set_errinfo(Qnil);
+    if (!passes_on(error))
+        return error;
+    if (!run->leaves) {
+        run->leaves = state;
+        run->error = error;
+    }
+    run->request->conn->keep = false;
+    return Qnil;
 }
 
 static VALUE report(VALUE argument)
@@ -57,18 +79,20 @@ static VALUE report(VALUE argument)
     return rb_funcallv(values[0], id_report, 2, values + 1);
 }
 
-static void answer_error(nb_server_t *server, nb_request_t *request, VALUE error)
+static void answer_error(run_t *run, VALUE error)
 {
+    nb_server_t *server = run->server;
+    nb_request_t *request = run->request;
     nb_conn_t *conn = request->conn;
-    int failed;
+    int state;
     bool gone = conn->state == NB_CONN_CLOSED;
     VALUE values[] = {server->self, error, request->env ? request->env : Qnil};
     if (!gone || !RTEST(rb_obj_is_kind_of(error, rb_eSystemCallError))) {
         server->counters.errors++;
-        rb_protect(report, (VALUE)values, &failed);
-        rb_set_errinfo(Qnil);
+        rb_protect(report, (VALUE)values, &state);
+        take_error(run, state);
     }
-    if (request->head_sent) /* too late to say so: the client sees the connection break */
+    if (request->head_sent) /* too late for a status: the connection breaks off */
         conn->keep = conn->keep && request->complete;
     else if (request->timed_out)
         nb_response_error(request, 503, "The request took longer than request_timeout allows.");
@@ -101,29 +125,30 @@ static VALUE call_one(VALUE argument)
 }
 
 /* What one of them raises does not keep the others from being told. */
-static void tell(nb_server_t *server, nb_request_t *request, call_t call)
+static void tell(run_t *run, call_t call)
 {
-    int failed = 0;
-    rb_protect(call_one, (VALUE)&call, &failed);
-    if (!failed)
+    int state;
+    rb_protect(call_one, (VALUE)&call, &state);
+    VALUE error = take_error(run, state);
+    if (NIL_P(error))
         return;
-    VALUE values[] = {server->self, rb_errinfo(), request->env};
-    rb_set_errinfo(Qnil);
-    rb_protect(report, (VALUE)values, &failed);
-    rb_set_errinfo(Qnil);
+    VALUE values[] = {run->server->self, error, run->request->env};
+    rb_protect(report, (VALUE)values, &state);
+    take_error(run, state);
 }
 
 /* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
  * and Unicorn have it, then rack.response_finished, the last one first. */
-static void tell_finished(nb_server_t *server, nb_request_t *request, VALUE error)
+static void tell_finished(run_t *run, VALUE error)
 {
+    nb_request_t *request = run->request;
     VALUE after = callables_of(request, after_key), finished = callables_of(request, finished_key);
     VALUE arguments[] = {request->env, request->status ? INT2FIX(request->status) : Qnil,
                          request->headers ? request->headers : Qnil, error};
     for (long i = 0; after && i < RARRAY_LEN(after); i++)
-        tell(server, request, (call_t){RARRAY_AREF(after, i), 0, NULL});
+        tell(run, (call_t){RARRAY_AREF(after, i), 0, NULL});
     for (long i = finished ? RARRAY_LEN(finished) - 1 : -1; i >= 0; i--)
-        tell(server, request, (call_t){rb_ary_entry(finished, i), 4, arguments});
+        tell(run, (call_t){rb_ary_entry(finished, i), 4, arguments});
     RB_GC_GUARD(after);
     RB_GC_GUARD(finished);
 }
@@ -139,8 +164,10 @@ static VALUE log_access(VALUE argument)
     return Qnil;
 }
 
-static VALUE wipe(VALUE thread)
+static VALUE wipe(VALUE argument)
 {
+    nb_server_t *server = (nb_server_t *)argument;
+    VALUE thread = server->loop->thread;
     VALUE keys = rb_funcallv(thread, id_keys, 0, NULL), fiber = rb_fiber_current();
     for (long i = 0; i < RARRAY_LEN(keys); i++)
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
@@ -159,14 +186,16 @@ static VALUE wipe(VALUE thread)
             rb_funcall(rb_obj_class(fiber), rb_intern("[]="), 2, RARRAY_AREF(keys, i), Qnil);
     }
 #endif
+    nb_last_status_restore(server->loop, Qnil);
     return Qnil;
 }
 
-/* The next request shall find a fiber like new: no locals, no storage, no marks of frameworks. */
+/* The next request must find a fiber like new: no locals, no storage, no $?, no attributes of
+ * frameworks. */
 void nb_request_wipe_fiber(nb_server_t *server)
 {
     int failed;
-    rb_protect(wipe, server->loop->thread, &failed);
+    rb_protect(wipe, (VALUE)server, &failed);
     if (failed)
         rb_set_errinfo(Qnil);
 }
@@ -188,7 +217,7 @@ static VALUE drain(VALUE conn)
     return Qnil;
 }
 
-/* Those who asked to be told at the end of the response have it wait for the client. */
+/* If callbacks want to know of the response's end, waits for the client. */
 static bool must_drain(const nb_request_t *request)
 {
     return callables_of(request, after_key) || callables_of(request, finished_key);
@@ -198,22 +227,22 @@ static void after_request(run_t *run, VALUE error)
 {
     nb_request_t *request = run->request;
     nb_conn_t *conn = request->conn;
-    int failed = 0;
+    int state = 0;
     if (conn->state != NB_CONN_CLOSED && nb_conn_flush(conn) == 0 && !nb_output_empty(conn) &&
         must_drain(request)) {
-        rb_protect(drain, (VALUE)conn, &failed);
-        rb_set_errinfo(Qnil);
+        rb_protect(drain, (VALUE)conn, &state);
+        take_error(run, state);
     }
-    tell_finished(run->server, request, error);
+    tell_finished(run, error);
     count_status(run->server, request->status);
     nb_timing_note(run->server, request, !NIL_P(error));
     if (run->server->options.log && request->env) {
-        rb_protect(log_access, (VALUE)run, &failed);
-        rb_set_errinfo(Qnil);
+        rb_protect(log_access, (VALUE)run, &state);
+        take_error(run, state);
     }
     if (request->input_file) {
-        rb_protect(close_file, request->input_file, &failed);
-        rb_set_errinfo(Qnil);
+        rb_protect(close_file, request->input_file, &state);
+        take_error(run, state);
     }
     nb_loan_return(run->server, &request->loan);
     if (request->head.bytes)
@@ -221,6 +250,27 @@ static void after_request(run_t *run, VALUE error)
     if (request->exchange)
         nb_exchange_end(request->exchange);
     nb_request_wipe_fiber(run->server);
+}
+
+static VALUE nothing(VALUE unused)
+{
+    return Qnil;
+}
+
+static VALUE after_kill(VALUE run)
+{
+    after_request((run_t *)run, ((run_t *)run)->error);
+    return Qnil;
+}
+
+/* A kill of the thread or the fiber, which is no exception, lies where `$!` does, and Ruby takes it
+ * back from nobody but itself: it keeps it over the second part of rb_ensure. */
+static void after_broken_request(run_t *run)
+{
+    if (nb_is_exception(run->error))
+        after_request(run, run->error);
+    else
+        rb_ensure(nothing, Qnil, after_kill, (VALUE)run);
 }
 
 static void leave_connection(const nb_request_t *request, bool goes_on)
@@ -237,7 +287,7 @@ static void leave_connection(const nb_request_t *request, bool goes_on)
 }
 
 /* The application forked, and this is the child. The parent answers; here the process ends, as it
- * does when a thread's child comes to the end of the thread. */
+ * does when a child forked by a thread reaches the end of that thread. */
 static void end_in_child(nb_request_t *request, int state)
 {
     if (request->exchange)
@@ -254,8 +304,7 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
         .fiber = rb_fiber_current(),
         .started_ns = nb_loop_clock(server->loop),
     };
-    run_t run = {&request, incoming, server, false};
-    VALUE error = Qnil;
+    run_t run = {.request = &request, .incoming = incoming, .server = server, .error = Qnil};
     int state = 0;
     request.queued_ns =
         request.started_ns > conn->since_ns ? request.started_ns - conn->since_ns : 0;
@@ -273,28 +322,27 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
         end_in_child(&request, state);
     request.over = true;
     nb_forget_interrupts(server->loop);
-    if (state) {
-        error = rb_errinfo();
-        if (nb_is_exception(error)) /* Ruby takes nothing else back */
-            rb_set_errinfo(Qnil);
+    VALUE error = take_error(&run, state);
+    bool broken = run.leaves;
+    if (state)
         conn->keep = conn->keep && run.consumed; /* nobody knows where the next one begins */
-        if (!passes_on(error))
-            answer_error(server, &request, error);
-        else
-            conn->keep = false;
-    }
-    bool leaves = state && passes_on(error);
-    after_request(&run, error);
+    if (!NIL_P(error))
+        answer_error(&run, error);
+    if (broken)
+        after_broken_request(&run);
+    else
+        after_request(&run, error);
     nb_input_arrived(server, &request);
     nb_list_remove(&request.link);
-    leave_connection(&request, !leaves);
-    if (leaves) {
+    leave_connection(&request, !broken);
+    if (run.leaves) {
         server->running_count--;
-        if (nb_is_exception(error))
-            rb_set_errinfo(error);
-        rb_jump_tag(state);
+        if (nb_is_exception(run.error))
+            rb_set_errinfo(run.error);
+        rb_jump_tag(run.leaves);
     }
     RB_GC_GUARD(error);
+    RB_GC_GUARD(run.error);
 }
 
 void nb_request_init(void)

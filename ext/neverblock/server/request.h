@@ -1,6 +1,7 @@
 /* request.h - one request that a worker runs. Uses ruby.h.
  *
- * Read after: connection.h, reader.h. Used by: worker.c and whatever an answer goes through.
+ * Read after: connection.h, reader.h. Used by: worker.c and all files that an answer passes
+ * through.
  */
 #ifndef NB_SERVER_REQUEST_H
 #define NB_SERVER_REQUEST_H
@@ -8,7 +9,7 @@
 #include "server/connection.h"
 #include "server/reader.h"
 
-/* How the client finds the end of a response's body: decided once, by nb_response_head_finish. */
+/* How the client finds the end of a response's body. Decided once, by nb_response_head_finish. */
 typedef enum {
     NB_FRAMING_UNDECIDED, /* no head has been made yet */
     NB_FRAMING_NONE,      /* no body: HEAD, 204, 304 */
@@ -23,7 +24,7 @@ typedef struct nb_request {
     nb_conn_t *conn; /* NULL after a full hijack */
     VALUE env, exchange, fiber, input_file;
     VALUE input;   /* LazyInput or StreamedInput, or 0 */
-    VALUE fetched; /* what LazyInput asked for, once it is here */
+    VALUE fetched; /* what LazyInput asked for, once it has arrived */
     nb_loan_t loan;
     VALUE headers, body;
     nb_buffer_t head;               /* the response head being built */
@@ -35,9 +36,9 @@ typedef struct nb_request {
     int refused_body; /* the status for a body that could not be taken */
     uint8_t minor;
     nb_framing_t framing;
-    uint64_t length_left; /* of NB_FRAMING_LENGTH: what is still to come */
+    uint64_t length_left; /* of NB_FRAMING_LENGTH: bytes not yet sent */
     bool head_request, head_sent, hijacked, timed_out, gone, complete;
-    bool ended;       /* all of the response is with the connection */
+    bool ended;       /* the connection has the whole response */
     bool writing;     /* the body goes out in parts: its head is out, its end is not */
     bool awaits_body; /* one of server->body_count */
     bool over;        /* the application is done with it: nothing is raised for it any more */
@@ -47,7 +48,8 @@ typedef struct nb_request {
 /* Runs a complete request: env, application, answer. Raises only what ends more than the request.
  */
 void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming);
-/* Makes the fiber like new for the next request: no locals, no storage, no marks of frameworks. */
+/* Makes the fiber like new for the next request: no locals, no storage, no attributes of
+ * frameworks. */
 void nb_request_wipe_fiber(nb_server_t *server);
 void nb_request_init(void);
 

@@ -1,8 +1,8 @@
 /* response.c - from the application's triple to bytes. Uses ruby.h.
  *
- * nb_response_send decides how the body goes out: nothing, an Array by one writev, a file by
- * sendfile, an enumerable in chunks collected until the end of the tick, a block that is given the
- * stream.
+ * nb_response_send decides how the body is sent: not at all, an Array by one writev, a file by
+ * sendfile, an enumerable in chunks collected until the end of the tick, or by a block that gets
+ * the stream.
  *
  * Read after: response.h, response_head.h, response_parts.h.
  */
@@ -43,7 +43,7 @@ static uint64_t array_size(VALUE array)
     return size;
 }
 
-/* Head and strings leave in one system call. */
+/* Sends head and strings in one system call. */
 static void send_array(nb_response_head_t *head, VALUE array)
 {
     nb_request_t *request = head->request;
@@ -53,7 +53,7 @@ static void send_array(nb_response_head_t *head, VALUE array)
     if (whole && !head->coded && head->length != NB_LENGTH_UNKNOWN && head->length != size)
         rb_raise(rb_eArgError, "content-length is %llu, but the body has %llu bytes",
                  (unsigned long long)head->length, (unsigned long long)size);
-    /* HEAD gets what a GET would get; no bytes may be Rack::Head's doing. */
+    /* HEAD gets what a GET would get; an empty body may be Rack::Head's doing. */
     if (!whole &&
         (nb_status_forbids_body(request->status) || !size || head->length != NB_LENGTH_UNKNOWN))
         size = NB_LENGTH_UNKNOWN;
@@ -92,7 +92,7 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
     nb_response_head_give_back(request);
 }
 
-/* The file is opened by us, so that the application's body can be closed at once. */
+/* We open the file ourselves, so the application's body can be closed at once. */
 static bool send_file(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
@@ -121,7 +121,7 @@ static bool send_file(nb_response_head_t *head, VALUE body)
     return true;
 }
 
-/* The block may be kept and called when the request, which lies on a stack, is no more. */
+/* The block may be kept, and called when the request, which lies on a stack, is gone. */
 static VALUE each_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, exchange))
 {
     nb_exchange_write(exchange, part);
@@ -143,7 +143,7 @@ static VALUE call_with(VALUE argument)
     return rb_funcallv(values[0], id_call, 1, values + 1);
 }
 
-/* The head is out and the socket is the application's, bytes and all. */
+/* The head is sent, and the socket with all further bytes is the application's. */
 static void hand_socket_over(nb_response_head_t *head, VALUE callable)
 {
     nb_request_t *request = head->request;
@@ -154,11 +154,11 @@ static void hand_socket_over(nb_response_head_t *head, VALUE callable)
     rb_protect(call_with, (VALUE)values, &failed);
     if (!failed)
         return;
-    rb_io_close(values[1]); /* nobody else would, and the client would wait */
+    rb_io_close(values[1]); /* otherwise nobody does, and the client waits */
     rb_jump_tag(failed);
 }
 
-/* Rack 3: the body is called with a stream; with status 101 it is called with the socket. */
+/* Rack 3: the body is called with a stream; for status 101, with the socket. */
 static void send_stream(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
@@ -221,7 +221,7 @@ static VALUE send_protected(VALUE argument)
     return Qnil;
 }
 
-/* An Array has none, unless somebody gave it one. */
+/* An Array has no close, unless somebody defined one. */
 static void close_body(VALUE body)
 {
     if ((SPECIAL_CONST_P(body) || RBASIC_CLASS(body) != rb_cArray) && rb_respond_to(body, id_close))
@@ -239,7 +239,7 @@ static VALUE clean_up(VALUE argument)
     return Qnil;
 }
 
-/* The socket was hijacked or its client is gone: nobody gets the body, yet it must be closed. */
+/* The socket was hijacked or its client is gone: nobody gets the body, but it must be closed. */
 void nb_response_discard(VALUE triple)
 {
     if (RB_TYPE_P(triple, T_ARRAY))
@@ -252,7 +252,7 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     triple = rb_check_array_type(triple);
     if (NIL_P(triple) || RARRAY_LEN(triple) < 3)
         rb_raise(rb_eTypeError, "the application returned no [status, headers, body]");
-    /* All three at once: the status may be an object whose to_i changes the triple. */
+    /* Reads all three first: the status may be an object whose to_i changes the triple. */
     VALUE status = RARRAY_AREF(triple, 0);
     request->headers = RARRAY_AREF(triple, 1);
     request->body = RARRAY_AREF(triple, 2);
@@ -266,7 +266,7 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     RB_GC_GUARD(triple);
 }
 
-/* An answer of our own, while none has begun. */
+/* An answer of our own, if none has begun. */
 void nb_response_error(nb_request_t *request, int status, const char *text)
 {
     nb_conn_t *conn = request->conn;

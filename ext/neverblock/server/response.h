@@ -6,9 +6,9 @@
 #include "server/request.h"
 
 void nb_response_send(nb_request_t *request, VALUE triple);
-/* Nobody gets the body, yet it must be closed. */
+/* Closes a body that nobody gets. */
 void nb_response_discard(VALUE triple);
-/* An answer of our own, while none has begun. */
+/* An answer of our own, if none has begun. */
 void nb_response_error(nb_request_t *request, int status, const char *text);
 void nb_response_init(void);
 

@@ -1,8 +1,8 @@
 /* response_head.c - status line and fields of a response. Uses ruby.h.
  *
- * The application's fields come first, then those that are ours: framing, Date, Connection. What a
- * peer could take for other framing than ours is refused: line ends in fields, a Content-Length
- * that is no number.
+ * The application's fields come first, then ours: framing, Date, Connection. Anything that a peer
+ * could take for a different framing is refused: line ends in fields, a Content-Length that is not
+ * a number.
  *
  * Read after: response_head.h.
  */
@@ -50,7 +50,7 @@ static bool has_line_end(const char *bytes, size_t size)
     return memchr(bytes, '\n', size) || memchr(bytes, '\r', size) || memchr(bytes, 0, size);
 }
 
-/* A tab before the colon, say, hides a field from us that some clients read all the same. */
+/* For example, a tab before the colon hides a field from us that some clients still read. */
 static bool is_name(const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -79,7 +79,7 @@ static void read_length(nb_response_head_t *head, VALUE value)
         rb_raise(rb_eArgError, "content-length is not a number: %" PRIsVALUE, rb_inspect(value));
 }
 
-/* Fields that say something about framing or the connection. Returns false to leave the line out.
+/* Fields about framing or the connection. Returns false to leave the line out.
  */
 static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
 {
@@ -96,7 +96,7 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
         if (contains(value, "close"))
             head->request->conn->keep = false;
         head->upgrade |= contains(value, "upgrade");
-        return false; /* ours to say */
+        return false; /* the server decides this */
     case 14:
         if (!same_name(name, "content-length"))
             return true;
@@ -105,8 +105,8 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
     case 17:
         if (!same_name(name, "transfer-encoding"))
             return true;
-        /* The application frames the body itself, as Rack::Chunked does. Nobody checks how: were it
-         * wrong, the next response would be read as part of this one. */
+        /* The application frames the body itself, as Rack::Chunked does. Nobody checks how: if it
+         * were wrong, the next response would be read as part of this one. */
         head->coded = true;
         head->request->conn->keep = false;
         return !nb_status_forbids_body(head->request->status) || head->request->status == 304;
@@ -126,7 +126,7 @@ static void put_line(nb_response_head_t *head, VALUE name, const char *bytes, si
     PUT(head->out, "\r\n");
 }
 
-/* Rack 2 puts several values into one String with line feeds between. */
+/* Rack 2 joins several values in one String with line feeds. */
 static void put_value(nb_response_head_t *head, VALUE name, VALUE value)
 {
     if (!RB_TYPE_P(value, T_STRING))
@@ -188,7 +188,7 @@ static void put_status(nb_buffer_t *out, int status)
     PUT(out, "\r\n");
 }
 
-/* Rack 3.1: the server sees to the upgrade. Written for HTTP/2, an application may say 200. */
+/* Rack 3.1: the server performs the upgrade. An application written for HTTP/2 may say 200. */
 static void switch_protocols(nb_response_head_t *head)
 {
     nb_request_t *request = head->request;
@@ -219,7 +219,7 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
 {
     nb_request_t *request = head->request;
     nb_server_t *server = request->conn->server;
-    request->head = server->head_out; /* its own while Ruby code may run in between */
+    request->head = server->head_out; /* its own buffer, since Ruby code may run in between */
     server->head_out = (nb_buffer_t){0};
     request->head.size = 0;
     head->out = &request->head;
@@ -283,7 +283,7 @@ static void put_connection(nb_response_head_t *head)
 {
     nb_request_t *request = head->request;
     nb_conn_t *conn = request->conn;
-    bool upgraded = request->framing == NB_FRAMING_UPGRADED; /* its end is nobody's to announce */
+    bool upgraded = request->framing == NB_FRAMING_UPGRADED; /* nobody announces its end */
     if (nb_body_missing(conn)) /* the rest of the request body was not asked for yet */
         conn->keep = false;
     if (conn->server->draining)
@@ -325,8 +325,8 @@ void nb_response_head_give_back(nb_request_t *request)
     request->head = (nb_buffer_t){0};
 }
 
-/* Early hints, made apart: while Ruby code is asked for the fields, the response may begin or the
- * request end. */
+/* Early hints are built separately: while Ruby code is asked for the fields, the response may begin
+ * or the request end. */
 typedef struct {
     VALUE exchange, headers;
     nb_conn_t conn;

@@ -1,4 +1,4 @@
-/* response_head.h - the head of a response while it is written. Uses ruby.h.
+/* response_head.h - the head of a response while it is built. Uses ruby.h.
  *
  * Read after: request.h. Used by: response.c, response_parts.c.
  */
@@ -9,7 +9,7 @@
 
 #define NB_LENGTH_UNKNOWN UINT64_MAX
 
-/* What the application's fields said. */
+/* What the application's header fields said. */
 typedef struct {
     nb_request_t *request;
     nb_buffer_t *out;
@@ -22,14 +22,14 @@ typedef struct {
     bool upgrade_to; /* it has an Upgrade field */
 } nb_response_head_t;
 
-/* Status line and the application's fields, into request->head. */
+/* Writes the status line and the application's fields into request->head. */
 void nb_response_head_begin(nb_response_head_t *head, VALUE headers);
 /* Whether this response may have a body at all. */
 bool nb_response_has_body(const nb_request_t *request);
-/* Decides the framing; then Date, Connection and the empty line. size is the body's if it is known
- * before it is written, else NB_LENGTH_UNKNOWN. */
+/* Decides the framing, then adds Date, Connection and the empty line. size: the body's, if it is
+ * known before it is written, otherwise NB_LENGTH_UNKNOWN. */
 void nb_response_head_finish(nb_response_head_t *head, uint64_t size);
-/* The head is written or copied: its memory serves the next one. */
+/* The head has been written or copied: its memory serves the next one. */
 void nb_response_head_give_back(nb_request_t *request);
 /* "103 Early Hints", unless the response has begun. */
 void nb_response_early_hints(VALUE exchange, VALUE headers);

@@ -1,4 +1,4 @@
-/* response_parts.c - a response that goes out in parts: each, streams, early hints. Uses ruby.h.
+/* response_parts.c - a response sent in parts: each, streams, early hints. Uses ruby.h.
  *
  * Read after: response_parts.h, exchange.h, response_head.h.
  */
@@ -24,7 +24,7 @@ static void check_length(nb_request_t *request, uint64_t size)
     request->length_left -= size;
 }
 
-/* A string too large to copy goes with what was collected before it. */
+/* Sends a string that is too large to copy together with what was collected before it. */
 static void write_direct(nb_request_t *request, VALUE string, const char *frame, int frame_size)
 {
     struct iovec iov[3] = {
@@ -61,7 +61,7 @@ static void write_part(nb_request_t *request, VALUE string)
     }
     if (conn->state == NB_CONN_CLOSED)
         rb_syserr_fail(EPIPE, "the client is gone");
-    /* A client slower than the application holds it here. */
+    /* A client slower than the application makes it wait here. */
     if (!nb_output_empty(conn) &&
         (nb_output_size(conn) >= NB_SCRATCH_BYTES || size >= DIRECT_BYTES))
         nb_conn_drain(conn);
@@ -81,7 +81,7 @@ void nb_response_end(nb_request_t *request)
     if (request->framing == NB_FRAMING_CHUNKED) {
         nb_conn_collect(conn, "0\r\n\r\n", 5);
     } else if (request->framing == NB_FRAMING_LENGTH && request->length_left) {
-        conn->keep = false; /* the client sees that something is missing */
+        conn->keep = false; /* closing shows the client that something is missing */
         rb_raise(rb_eArgError, "the body is %llu bytes shorter than its content-length",
                  (unsigned long long)request->length_left);
     }
@@ -89,7 +89,7 @@ void nb_response_end(nb_request_t *request)
 
 /* --- of NB::Server::Exchange ------------------------------------------------------------------ */
 
-/* A block or stream that is kept finds that its response has ended, though the request has not. */
+/* A block or stream that outlives its response raises, even while the request still runs. */
 static nb_request_t *writing_request_of(VALUE self)
 {
     nb_request_t *request = nb_exchange_request(self);

@@ -5,9 +5,9 @@
 
 #include "server/request.h"
 
-/* One part, by whoever has the exchange: any fiber, any thread, however late. */
+/* One part, from whoever has the exchange: any fiber, any thread, however late. */
 VALUE nb_exchange_write(VALUE exchange, VALUE string);
-/* All parts are there. Raises when that is less than was promised. */
+/* All parts have been given. Raises if they are shorter than promised. */
 void nb_response_end(nb_request_t *request);
 /* NB::Server::Exchange#write, #flush and #early_hints. */
 void nb_response_parts_init(void);

@@ -3,26 +3,26 @@
  * A connection is a C struct with a watch and a timer; it costs no fiber and no Ruby object until a
  * request is complete. Then a worker (a pooled fiber) builds the env, calls the application and
  * writes the answer. What the socket does not take at once stays with the connection, and the
- * worker goes on to the next request.
+ * worker continues with the next request.
  *
- * The room has an order, which a test enforces; a file uses those before it:
+ * This room has an order, which a test enforces; a file uses only those before it:
  *
- *   date · deadline · queue                     a text; how long to wait; who waits for a worker
+ *   date · deadline · queue · collect           a text; how long to wait; who waits; a rest
  *   body · output · reader                      bytes in and out: they return verdicts
  *   carrier · connection                        what it sends, and its ends
- *   refusal · events · listener                 its beginning and what comes for it
- *   input · exchange · timing · env             what the application is given
- *   response_head · response_parts · response   what it gives back
- *   request · worker · forked · stats · core    who does it, and tells of it
+ *   refusal · events · listener                 its beginning, and what arrives for it
+ *   input · exchange · timing · env             what the application gets
+ *   response_head · response_parts · response   what it returns
+ *   request · worker · forked · stats · core    who does the work, and reports on it
  *
- * A connection speaks to those above it by nb_conn_tells_t.
+ * A connection notifies the files above it through nb_conn_tells_t.
  *
  * Read after: options.h, loop/loop.h. Used by: every file of this room.
  */
 #ifndef NB_SERVER_H
 #define NB_SERVER_H
 
-#include <ruby.h> /* first: it asks the C library foreverything it has */
+#include <ruby.h> /* first: it asks the C library for everything it has */
 #include "base/buffer.h"
 #include "base/list.h"
 #include "http/head.h"
@@ -35,15 +35,15 @@ typedef struct nb_server nb_server_t;
 typedef struct nb_conn nb_conn_t;
 typedef struct nb_env_cache nb_env_cache_t;
 
-/* What of the memory and disk space for large bodies is in use, until the request has ended. */
+/* How much memory and disk space large bodies use until their requests have ended. */
 typedef struct {
     uint64_t memory_bytes, file_bytes;
 } nb_loan_t;
 
-/* What a connection tells those above it; core.c says who listens. */
+/* How a connection notifies the files above it; core.c sets the functions. */
 typedef struct {
     void (*room)(nb_server_t *server);    /* one has ended: another may be accepted */
-    void (*runnable)(nb_conn_t *conn);    /* it has something to read: a worker shall do so */
+    void (*runnable)(nb_conn_t *conn);    /* it has something to read, for a worker */
     void (*drained)(nb_server_t *server); /* one has ended: it may have been the last */
 } nb_conn_tells_t;
 
@@ -59,27 +59,29 @@ typedef struct {
     uint64_t counts[NB_TIMING_BOUNDS + 1], sum_ns;
 } nb_histogram_t;
 
-/* Of timing.c: until the application began, in it, and from the arrival to the answer's begin. */
+/* For timing.c: the time until the application began, in it, and from arrival to the answer's
+ * start. */
 typedef struct {
     nb_histogram_t queue, application, first_byte;
 } nb_timings_t;
 
 struct nb_server {
-    nb_loan_t lent; /* to bodies, beyond what each may have */
+    nb_loan_t lent; /* to bodies, beyond each one's share */
     VALUE self, app, env_template;
     nb_loop_t *loop;
     const nb_conn_tells_t *tells;
     nb_server_options_t options;
     nb_list_t listeners, connections, runnable, idle, dirty, running, outputs, refusals, later;
     size_t connection_count, runnable_count, worker_count, running_count, refusal_count;
-    size_t body_count;   /* of the running: those whose body is still to come */
+    size_t body_count;   /* running requests whose body is still to come */
     uint64_t begun_ns;   /* when a request last began */
-    uint64_t crowded_ns; /* until then the system is taken to have no room for more workers */
+    uint64_t crowded_ns; /* until then, the system counts as having no room for more workers */
     bool waking;         /* a worker was woken and has not run yet */
     bool accepting, draining, started;
     bool forked;            /* this is a child of the process that serves */
     struct nb_park *joiner; /* who waits for the end of the draining */
-    nb_hook_t flush_hook, kick_hook, fork_hook;
+    nb_hook_t flush_hook, kick_hook, fork_hook, rest_hook;
+    bool collecting;         /* Core#collect wants to be asked at each rest */
     nb_timer_t later_timer;  /* for connections that have had their turn and can write on */
     nb_timer_t accept_timer; /* while it runs nothing is accepted */
     nb_timer_t queue_timer;  /* when the first in runnable has waited too long */

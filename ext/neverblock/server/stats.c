@@ -1,4 +1,4 @@
-/* stats.c - what a server tells of itself: counters, and the requests that run. Uses ruby.h.
+/* stats.c - what a server reports about itself: counters, and running requests. Uses ruby.h.
  *
  * Read after: stats.h.
  */
@@ -39,7 +39,7 @@ static VALUE rb_nb_core_stats(VALUE self)
     return hash;
 }
 
-/* @!visibility private - [[env, fiber, age in seconds], …] of the requests that run. */
+/* @!visibility private - [[env, fiber, age in seconds], …] of the running requests. */
 static VALUE rb_nb_core_running(VALUE self)
 {
     nb_server_t *server = rb_check_typeddata(self, &nb_server_type);

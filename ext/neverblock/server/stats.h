@@ -1,4 +1,5 @@
-/* stats.h - what a server tells of itself. Uses ruby.h. Read after: server.h. Used by: core.c. */
+/* stats.h - what a server reports about itself. Uses ruby.h. Read after: server.h. Used by:
+ * core.c. */
 #ifndef NB_SERVER_STATS_H
 #define NB_SERVER_STATS_H
 

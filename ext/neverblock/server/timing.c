@@ -7,10 +7,10 @@
 #include "http/start.h"
 #include "server/body.h"
 
-/* Longer ago no proxy has got a request: its clock is wrong. */
+/* No proxy has received a request longer ago than this: its clock must be wrong. */
 #define LONGEST_NS (600 * NB_NS_PER_S)
 
-/* In microseconds; what is above the last is in a bucket of its own. */
+/* In microseconds; times above the last bound have a bucket of their own. */
 static const uint64_t bounds[NB_TIMING_BOUNDS] = {
     500,    1000,   2500,    5000,    10000,   25000,    50000,    100000,
     250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000};
@@ -29,7 +29,7 @@ static uint64_t since(uint64_t now, uint64_t then)
     return now > then ? now - then : 0;
 }
 
-/* What the client took to send the body is not the server's. */
+/* The time that the client took to send the body is not the server's. */
 void nb_timing_proxied(nb_request_t *request, const char *bytes, size_t size)
 {
     struct timespec now;
@@ -68,8 +68,8 @@ static VALUE to_array(const nb_histogram_t *histogram)
     return rb_ary_push(array, DBL2NUM((double)histogram->sum_ns / 1e9));
 }
 
-/* @!visibility private - of each the counts up to each bound and above the last, then the sum in
- * seconds. */
+/* @!visibility private - for each the counts up to each bound and above the last one, then the sum
+ *   in seconds. */
 static VALUE rb_nb_core_histograms(VALUE self)
 {
     nb_server_t *server = rb_check_typeddata(self, &nb_server_type);
@@ -85,7 +85,7 @@ void nb_timing_init(void)
     VALUE array = rb_ary_new();
     for (int i = 0; i < NB_TIMING_BOUNDS; i++)
         rb_ary_push(array, DBL2NUM((double)bounds[i] / 1e6));
-    /* Of the buckets of {#histograms}, in seconds; the last bucket has none. */
+    /* Of the buckets of {#histograms}, in seconds; the last bucket has no bound. */
     rb_define_const(rb_cNBServerCore, "BOUNDS", rb_ary_freeze(array));
     rb_define_method(rb_cNBServerCore, "histograms", rb_nb_core_histograms, 0);
 }

@@ -7,7 +7,7 @@
 
 #include "server/request.h"
 
-/* Where a proxy has said when it got the request (X-Request-Start), the wait counts from then. */
+/* If a proxy says when it got the request (X-Request-Start), the wait counts from then. */
 void nb_timing_proxied(nb_request_t *request, const char *bytes, size_t size);
 /* The request is over; broken: by an exception. */
 void nb_timing_note(nb_server_t *server, const nb_request_t *request, bool broken);

@@ -1,14 +1,16 @@
 /* worker.c - the pooled fibers that run requests. Uses ruby.h.
  *
  * A worker takes connections that have something to read until there are none, then rests. Resting
- * workers are woken last in, first out: the one that rested last is the fiber that polls, so a
- * request whose application does not wait costs no switch between fibers at all. Before it runs a
- * request it wakes one more worker if more connections wait: should the application wait, that one
- * goes on with them. A fiber that has computed for a while makes the loop ask the kernel first:
- * requests that can go on do so before others begin, and where several can, none begins. A process
- * whose core is full then runs few at a time, as one with few threads: each is answered sooner, and
+ * workers are woken last in, first out. The one that rested last is the fiber that polls, so a
+ * request whose application does not wait costs no switch between fibers at all. Before a worker
+ * runs a request, it wakes one more if more connections wait: if the application waits, that one
+ * continues with them.
+ *
+ * A fiber that has computed for a while makes the loop ask the kernel first: requests that can
+ * continue do so before others begin, and while several can, none begins. So a process whose core
+ * is full runs few requests at a time, like one with few threads. Each is answered sooner, and
  * together they need less memory, fewer database connections and less marking by the garbage
- * collector. Where requests wait for others, there is room, and all are in hand.
+ * collector. Requests that wait for something leave room, and all of them are in progress.
  *
  * Read after: worker.h, queue.h, reader.h, request.h.
  */
@@ -28,7 +30,7 @@
 
 static void kick(nb_server_t *server);
 
-/* How many there may be now. */
+/* How many workers there may be now. */
 static size_t limit(const nb_server_t *server)
 {
     return server->loop->now_ns < server->crowded_ns ? server->worker_count
@@ -129,14 +131,14 @@ static void rest(nb_server_t *server)
         rb_jump_tag(state);
 }
 
-/* What the kernel said last is true enough to begin another request. */
+/* The kernel's last answer is recent enough to begin another request. */
 static bool is_fresh(const nb_server_t *server)
 {
     return nb_loop_clock(server->loop) - server->loop->now_ns < FRESH_NS;
 }
 
-/* More requests at a time would share the core, and each would take longer. Who else is ready need
- * not be a request: some always may begin. */
+/* More requests at a time would share the core, and each would take longer. Ready fibers need not
+ * be requests, so a few requests may always begin. */
 static bool has_room(const nb_server_t *server)
 {
     const nb_loop_t *loop = server->loop;
@@ -188,7 +190,7 @@ static VALUE worker_main(VALUE argument)
 
 /* --- how many there are ----------------------------------------------------------------------- */
 
-/* The system has no room for another fiber's stack: for a while those that there are do, and the
+/* The system has no room for another fiber's stack: for a while the existing workers must do, and
  * requests wait for them. */
 static void not_started(VALUE argument)
 {
@@ -215,7 +217,7 @@ static void wake_worker(nb_server_t *server)
     }
 }
 
-/* Wakes or makes one worker, if connections wait and none is on its way. */
+/* Wakes or makes one worker, if connections wait and no worker is on its way. */
 static void kick(nb_server_t *server)
 {
     if (server->waking || nb_list_empty(&server->runnable))

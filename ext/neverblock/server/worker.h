@@ -15,9 +15,9 @@ typedef struct nb_worker {
 
 /* A connection has something to read: it waits for a worker, or is refused. */
 void nb_worker_runnable(nb_conn_t *conn);
-/* Before the poll: wakes the worker that nb_worker_runnable put off. */
+/* Before the poll: wakes the worker whose wake-up nb_worker_runnable deferred. */
 void nb_worker_kick_now(nb_hook_t *hook);
-/* Those who have waited too long are refused. */
+/* Refuses those that have waited too long. */
 void nb_worker_queue_due(nb_timer_t *timer);
 
 #endif

@@ -8,9 +8,9 @@ require_relative "hooks"
 require_relative "no_threads"
 
 module NB
-  # What NeverBlock puts in the place of Puma's own parts; see lib/puma/plugin/neverblock.rb.
+  # NeverBlock's replacements for parts of Puma; see lib/puma/plugin/neverblock.rb.
   module Puma
-    # Puma's server shall make our pool where it makes its own. It names the constant without a
+    # Makes Puma's server create our pool instead of its own. Puma names the constant without a
     # scope: ours, inside the class, is found first.
     #
     # @return [void]
@@ -25,30 +25,30 @@ module NB
         ::Puma::Server.const_defined?(:ThreadPool, false)
     end
 
-    # Stands where Puma::ThreadPool stands: one thread with a loop, and in it up to `size` fibers
-    # that run requests. Puma's own reactor, parser, cluster and signals stay as they are.
+    # Replaces Puma::ThreadPool: one thread with a loop, and in it up to `size` fibers that run
+    # requests. Puma's own reactor, parser, cluster and signals stay as they are.
     #
-    # Puma makes it, in every worker after the fork; it answers to what Puma's server calls.
+    # Puma makes one in every worker, after the fork. It has the methods that Puma's server calls.
     #
     # @api private
     class FiberPool
       include NoThreads
 
-      # What Puma's server rescues when a stop has taken too long.
+      # Puma's server rescues this when a stop has taken too long.
       ForceShutdown = ::Puma::ThreadPool::ForceShutdown
-      # Seconds that requests get to end after they were cancelled at a shutdown, and that other
-      # fibers (NB.async, a job) get after the last request.
+      # Seconds that requests have to end after they were cancelled at a shutdown, and that other
+      # fibers (NB.async, a job) have after the last request.
       GRACE_SECONDS = 5
 
-      # Puma 6 calls it with `clean_thread_locals`: between the requests of one connection.
+      # Puma 6 calls it with `clean_thread_locals`, between the requests of one connection.
       # @return [void]
       def self.clean_thread_locals = FiberState.clear
 
-      # @return [Integer] fibers made, fibers idle, and what Puma's thread pool also counts
+      # @return [Integer] fibers made, idle fibers, and other counts of Puma's thread pool
       attr_reader :spawned, :waiting, :trim_requested
-      # @return [Boolean] whether the hooks run that wait for a moment without requests
+      # @return [Boolean] whether hooks run that wait for a moment without requests
       attr_reader :out_of_band_running
-      # @return [Integer] as Puma's thread pool: the fewest and the most at a time
+      # @return [Integer] as in Puma's thread pool: minimum and maximum at a time
       attr_accessor :min, :max
 
       def initialize(name, options = {}, server: nil, &block)
@@ -62,11 +62,11 @@ module NB
         @out_of_band_pending = @out_of_band_running = false
         @forced = @requests_ended = @ending = false
         @mutex = Mutex.new
-        @changed = ConditionVariable.new # what others wait for under the mutex
+        @changed = ConditionVariable.new # others wait for it under the mutex
         @clients = Thread::Queue.new
-        @ended = Thread::Queue.new # closed when no request runs or will
-        @force = Thread::Queue.new # closed when requests shall end at once
-        @forcible = {}.compare_by_identity # fiber => the exception it was sent; the loop's alone
+        @ended = Thread::Queue.new # closed when no request runs or will run
+        @force = Thread::Queue.new # closed when requests must end at once
+        @forcible = {}.compare_by_identity # fiber => exception sent to it; only the loop uses it
         @thread = Thread.new { run }
       end
 
@@ -88,7 +88,7 @@ module NB
       def reset_max = @backlog_max = 0
       # @return [Integer] requests that could begin at once
       def pool_capacity = [@waiting + @size - @spawned, 0].max
-      # @return [Integer] requests that run or wait, by Puma's word for them
+      # @return [Integer] requests that run or wait, under Puma's name
       def busy_threads = @spawned - @waiting + @clients.size
 
       # @return [Hash{Symbol => Integer}] as Puma::ThreadPool#stats
@@ -103,7 +103,7 @@ module NB
       # @return the block's value
       def with_mutex(&block) = @mutex.owned? ? yield : @mutex.synchronize(&block)
 
-      # Before Puma accepts: no request comes while the hooks of `out_of_band` run.
+      # Called before Puma accepts: no request comes while the hooks of `out_of_band` run.
       # @return [void]
       def wait_while_out_of_band_running
         return unless @out_of_band_running
@@ -111,17 +111,17 @@ module NB
         with_mutex { @changed.wait(@mutex) while @out_of_band_running }
       end
 
-      # Puma 6 asks before it accepts.
+      # Puma 6 calls this before it accepts.
       def wait_until_not_full
         sleep 0.001 while busy_threads >= @size && !@clients.closed?
       end
 
-      # Puma 6, in a cluster: let a worker with nothing to do accept first.
+      # Puma 6, in a cluster: lets an idle worker accept first.
       def wait_for_less_busy_worker(delay_seconds)
         sleep delay_seconds if delay_seconds&.positive? && busy_threads.positive?
       end
 
-      # Around the application: what a forced stop may interrupt.
+      # Wraps the application: the part that a forced stop may interrupt.
       def with_force_shutdown
         raise ForceShutdown if @forced
 
@@ -133,7 +133,7 @@ module NB
         let_arrive if sent && !sent.backtrace
       end
 
-      # @param timeout [Numeric] seconds that requests get; -1, and what Puma 6 leaves out: no limit
+      # @param timeout [Numeric] seconds that requests have; -1, the default in Puma 6: no limit
       def shutdown(timeout = -1)
         @clients.close
         unless ended_within?(timeout == -1 ? nil : timeout)
@@ -162,17 +162,17 @@ module NB
       end
 
       # Puma's server thread closes its pipe after this, while the main thread may still be inside
-      # the write to it by which TERM stopped the server. In Ruby 3.4 IO#close tells that thread by
-      # an IOError and waits for it; when the IOError comes out of the very lock by which the writer
-      # wants to say that it has left, the closer waits forever.
+      # the write to that pipe by which TERM stopped the server. In Ruby 3.4, IO#close tells that
+      # thread by an IOError and waits for it. If the IOError is raised in the very lock that the
+      # writer needs to say it has left, the closer waits forever.
       def let_main_leave_its_write
         return unless RUBY_VERSION.start_with?("3.4")
 
         sleep 0.005 while Thread.main.backtrace&.first.to_s.match?(/[#'](<<|write)'\z/)
       end
 
-      # Without this thread nobody answers: should it fail, the process does, and a cluster's master
-      # makes another.
+      # Without this thread nobody answers. If it fails, so does the process, and a cluster's master
+      # starts another.
       def run
         Thread.current.abort_on_exception = true
         ::Puma.set_thread_name("#{@name} fibers")
@@ -196,8 +196,9 @@ module NB
         @ending = true
       end
 
-      # What ends another fiber and is no error (a signal's exception in NB.async, say) comes out of
-      # the wait here. As with threads: `exit` ends the process, the rest ends that fiber only.
+      # If another fiber is ended by something that is not an error (such as a signal's exception in
+      # NB.async), the wait here raises it. As with threads, `exit` ends the process, and anything
+      # else ends only that fiber.
       def outlast_others
         yield
       rescue SystemExit
@@ -207,7 +208,8 @@ module NB
         retry
       end
 
-      # When the block of the loop waits, so that what leaves a request finds it there.
+      # Called while the block of the loop waits, so that what leaves a request finds the block
+      # there.
       def begin_work
         @scheduler.yield
         spawn_fiber
@@ -223,19 +225,19 @@ module NB
         end
       end
 
-      # A fiber that computed, or was about to run, gets it at its next wait: here, and not in the
-      # middle of its answer or in the next request.
+      # A fiber that computed, or was about to run, gets the exception at its next wait: here, and
+      # not in the middle of its answer or in the next request.
       def let_arrive
         @scheduler.yield
       rescue ForceShutdown
         nil
       end
 
-      # The loop goes on until they end.
+      # The loop runs until they end.
       def limit_others
         Fiber.schedule do
           @scheduler.idle { sleep GRACE_SECONDS }
-          @scheduler.__send__(:interrupt_all, Cancelled, "the server has stopped")
+          @scheduler.__send__(:end_fibers, "the server has stopped")
         end
       end
 
@@ -247,8 +249,8 @@ module NB
         end
       end
 
-      # There is always one fiber that waits for work, until there are `size` of them, or as many as
-      # the system has room for.
+      # One fiber always waits for work, until there are `size` of them, or as many as the system
+      # has room for.
       def spawn_fiber
         @spawned += 1
         Fiber.schedule { work }

@@ -2,8 +2,8 @@
 
 module NB
   module Puma
-    # The blocks of config/puma.rb that Puma's own pool calls. As there, what they raise is printed
-    # and harms nothing else.
+    # Calls the blocks of config/puma.rb that Puma's own pool would call. As there, their exceptions
+    # are printed and affect nothing else.
     #
     # @api private
     class Hooks
@@ -28,7 +28,7 @@ module NB
         end
       end
 
-      # Calls `out_of_band`. The first one that raises is the last one.
+      # Calls the `out_of_band` blocks, up to the first one that raises.
       # @return [void]
       def call_out_of_band
         Array(@options[:out_of_band]).each { |hook| block(hook).call }
@@ -38,7 +38,7 @@ module NB
 
       private
 
-      # A block from Puma 6, in a Hash from 7 on.
+      # A block in Puma 6, in a Hash from 7 on.
       def block(hook) = hook.is_a?(Hash) ? hook[:block] : hook
 
       # From Puma 8 on.

@@ -2,15 +2,15 @@
 
 module NB
   module Puma
-    # What Puma asks of a pool because it has threads: to make, trim and reap them. Fibers need none
-    # of it.
+    # Methods that Puma calls on a pool because it has threads: to make, trim and reap them. Fibers
+    # need none of this.
     #
     # @api private
     module NoThreads
-      # Nothing to reap: fibers that end are made anew.
+      # Nothing to reap: ended fibers are replaced when needed.
       # @return [nil]
       def auto_reap!(*) = nil
-      # Nothing to trim: idle fibers cost a stack each and are few.
+      # Nothing to trim: idle fibers are few and cost one stack each.
       # @return [nil]
       def auto_trim!(*) = nil
       # @return [nil] see {#auto_trim!}
@@ -21,7 +21,7 @@ module NB
       def spawn_thread_if_needed = nil
     end
 
-    # Given to Puma's block as the thread that processes; a fiber needs no more threads.
+    # Passed to Puma's block as the processing thread; a fiber needs no further threads.
     class Processor
       # Puma asks for it; every fiber here may wait.
       # @return [nil]

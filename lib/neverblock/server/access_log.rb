@@ -5,25 +5,33 @@ require_relative "text"
 
 module NB
   class Server
-    # One line per answer. Common is Apache's combined format with the time in the queue and in the
-    # application (ms) and the request id behind it; JSON has the same as keys.
+    # One line per response. Common is Apache's combined format, followed by the time in the queue
+    # and in the application (ms) and the request id. JSON has the same values under keys.
     #
     # @api private
     class AccessLog
-      # What `access_log_format` may be.
+      # The allowed values of `access_log_format`.
       FORMATS = %i[common json].freeze
 
-      def initialize(io, format: :common)
+      # @param io [#write]
+      # @yield [error] that kept a line from being written; again only after a line that was
+      def initialize(io, format: :common, &report)
         raise ArgumentError, "access_log_format: must be one of #{FORMATS}" unless
           FORMATS.include?(format)
 
         @io = io
         @format = format
+        @report = report
+        @told = false
       end
 
       # Called from C.
       def call(env, status, bytes, queue_ns, app_ns) # rubocop:disable Metrics/ParameterLists
         @io.write(__send__(@format, env, status, bytes, queue_ns / 1e6, app_ns / 1e6))
+        @told = false
+      rescue StandardError => error # a full disk, a pipe that nobody reads any more
+        told, @told = @told, true
+        @report&.call(error) unless told
       end
 
       private
@@ -43,7 +51,7 @@ module NB
         "#{JSON.generate(line)}\n"
       end
 
-      # Also what the server has put there: a middleware may have put something else.
+      # Includes what the server has set: a middleware may have replaced it.
       def ascii(env, *keys) = env.values_at(*keys).map { |value| Text.ascii(value) }
 
       # One String per second.

@@ -4,14 +4,14 @@ require_relative "../version"
 
 module NB
   class Server
-    # What is printed at the start: what listens, with how much room, and which limits of the
-    # machine are too low for it.
+    # The text printed at startup: the listeners, the sizes, and warnings about limits of the
+    # machine that are too low.
     #
     # @api private
     module Banner
       module_function
 
-      # @return [String] what is printed at the start: what listens, sizes, warnings
+      # @return [String] the text: listeners, sizes, warnings
       def text(config, addresses, options)
         count = config.worker_count
         who = count.zero? ? "one process" : "#{count} workers"
@@ -24,12 +24,12 @@ module NB
         (lines + warnings(options).map { |line| "! #{line}" }).join("\n") << "\n"
       end
 
-      # @return [Array<String>] which limits of the machine are too low, with the cure
+      # @return [Array<String>] the machine's limits that are too low, each with the cure
       def warnings(options)
         [fd_warning(options), backlog_warning].compact
       end
 
-      # @return [String, nil] when the process may open too few files
+      # @return [String, nil] the warning if the process may open too few files
       def fd_warning(options)
         limit = Process.getrlimit(:NOFILE).first
         return if limit >= options[:connections] + 64
@@ -37,7 +37,7 @@ module NB
         "the fd limit is #{limit}: too low for #{options[:connections]} connections (ulimit -n)"
       end
 
-      # @return [String, nil] when the kernel cuts the listen queue
+      # @return [String, nil] the warning if the kernel shortens the listen queue
       def backlog_warning
         limit = Integer(File.read("/proc/sys/net/core/somaxconn"))
         "net.core.somaxconn is #{limit}: bursts of connections will be refused" if limit < 1024

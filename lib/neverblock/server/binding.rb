@@ -5,19 +5,21 @@ require_relative "socket_file"
 
 module NB
   class Server
-    # One place to listen at: parses the address, opens the listener, gives it to the core.
+    # One listening address: parses it, opens the listener, and passes it to the core.
     #
     # @api private
     class Binding
       BACKLOG = 4096 # the kernel lowers it to net.core.somaxconn
       TCP = %r{\Atcp://(?:\[(?<v6>[^\]]+)\]|(?<host>[^:/\[\]]+)):(?<port>\d+)\z}
-      # Address, references, protocol, flags, type, state, inode and path of each (man 5 proc).
+      # The fields of a line (man 5 proc): address, references, protocol, flags, type, state, inode
+      # and path.
       UNIX_SOCKETS = "/proc/net/unix"
-      # The state of a connection that was made and not accepted: SS_CONNECTING in linux/net.h.
+      # The state of an established connection that is not accepted yet: SS_CONNECTING in
+      # linux/net.h.
       NOT_ACCEPTED = "02"
       private_constant :TCP, :UNIX_SOCKETS, :NOT_ACCEPTED
 
-      # @param address [String]
+      # @param address [String] without TLS: {Address.parse} knows both
       # @return [Binding]
       # @raise [ArgumentError]
       def self.parse(address)
@@ -26,9 +28,6 @@ module NB
         when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: $~[:path])
         when %r{\Afd://(?<fd>\d{1,9})(?<ours>#(?<path>.*))?\z}
           new(:fd, fd: Integer($~[:fd], 10), path: $~[:path], ours: !$~[:ours].nil?)
-        when %r{\Assl://}
-          require_relative "tls"
-          Tls.parse(address)
         else
           raise ArgumentError, "bind: expected tcp://host:port, tcp://[v6]:port, unix://path " \
                                "(without options), ssl://host:port?cert=…&key=… or fd://3, got: " \
@@ -50,8 +49,8 @@ module NB
       attr_reader :kind, :io
 
       # @param path [String, nil] of a UNIX socket
-      # @param ours [Boolean] the fd is of a listener that this process has opened itself, before
-      #   it became another program
+      # @param ours [Boolean] whether this process itself opened the listener of the fd, before it
+      #   became another program
       def initialize(kind, host: nil, port: nil, path: nil, fd: nil, ours: false) # rubocop:disable Metrics/ParameterLists
         @kind = kind
         @host = host
@@ -61,7 +60,7 @@ module NB
         @ours = ours
       end
 
-      # Opens the listener unless it is open.
+      # Opens the listener, unless it is open.
       def open(reuse_port: false)
         @io ||= case @kind
                 when :tcp then open_tcp(reuse_port)
@@ -72,19 +71,20 @@ module NB
         self
       end
 
-      # Gives the listener to the core of a started server.
+      # Passes the listener to the core of a started server.
       def attach(core, _options)
         core.listen(@io.fileno, local?, false, @port || 0)
       end
 
-      # @return [Boolean] whether all that the kernel let in was accepted, beside the core's
+      # @return [Boolean] whether everything the kernel let in has been accepted; the core has its
+      #   own such check
       def accept_rest = true
-      # @return [Boolean] what there is to wait for beside the core's connections: nothing
+      # @return [Boolean] whether there is anything to wait for beside the core's connections: no
       def join(_seconds) = true
       # @return [void]
       def stop = nil
 
-      # Closes the listener; removes the file of a UNIX socket that it made.
+      # Closes the listener, and removes the file of a UNIX socket that it made.
       # @return [void]
       def close
         return unless @io
@@ -95,23 +95,23 @@ module NB
         @io = nil
       end
 
-      # From now on the kernel lets nobody in, so that all who wait can be accepted before {#close}
-      # would reset them. Only the process that opened the listener may say so: one that was handed
-      # it shares it with others, who go on.
+      # Makes the kernel refuse new connections, so everything that waits can be accepted before
+      # {#close} would reset it. Only the process that opened the listener may do so: one that
+      # inherited it shares it with others, which continue.
       # @return [void]
       def refuse
         return if @opener != Process.pid || @io.closed?
 
         local? ? @io.shutdown(:RD) : Core.refuse(@io.fileno)
       rescue SystemCallError
-        @io.listen(0) # a kernel without such filters: it lets in one more at most
+        @io.listen(0) # a kernel without such filters: it lets in at most one more
       end
 
-      # The process that opened it is gone: {#refuse} and {#close} are up to us.
+      # The process that opened it is gone: {#refuse} and {#close} are now ours to do.
       # @return [void]
       def inherit = @opener &&= Process.pid
 
-      # @return [Boolean] whether a connection that the kernel let in is not accepted yet
+      # @return [Boolean] whether the kernel holds a connection that is not accepted yet
       def waited_for?
         return false unless IO.select([@io], nil, nil, 0)
 
@@ -124,7 +124,7 @@ module NB
 
       def local? = @kind == :unix
 
-      # @return [String] where a process that inherits the open listener binds
+      # @return [String] the address for a process that inherits the open listener
       def inheritance = "fd://#{@io.fileno}#{"##{@path if local?}" if @opener}"
 
       # @return [String] the address as a URL
@@ -132,10 +132,11 @@ module NB
 
       private
 
-      # Of a UNIX listener and the connections made to it. After {#refuse} it always counts as
-      # readable, so this tells whether somebody waits. Empty where the kernel does not list it.
+      # The lines of a UNIX listener and of the connections to it. After {#refuse} the listener
+      # always counts as readable, so these lines tell whether anybody waits. Empty if the kernel
+      # does not list it.
       def kernel_states
-        path = @path.b
+        path = @path.b.sub("\0", "@")
         File.foreach(UNIX_SOCKETS, mode: "rb").filter_map do |line|
           columns = line.chomp.split(" ", 8)
           columns[5] if columns[7] == path
@@ -144,22 +145,23 @@ module NB
         []
       end
 
-      # What is known once it is open stays known when it is closed.
+      # Keeps what is known only while the listener is open.
       def remember
         address = @io.local_address
         if address.unix?
           @kind = :unix
           @path ||= address.unix_path
           @inode = inode
-          @name = "unix://#{@path}"
+          @name = "unix://#{@path.sub("\0", "@")}"
         else
           @port = address.ip_port
           @name = "tcp://#{address.ipv6? ? "[#{address.ip_address}]" : address.ip_address}:#{@port}"
         end
       end
 
-      # Another server may have made one of the same name since.
-      def inode = File.socket?(@path) && File.stat(@path).ino
+      # Another server may have made one of the same name since. An abstract name, which begins with
+      # a NUL, is no file's (man 7 unix).
+      def inode = !@path.start_with?("\0") && File.socket?(@path) && File.stat(@path).ino
 
       def look_up
         Addrinfo.tcp(@host, @port)

@@ -2,8 +2,8 @@
 
 module NB
   class Server
-    # What a value of an option may be. Each method returns it in the form that is used, or raises
-    # one sentence: the option's name, what is allowed, what was given.
+    # Checks the values of options. Each method returns the value in the form that is used, or
+    # raises one sentence: the option's name, what is allowed, and what was given.
     #
     # @api private
     module Checks
@@ -20,7 +20,7 @@ module NB
       end
 
       # @param zero [Boolean] whether 0 is allowed
-      # @return [Float, nil] nil for never, as which infinity is taken
+      # @return [Float, nil] nil: no limit, also for infinity
       # @raise [ArgumentError]
       def seconds(name, value, zero: false)
         return if value.nil?
@@ -50,7 +50,8 @@ module NB
         refuse(name, "a name or a path", value)
       end
 
-      # @return [String, nil] of a Pathname, say; what an IO calls itself may be no path
+      # @return [String, nil] the path of a Pathname and the like; an IO's own name may not be a
+      #   path
       def path(value) = value.respond_to?(:to_path) && !value.is_a?(IO) ? value.to_path : nil
 
       def refuse(name, allowed, value)

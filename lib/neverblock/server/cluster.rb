@@ -8,21 +8,20 @@ require_relative "worker_process"
 
 module NB
   class Server
-    # A master that keeps N worker processes on the same listeners. It runs no loop and no request:
-    # it waits for signals and heartbeats.
+    # A master that keeps N worker processes on shared listeners. It runs no loop and serves no
+    # request: it waits for signals and heartbeats.
     #
-    # * a worker that dies is replaced; one whose loop has not turned for `worker_timeout` is killed
-    # * TERM, INT: workers drain; QUIT: they end at once; HUP and PWR are passed on
-    # * USR1: workers are replaced one by one, the new one first
-    # * USR2: the master executes itself again with the listeners open; its old workers serve until
-    #   the new ones do, and drain then
-    # * TTIN, TTOU: one worker more, one less
+    # * A worker that dies is replaced. One whose loop has not turned for `worker_timeout` is
+    # killed. * TERM, INT: the workers drain. QUIT: they end at once. HUP and PWR are passed on. *
+    # USR1: the workers are replaced one by one; each new one starts first. * USR2: the master
+    # executes itself again with the listeners open. Its old workers serve until the new ones do,
+    # then drain. * TTIN, TTOU: one worker more, one worker fewer.
     #
     # @api private
     class Cluster
-      # Seconds that a worker has beyond drain_timeout before it is killed.
+      # Seconds that a worker has after drain_timeout before it is killed.
       PATIENCE = 10
-      # Seconds until the next try after a worker that died at once, or that could not be made.
+      # Seconds before the next attempt when a worker died at once or could not be started.
       BACK_OFF = 1
       private_constant :PATIENCE, :BACK_OFF
 
@@ -32,11 +31,12 @@ module NB
         @out = out
         @notify = notify
         @size = config.worker_count
-        # pid => WorkerProcess; replaced whole, since the control socket's thread reads them
+        # pid => WorkerProcess. Always replaced as a whole, because the control socket's thread
+        # reads it.
         @workers = {}
         @old_workers = config.handover.workers.to_h { |worker| [worker.pid, worker] }
-        @served = @old_workers.any? # whether this master's listeners ever were
-        @replacing, @signals = [], [] # old workers whose successors are to come; what came
+        @served = @old_workers.any? # whether this master's listeners were ever served
+        @replacing, @signals = [], [] # old workers still to be replaced; signals received
         @tally = config.handover.tally
       end
 
@@ -51,7 +51,7 @@ module NB
           snapshot: ->(query) { overview.snapshot(query) }
         )
         load_app if @config.preload?
-        receive_signals # the application may have set handlers of its own
+        receive_signals # the application may have installed handlers
         @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet?
         turn until over?
       ensure
@@ -61,8 +61,8 @@ module NB
 
       private
 
-      # The last process at the listeners answers who was let in while every worker was leaving: a
-      # worker more, which ends when it has.
+      # Clients that the kernel let in while every worker was leaving need an answer: starts one
+      # more worker, which answers them and ends.
       def over?
         return false unless @stopping && all_workers.empty?
         return true if @rest || !@served || !@server.waited_for?
@@ -73,7 +73,7 @@ module NB
         false
       end
 
-      # A signal that means the end does not wait until the application is loaded.
+      # A signal to end does not wait until the application is loaded.
       def receive_signals
         Signals.receive(also: ["CHLD"]) do |name|
           @signals << name
@@ -82,8 +82,8 @@ module NB
         end
       end
 
-      # What loads is not waited for. No exception ends it: RubyGems does not stand one in the
-      # middle of a require. Where old workers serve, the program begins anew, without loading.
+      # Does not wait for the loading to finish, and raises nothing: RubyGems breaks if an exception
+      # strikes in a require. If old workers serve, the program starts again without loading.
       def break_off = @old_workers.empty? ? Signals.leave : execute_again(told: true)
 
       def load_app
@@ -131,7 +131,7 @@ module NB
         start_worker until @stopping || @held || @workers.size >= wanted || backing_off?
       end
 
-      # A worker that dies at once shall not make a storm of forks.
+      # A worker that dies at once must not cause a storm of forks.
       def back_off = @backoff_until = now + BACK_OFF
       def backing_off? = @backoff_until && now < @backoff_until
 
@@ -158,7 +158,7 @@ module NB
         @config.call_hooks(:on_worker_boot, index)
         @server.app = @launcher.load_app
         @launcher.receive_signals(@server, master: master)
-        @launcher.list_blocking { WorkerProcess.serve(@server, pipe, line, master) }
+        @launcher.serve { WorkerProcess.serve(@server, pipe, line, master) }
         @config.call_hooks(:on_worker_shutdown, index)
       end
 
@@ -177,20 +177,20 @@ module NB
       def stop(signal)
         @stopping = true
         @notify.stopping
-        # or the kernel would go on letting in clients that no worker serves
+        # otherwise the kernel would go on accepting clients that no worker serves
         signal == "QUIT" ? @server.close : @server.refuse
         @served = false if signal == "QUIT"
         all_workers.each_value { |worker| dismiss(worker, signal) }
       end
 
-      # It has its time to end, and is killed when it does not.
+      # The worker has its time to end, and is killed after that.
       def dismiss(worker, signal = "TERM")
         limit = signal == "QUIT" ? 0 : @config.drain_seconds
         worker.leave(limit && (limit + PATIENCE))
         worker.signal(signal)
       end
 
-      # The log is ours too: workers to come get it from us.
+      # The log is ours, too: future workers inherit it.
       def signal_all(signal)
         @launcher.reopen_log if signal == "HUP"
         all_workers.each_value { |worker| worker.signal(signal) }
@@ -205,7 +205,7 @@ module NB
         one_more = @workers.each_value.reject(&:leaving).drop(@size).last and dismiss(one_more)
       end
 
-      # @param told [Boolean] whether the hooks were called
+      # @param told [Boolean] whether the hooks have been called
       def execute_again(told: false)
         @notify.reloading
         @config.call_hooks(:on_restart) unless told
@@ -215,8 +215,8 @@ module NB
         @out.write("re-execution failed: #{error.message}\n")
       end
 
-      # Ours only: a thread of the application in here may wait for a child of its own. The first
-      # process of a container is also the parent of those whose own is gone.
+      # Waits only for our own children: a thread of the application in this process may wait for a
+      # child of its own. As the first process of a container, it also waits for adopted orphans.
       def reap
         (Process.pid == 1 ? [-1] : all_workers.keys).each do |child|
           while (pid, status = Process.wait2(child, Process::WNOHANG))
@@ -224,7 +224,7 @@ module NB
             worker = all_workers[pid] and ended(worker, status)
           end
         rescue Errno::ECHILD
-          # none left
+          # no child is left
         end
       end
 
@@ -260,7 +260,7 @@ module NB
         worker.signal("KILL")
       end
 
-      # One at a time: an old worker ends when its successor serves.
+      # One at a time: an old worker ends once its successor serves.
       def retire
         return if @replacing.empty? || @stopping || @workers.size <= @size
         return if @workers.each_value.any? { |worker| worker.leaving || !worker.ready? }

@@ -2,13 +2,13 @@
 
 module NB
   class Server
-    # How this process was started, in order to start it anew in its place.
+    # The command that started this process, to start the program again in its place.
     #
     # @api private
     module Command
       class << self
-        # Ruby's own options included. What is in $PROGRAM_NAME and ARGV is not enough: programs
-        # take words off ARGV as they read them.
+        # Includes Ruby's own options. $PROGRAM_NAME and ARGV are not enough: programs remove words
+        # from ARGV as they read them.
         #
         # @return [Array] for Process.exec
         def words
@@ -20,24 +20,24 @@ module NB
 
         private
 
-        # The executable, then what it was called with; nothing of the second without /proc.
+        # The executable, then its arguments; without /proc, no arguments.
         def kernel_words
           ruby = File.readlink("/proc/self/exe")
-          ruby = RbConfig.ruby unless File.executable?(ruby) # replaced by a newer one since
+          ruby = RbConfig.ruby unless File.executable?(ruby) # a newer one has replaced it
           [ruby, *File.binread("/proc/self/cmdline").split("\0", -1)[0..-2]]
         rescue SystemCallError
           [RbConfig.ruby]
         end
 
-        # With -S or a relative path it is not the same word. Bytes: names need not be valid in the
-        # encoding of the locale, above all in the C locale, which many services run in.
+        # With -S or a relative path the word differs. Compares bytes: names need not be valid in
+        # the locale's encoding, above all in the C locale, in which many services run.
         def named?(arguments)
           name = File.basename($PROGRAM_NAME.b)
           arguments.any? { |word| File.basename(word) == name }
         end
 
-        # Bundler writes a title over the command line (Process.setproctitle): the program and its
-        # words with blanks between. RUBYOPT has Ruby's options then.
+        # Bundler overwrites the command line with a title (Process.setproctitle): the program and
+        # its arguments, joined by blanks. RUBYOPT has Ruby's options then.
         def titled(title)
           name = "#{$PROGRAM_NAME} ".b
           return ARGV unless title.to_s.start_with?(name)

@@ -7,9 +7,9 @@ require_relative "options"
 
 module NB
   class Server
-    # What `nb serve` runs, and how: from flags, from config/neverblock.rb, from the environment
-    # that systemd or a re-executed master left. A configuration file is run inside an instance, so
-    # its words are the methods here; they are Puma's where they mean the same.
+    # What `nb serve` runs, and how: from flags, from config/neverblock.rb, and from the environment
+    # that systemd or a re-executed master has left. A configuration file is evaluated inside an
+    # instance, so its words are the methods here. They have Puma's names where they mean the same.
     #
     # @example config/neverblock.rb
     #   bind "tcp://0.0.0.0:9292"
@@ -18,21 +18,21 @@ module NB
     #   preload_app!
     #   on_worker_boot { ActiveRecord::Base.establish_connection }
     class Config
-      # Processes at most.
+      # The maximum number of processes.
       WORKERS_MOST = 1024
-      # Blocks that a configuration file may give, by when they are called.
+      # The hooks that a configuration file may set, by the moment when they are called.
       HOOKS = %i[before_fork on_worker_boot on_worker_shutdown on_booted on_restart].freeze
 
-      # @return [Array<String>] where to listen; the default when nothing was said
+      # @return [Array<String>] the addresses to listen on; the default if none is set
       def bindings
         return @inherited unless @inherited.empty?
 
         @bindings.empty? ? ["tcp://127.0.0.1:9292"] : @bindings
       end
 
-      # @return [Array<String>] listeners that are open already: `fd://…`
+      # @return [Array<String>] listeners that are already open: `fd://…`
       attr_reader :inherited
-      # @return [Handover] of the master that this process was before USR2
+      # @return [Handover] from the master that this process was before USR2
       # @api private
       attr_reader :handover
       # @return [Hash{Symbol=>Object}] options of {Server}
@@ -52,11 +52,11 @@ module NB
         read_environment(environment)
       end
 
-      # Runs a configuration file in here.
+      # Evaluates a configuration file in this object.
       #
       # @param path [String]
       # @return [self]
-      # @raise [ArgumentError] for a word that does not exist
+      # @raise [ArgumentError] for an unknown setting
       def load(path)
         instance_eval(File.read(path), path)
         self
@@ -67,21 +67,21 @@ module NB
         raise ArgumentError, "#{path}:#{where&.lineno}: unknown setting #{error.name}"
       end
 
-      # Sets (with a value) or tells one setting.
+      # With a value sets a setting, without one returns it.
       #
       # @!method workers(count)
       #   @param count [Integer, nil] processes; nil: one, without a master
       # @!method environment(name)
       # @!method rackup(path)
       # @!method worker_timeout(seconds)
-      #   A worker whose loop has not turned for so long is killed and replaced.
+      #   A worker whose loop has not turned for this long is killed and replaced.
       # @!method max_requests(count)
-      #   A worker is replaced after so many.
+      #   A worker that has served this many requests is replaced.
       # @!method max_memory_mb(megabytes)
       # @!method pidfile(path)
       # @!method control(address)
-      #   `unix://…` or `tcp://127.0.0.1:9394`, or an Array of them: JSON for `nb stats`, /ready
-      #   for a load balancer, /metrics for Prometheus.
+      #   `unix://…` or `tcp://127.0.0.1:9394`, or an Array of them: serves JSON for `nb stats`,
+      #   /ready for a load balancer, /metrics for Prometheus.
       # @!method access_log(path)
       %i[workers environment rackup worker_timeout max_requests max_memory_mb pidfile control
          access_log].each do |name|
@@ -94,7 +94,7 @@ module NB
         define_method(name) { |value| @server_options[name] = Options.check(name, value) }
       end
 
-      # No banner.
+      # Prints no banner.
       def quiet(answer = true) # rubocop:disable Style/OptionalBooleanParameter
         @values[:quiet] = answer
       end
@@ -102,7 +102,7 @@ module NB
       # @return [Boolean]
       def quiet? = @values[:quiet]
 
-      # At PWR and at the end each process lists the calls that waited outside of its loop.
+      # Each process lists the calls that waited outside its loop, at PWR and when it ends.
       # @raise [ArgumentError] on Ruby 3.1
       def blocking(answer = true) # rubocop:disable Style/OptionalBooleanParameter
         if answer && !BlockingCalls.available?
@@ -114,6 +114,19 @@ module NB
 
       # @return [Boolean]
       def blocking? = @values[:blocking]
+
+      # Has the block called around the time in which a process serves.
+      #
+      # @yieldparam serve [Proc] to be called
+      # @api private
+      def around(&block) = @around = block
+
+      # Serves, inside the block of {#around} if there is one.
+      #
+      # @yield serves until the server ends
+      # @return what the block or {#around} gives
+      # @api private
+      def serve(&block) = @around ? @around.call(block) : yield
 
       # Serves {NB::Page}, which shows what the server does now, at this path. Without options it
       # answers clients on this machine only.
@@ -137,22 +150,22 @@ module NB
       # @param format [Symbol] :common or :json
       def access_log_format(format) = @server_options[:access_log_format] = format
 
-      # Called in the worker after each answer, with what {Server#initialize} says. The last one
-      # given counts.
+      # Called in the worker after each response, with the Hash that {Server#initialize} describes.
+      # The last callable given counts.
       # @yieldparam request [Hash]
       def on_request(&block) = @server_options[:on_request] = block
 
-      # @param seconds [Numeric, nil] how long what runs has at most after the first INT or TERM; 0:
-      #   it ends at once; nil: no limit
+      # @param seconds [Numeric, nil] how long running requests have after the first INT or TERM; 0:
+      #   they end at once; nil: no limit
       def drain_timeout(seconds)
         @server_options[:drain_timeout] = Checks.seconds(:drain_timeout, seconds, zero: true)
       end
 
-      # @return [Float, nil] what was set, or the default; nil: no end
+      # @return [Float, nil] the value set, or the default; nil: no limit
       # @api private
       def drain_seconds = @server_options.fetch(:drain_timeout, Server::DRAIN_TIMEOUT)
 
-      # Puma's words for the same.
+      # Puma's names for these settings.
       alias worker_shutdown_timeout drain_timeout
       alias persistent_timeout idle_timeout
       alias first_data_timeout header_timeout
@@ -160,7 +173,7 @@ module NB
       # @param address [String] see {Server#initialize}
       def bind(address) = @bindings << address
 
-      # Flags beat the file.
+      # Flags override the file.
       # @param addresses [Array<String>]
       # @api private
       def replace_bindings(addresses) = @bindings.replace(addresses)
@@ -169,10 +182,10 @@ module NB
       # @param host [String]
       def port(number, host = "0.0.0.0") = bind("tcp://#{host}:#{number}")
 
-      # Puma's word: only the second number matters, as the size of the fiber pool.
+      # Puma's name. Only the second number matters: the size of the fiber pool.
       def threads(_minimum, maximum = nil) = maximum && fibers(maximum)
 
-      # Loads the application before forking, so that workers share its memory.
+      # Loads the application before forking, so workers share its memory.
       def preload_app!(answer = true)
         @values[:preload] = answer
       end # rubocop:disable Style/OptionalBooleanParameter
@@ -185,22 +198,22 @@ module NB
           @hooks[name] << (block || raise(ArgumentError, "#{name}: must be given a block"))
         end
       end
-      # As Puma calls them from version 7 on.
+      # Puma's names from version 7 on.
       alias before_worker_boot on_worker_boot
       alias before_worker_shutdown on_worker_shutdown
       alias after_booted on_booted
       alias before_restart on_restart
 
-      # Calls the blocks of one hook in the order they were given.
+      # Calls the blocks of one hook in the order in which they were set.
       # @api private
       def call_hooks(name, *arguments) = @hooks.fetch(name).each { |block| block.call(*arguments) }
 
-      # How many processes: what was set, or one per usable core when it was :auto.
+      # The number of worker processes: as set, or for :auto one per usable core.
       #
       # @return [Integer] 0: no master
       def worker_count = workers == :auto ? Cores.usable : workers || 0
 
-      # @return [Integer] NEVERBLOCK_FIBERS: how many fibers Puma's plugin runs requests in
+      # @return [Integer] NEVERBLOCK_FIBERS: in how many fibers Puma's plugin runs requests
       def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
 
       private
@@ -230,7 +243,7 @@ module NB
         return unless environment["LISTEN_PID"].to_i == Process.pid
 
         @inherited = Array.new(environment["LISTEN_FDS"].to_i) { |i| "fd://#{3 + i}" }
-        # They are ours, not our children's.
+        # These variables are for us, not for our children.
         %w[LISTEN_PID LISTEN_FDS LISTEN_FDNAMES].each { |name| environment.delete(name) }
       end
     end

@@ -8,31 +8,32 @@ require_relative "text"
 
 module NB
   class Server
-    # Sockets that answer GET /stats with JSON, GET /requests with what runs, GET /snapshot with all
-    # that is known, GET /metrics with the numbers for Prometheus and GET /ready with 200 or 503. In
-    # threads of their own, so that they answer also when the loop does not. By TCP there is neither
-    # /requests nor /snapshot: they tell paths.
+    # Sockets that answer GET /stats with JSON, /requests with the running requests, /snapshot with
+    # all that is known, /metrics with numbers for Prometheus, and /ready with 200 or 503. They have
+    # their own threads, so they answer even when the loop does not. Over TCP there is neither
+    # /requests nor /snapshot, because these contain paths.
     #
     # @api private
     class Control
-      # Who may ask at a time at one address, for how many seconds, and with how large a head.
+      # How many clients one address serves at a time, for how many seconds, and the size limit of a
+      # request head.
       ASKERS = 64
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
-      # What only those are told whom the file system lets in.
+      # Served only over UNIX sockets, where the file system decides who has access.
       LOCAL = %w[/requests /snapshot].freeze
-      # Seconds in which an asker wants an answer: a busy master has time for it.
+      # Seconds that a client waits for an answer; time enough for a busy master.
       ANSWER = 30
       private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
 
       # @param addresses [String, Array<String>]
-      # @param stats [#call] gives what /stats tells
-      # @param ready [#call] gives true or false
-      # @param requests [#call] gives what /requests tells
-      # @param metrics [#call] gives what {Exposition#text} takes
-      # @param snapshot [#call] gets the query, which {Snapshot.detail} takes, and gives what
-      #   /snapshot tells
+      # @param stats [#call] returns the content of /stats
+      # @param ready [#call] returns true or false
+      # @param requests [#call] returns the content of /requests
+      # @param metrics [#call] returns what {Exposition#text} takes
+      # @param snapshot [#call] gets the query for {Snapshot.detail}, and returns the content of
+      #   /snapshot
       def initialize(addresses, stats:, ready:, requests: -> { [] }, # rubocop:disable Metrics/ParameterLists
                      metrics: -> { {} }, snapshot: ->(_) { {} })
         @addresses = Array(addresses).map { |address| ControlAddress.new(address) }
@@ -44,7 +45,7 @@ module NB
         @lock = Mutex.new
       end
 
-      # Listens and answers on threads of its own.
+      # Listens and answers, on threads of its own.
       # @param own [Boolean] see {SocketFile.free}
       # @return [self]
       # @raise [SystemCallError, SocketError]
@@ -65,7 +66,7 @@ module NB
         @addresses.each { |address| @pid == Process.pid ? address.close : address.forget }
       end
 
-      # In a forked worker: the sockets are the master's.
+      # For a forked worker: the sockets are the master's.
       # @return [void]
       def forget
         @addresses.each(&:forget)
@@ -73,20 +74,20 @@ module NB
         @threads = nil
       end
 
-      # @return [Array<Integer>] of those that listen by TCP
+      # @return [Array<Integer>] the ports of the TCP addresses
       def ports = @addresses.reject(&:local?).map(&:port)
 
-      # What a control socket answers to GET path.
+      # Asks a control socket for a path.
       #
       # @param within [Numeric] seconds
       # @return [String]
-      # @raise [ArgumentError] for an address that is none
-      # @raise [SystemCallError, SocketError, EOFError] if there is no answer, or none in time
+      # @raise [ArgumentError] for an invalid address
+      # @raise [SystemCallError, SocketError, EOFError] if there is no answer in time
       def self.ask(address, path = "/stats", within: ANSWER)
         exchange(address, path, within: within).last
       end
 
-      # @return [Array(Integer, String)] status and body; otherwise as {ask}
+      # @return [Array(Integer, String)] status and body; the rest is as for {ask}
       def self.exchange(address, path, within: ANSWER)
         socket = nil
         place = ControlAddress.new(address)
@@ -96,29 +97,31 @@ module NB
           socket.read
         end
         _, status, body = *answer.b.match(%r{\AHTTP/\d\.\d (\d{3}).*?\r\n\r\n(.*)\z}m)
-        body ? [Integer(status, 10), Text.utf8(body)] : raise(EOFError, "what is there is no HTTP")
+        raise EOFError, "what is there is no HTTP" unless body
+
+        [Integer(status, 10), body.force_encoding(Encoding::UTF_8).scrub("?")]
       ensure
         socket&.close
       end
 
       private
 
-      # Each asker has a thread: one that says nothing, or does not read, holds nobody up.
+      # Each client has a thread, so one that sends or reads nothing holds nobody up.
       def accept(address)
         socket = address.server.accept
         return socket.close if @askers.each_value.count(address) >= ASKERS
 
-        # Not in place: a fork in this moment reads it.
+        # Not modified in place, because a fork at this moment reads it.
         @lock.synchronize { @askers = @askers.merge(socket => address) }
         Thread.new { serve(socket, address.local?) }
       rescue IOError, SystemCallError
-        sleep 0.1 # no fds, or the end is near
+        sleep 0.1 # no fds are free, or the process is about to end
       end
 
       def serve(socket, local)
         ::Timeout.timeout(PATIENCE) { answer(socket, local) }
       rescue SystemCallError, IOError, ::Timeout::Error
-        nil # the asker went away, or takes too long
+        nil # the client went away, or takes too long
       ensure
         @lock.synchronize { @askers = @askers.except(socket) }
         socket.close
@@ -127,13 +130,12 @@ module NB
       def answer(socket, local)
         head = read_head(socket)
         path = head[/\AGET ([^?\s]+)/, 1]
-        status, body, type = local || !LOCAL.include?(path) ? reply(path, head) : unknown
-        body = "#{JSON.generate(body)}\n" unless type
+        status, body, type = reply(path, head, local)
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
-        socket.close_write # the end also when a fork in this moment has given a worker a copy
+        socket.close_write # ends the stream even if a worker forked just now holds a copy
       end
 
-      # All of it: what is not read when the socket closes resets a TCP connection.
+      # Reads everything: unread data at the close would reset a TCP connection.
       def read_head(socket)
         head = +""
         while (line = socket.gets("\r\n", HEAD_BYTES)) && head.bytesize < HEAD_BYTES
@@ -143,7 +145,19 @@ module NB
         head
       end
 
-      def reply(path, head)
+      # A status, a text, and its type unless it is JSON.
+      def reply(path, head, local)
+        status, body, type = local || !LOCAL.include?(path) ? found(path, head) : unknown
+        [status, type ? body : "#{JSON.generate(body)}\n", type]
+      rescue ArgumentError => error
+        ["400 Bad Request", failure(error.message)]
+      rescue StandardError => error
+        ["500 Internal Server Error", failure("#{error.class}: #{error.message}")]
+      end
+
+      def failure(words) = "#{JSON.generate({error: Text.utf8(words)})}\n"
+
+      def found(path, head)
         case path
         when "/ready" then readiness(@ready.call)
         when "/metrics" then exposition(Exposition.for(head[/^accept:(.*)\r$/i, 1]))
@@ -151,10 +165,6 @@ module NB
         when *@answers.keys then ["200 OK", @answers[path].call]
         else unknown
         end
-      rescue ArgumentError => error
-        ["400 Bad Request", {error: Text.utf8(error.message)}]
-      rescue StandardError => error
-        ["500 Internal Server Error", {error: "#{error.class}: #{Text.utf8(error.message)}"}]
       end
 
       def unknown

@@ -5,7 +5,7 @@ require_relative "socket_file"
 
 module NB
   class Server
-    # One address of a {Control}: opens it, closes it, asks it.
+    # One address of a {Control}: opens it, closes it, connects to it.
     #
     # @api private
     class ControlAddress
@@ -13,7 +13,7 @@ module NB
                   tcp://(?:\[(?<v6>[^\]]+)\]|(?<host>[^:/\[\]]+)):(?<port>\d{1,5}))\z}x
       private_constant :FORM
 
-      # @return [UNIXServer, TCPServer, nil] once it is open
+      # @return [UNIXServer, TCPServer, nil] the open listener
       attr_reader :server
 
       # @param text [String] `unix://path` or `tcp://host:port`
@@ -24,20 +24,20 @@ module NB
         @path = match[:path]
         @host = match[:v6] || match[:host]
         @port = match[:port]&.to_i
-        # The system would take what remains of it by 65,536.
+        # The system would take the port modulo 65,536.
         raise ArgumentError, "control: a port is a number from 0 to 65535, got: #{text}" if
           @port && @port > 65_535
       end
 
-      # @return [Boolean] whether only those may ask whom the file system lets in
+      # @return [Boolean] whether the file system decides who has access
       def local? = !@path.nil?
 
-      # @return [Integer] of a TCP socket that is open
+      # @return [Integer] the port of an open TCP socket
       def port = @server.local_address.ip_port
 
       # @param own [Boolean] see {SocketFile.free}
       # @return [void]
-      # @raise [SystemCallError, SocketError] such as Errno::EADDRINUSE, also for a path
+      # @raise [SystemCallError, SocketError] such as Errno::EADDRINUSE, which a path can cause, too
       def open(own: false)
         return @server = TCPServer.new(@host, @port) unless local?
 
@@ -53,11 +53,11 @@ module NB
         File.unlink(@path) if local? && @inode && inode == @inode
       end
 
-      # The file is another process's.
+      # For a process to which the file does not belong.
       # @return [void]
       def forget = @server&.close
 
-      # @return [UNIXSocket, TCPSocket] to those who listen there
+      # @return [UNIXSocket, TCPSocket] connected to the listener
       def connect = local? ? UNIXSocket.new(@path) : TCPSocket.new(@host, @port)
 
       private

@@ -2,31 +2,37 @@
 
 module NB
   class Server
-    # The C half (ext/neverblock/server): listeners, connections, workers. What it asks of Ruby is
-    # here.
+    # The C half (ext/neverblock/server): listeners, connections, workers. This file has what C asks
+    # of Ruby.
     #
     # @api private
     class Core
-      # @return [#call] gets the exception and the env of a failed request
+      # @return [#call] called with the exception and the env of a failed request
       attr_writer :reporter
       # @return [AccessLog, nil]
       attr_writer :access_log
       # @return [Observer, nil]
       attr_writer :observer
 
+      # @return [Collections, nil]
+      attr_writer :collections
+
       # @return [Ferry] from other threads into the loop's
       attr_writer :ferry
 
-      # Called by C when a request is used in another thread than the loop's.
+      # C calls this when another thread than the loop's uses a request.
       def ferry(...) = @ferry.call(...)
+
+      # Called by C where the loop rests, while a full collection of garbage is due.
+      def collect(running) = @collections.rest(running)
 
       # Called by C when a request ended with an exception.
       def report_error(error, env) = @reporter.call(error, env)
 
-      # @return [Boolean] whether {#log_access} shall be called
+      # @return [Boolean] whether C has to call {#log_access}
       def log? = !(@access_log || @observer).nil?
 
-      # Called by C after each answer, if {#log?}.
+      # C calls this after each response, if {#log?}.
       def log_access(*arguments)
         @access_log&.call(*arguments)
       ensure

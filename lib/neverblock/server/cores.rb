@@ -4,14 +4,15 @@ require "etc"
 
 module NB
   class Server
-    # How many cores this process may use: by affinity, or fewer by the CPU quota of its control
-    # group and of those above it. A container with half a core on a machine of 64 has one.
+    # The number of cores that this process may use: by affinity, or fewer by the CPU quota of its
+    # control group and the groups above it. A container with half a core on a machine of 64 cores
+    # has one.
     #
     # @api private
     module Cores
       class << self
-        # @param groups [String] the file that says which control groups the process is in
-        # @param root [String] where the kernel shows them
+        # @param groups [String] the file that lists the control groups of the process
+        # @param root [String] where the kernel mounts them
         # @return [Integer] at least 1
         def usable(groups: "/proc/self/cgroup", root: "/sys/fs/cgroup")
           quota = quotas(groups, root).min || Float::INFINITY
@@ -20,8 +21,8 @@ module NB
 
         private
 
-        # In cores, of every group that the process is in. Version 2 has one line "0::/path",
-        # version 1 a line for each controller.
+        # In cores, for every group of the process. Version 2 has one line "0::/path", version 1 a
+        # line for each controller.
         def quotas(groups, root)
           File.readlines(groups, chomp: true).flat_map do |line|
             _, controllers, path = line.split(":", 3)
@@ -36,7 +37,7 @@ module NB
           []
         end
 
-        # The group, the one it is in, and so on up to the root.
+        # The group, its parent, and so on up to the root.
         def above(root, path)
           parts = path.split("/").reject(&:empty?)
           parts.size.downto(0).filter_map { |count| yield File.join(root, *parts.first(count)) }
@@ -46,7 +47,7 @@ module NB
           quota, period = File.read(File.join(folder, "cpu.max")).split
           Integer(quota) / Float(period) unless quota == "max"
         rescue SystemCallError
-          nil # the root has no such file, and a container sees no groups above its own
+          nil # the root has no such file, and a container does not see the groups above its own
         end
 
         def old_quota(folder)

@@ -5,12 +5,12 @@ require_relative "../version"
 
 module NB
   class Server
-    # The part of the Rack env that is the same forevery request.
+    # The part of the Rack env that is the same for every request.
     #
     # @api private
     module Environment
-      # Reads as an empty body, whoever reads it and however often. One for all requests, so nothing
-      # can be kept in it.
+      # Reads as an empty body, for any number of readers. All requests share it, so nothing can be
+      # stored in it.
       class EmptyInput
         # @return [String, nil] as IO#read at the end of a file
         def read(length = nil, buffer = nil)
@@ -30,7 +30,7 @@ module NB
         def size = 0
         def eof? = true
 
-        # All else that the input of a body can do: as an empty StringIO.
+        # The other methods of an input, as on an empty StringIO.
         def method_missing(name, ...)
           return super unless respond_to_missing?(name)
 
@@ -46,8 +46,8 @@ module NB
 
       SOFTWARE = "NeverBlock/#{VERSION}".freeze
 
-      # What every request sets anew. In the template too, so that a copy has room for them: a Hash
-      # of 13 keys has 16 places, and would grow in every request.
+      # Keys that every request sets. They are in the template so that a copy has room for them: a
+      # Hash of 13 keys has 16 places, and would otherwise grow in every request.
       OF_EACH = %w[
         REQUEST_METHOD REQUEST_URI PATH_INFO REMOTE_ADDR SERVER_PORT rack.hijack
         rack.response_finished rack.after_reply neverblock.exchange neverblock.queue_seconds
@@ -70,7 +70,7 @@ module NB
         }
       end
 
-      # Rack 2 wants the version of its protocol; Rack 3 knows no such key.
+      # Rack 2 requires the version of its protocol; Rack 3 has no such key.
       def rack_version
         release = defined?(::Rack.release) ? ::Rack.release : "3"
         release.start_with?("2.", "1.") ? {"rack.version" => [1, 6].freeze} : {}

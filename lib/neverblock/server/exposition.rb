@@ -5,12 +5,12 @@ require_relative "metrics"
 
 module NB
   class Server
-    # Numbers as Prometheus reads them: its text format 0.0.4, or OpenMetrics 1.0.0 for whoever
-    # prefers that.
+    # Writes numbers in Prometheus' text format 0.0.4, or in OpenMetrics 1.0.0 for clients that
+    # prefer it.
     #
     # @api private
     class Exposition
-      # What each form is called in Accept and in Content-Type.
+      # The name of each format in Accept, and in Content-Type.
       FORMS = {
         "text/plain" => "text/plain; version=0.0.4; charset=utf-8",
         "application/openmetrics-text" =>
@@ -20,7 +20,7 @@ module NB
       private_constant :FORMS, :ESCAPES
 
       # @param accept [String, nil] the request's field
-      # @return [Exposition] in the form that it prefers; plain text where it names neither
+      # @return [Exposition] in the preferred format; plain text if the field names neither
       def self.for(accept)
         wanted = accept.to_s.downcase.split(",").map { |range| range.split(";").map(&:strip) }
         ranks = wanted.to_h { |name, *parameters| [name, quality(parameters)] }
@@ -41,7 +41,8 @@ module NB
         @open = form != "text/plain"
       end
 
-      # @param values [Hash{Symbol=>Array}] of {Metrics::FAMILIES}: by its name [labels, value] each
+      # @param values [Hash{Symbol=>Array}] by the names of {Metrics::FAMILIES}: [labels, value]
+      #   each
       # @return [String]
       def text(values)
         out = +""

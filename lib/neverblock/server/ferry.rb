@@ -2,13 +2,13 @@
 
 module NB
   class Server
-    # Carries what another thread asks of a request into the loop's thread, and the answer back: a
-    # stream or rack.input may be used wherever the application likes, but its socket belongs to the
+    # Carries another thread's calls on a request's objects into the loop's thread, and the results
+    # back. So a stream or rack.input may be used in any thread, although its socket belongs to the
     # loop.
     #
     # @api private
     class Ferry
-      # Starts in the loop's thread; keeps no loop going.
+      # Starts in the loop's thread, without keeping the loop running.
       def initialize
         @calls = Thread::Queue.new
         @fiber = Fiber.schedule { carry }
@@ -16,8 +16,8 @@ module NB
 
       # Calls the method in a fiber of the loop and waits for it.
       #
-      # @return what it returns
-      # @raise [IOError] when the server has stopped; else what the method raises
+      # @return what the method returns
+      # @raise [IOError] if the server has stopped; otherwise what the method raises
       # @scheduling always waits
       # @thread any but the loop's
       def call(target, name, *arguments)
@@ -29,14 +29,14 @@ module NB
         raise IOError, "the server has stopped: no request is left"
       end
 
-      # Takes no more calls; those that were taken are answered.
+      # Takes no more calls; those already taken are answered.
       # @return [void]
       # @scheduling never waits
       def close = @calls.close
 
       private
 
-      # A fiber each: one may wait for a slow client.
+      # One fiber per call, because a call may wait for a slow client.
       def carry
         while (call = Fiber.scheduler.idle { @calls.pop })
           Fiber.schedule { perform(*call) }

@@ -7,25 +7,25 @@ require_relative "worker_process"
 
 module NB
   class Server
-    # What a master leaves to the program that it becomes by USR2, in the environment: the
-    # listeners, its workers and the pipes on which they report, and what all of them have counted.
+    # What a master passes, through the environment, to the program that replaces it at USR2: the
+    # listeners, the workers with the pipes on which they report, and all counters.
     #
     # @api private
     class Handover
-      # The variable with the addresses of the listeners, a line each.
+      # The variable with the addresses of the listeners, one per line.
       LISTENERS = "NB_LISTEN"
-      # The variable with `pid:index:fd:ready:fd` of each worker; the last is of its {Hotline}.
+      # The variable with `pid:index:fd:ready:fd` for each worker; the last fd is its {Hotline}'s.
       WORKERS = "NB_OLD_WORKERS"
       # The variable with {Tally#to_json}.
       TALLY = "NB_TALLY"
-      # Linux lets no variable have more than 131,072: without this one the counters begin anew.
+      # Linux limits a variable to 131,072 bytes: if this one is missing, the counters restart at 0.
       TALLY_BYTES = 100_000
       private_constant :TALLY_BYTES
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
 
-      # Takes it out of the environment: it is not for this program's children.
+      # Removes the variables from the environment: they are not for this program's children.
       #
       # @param environment [Hash{String=>String}]
       def initialize(environment)
@@ -35,12 +35,12 @@ module NB
         reap_others if @listeners.any?
       end
 
-      # @return [Tally] of the master that this process was, or a new one
+      # @return [Tally] from the master that this process was, or a new one
       attr_reader :tally
       # @return [Array<WorkerProcess>] of the master that this process was
       attr_reader :workers
 
-      # For a program that has become one without workers.
+      # For a program that now runs without workers.
       # @return [void]
       def end_workers
         @workers.each do |worker|
@@ -51,13 +51,13 @@ module NB
         end
       end
 
-      # Replaces this program by the one that it was started as.
+      # Replaces this program by the one it was started as.
       #
       # @param server [NB::Server] whose listeners it gets
       # @param workers [Array<WorkerProcess>]
-      # @param signals [Array<String>] what was received and not done yet
+      # @param signals [Array<String>] received and not handled yet
       # @param tally [Tally]
-      # @raise [SystemCallError] when it cannot be executed
+      # @raise [SystemCallError] if it cannot be executed
       def self.execute(server, workers, signals, tally) # rubocop:disable Metrics/ParameterLists
         listeners = server.listener_fds
         fds = listeners.values + workers.flat_map { |worker| worker.ios.map(&:fileno) }
@@ -70,7 +70,7 @@ module NB
 
       private
 
-      # That master's application may have had children, for whom nobody here waits.
+      # The former master's application may have had children, for which nobody here waits.
       def reap_others
         children = File.read("/proc/self/task/#{Process.pid}/children").split.map(&:to_i)
         (children - @workers.map(&:pid)).each { |pid| Process.detach(pid) }

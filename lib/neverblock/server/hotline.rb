@@ -6,17 +6,17 @@ require "timeout"
 
 module NB
   class Server
-    # One end of the line between a master and a worker, on which each asks and answers the other:
-    # a pair of sockets that nobody else can open. Frames are `Q` or `A`, a number and a length on
-    # one line, then so many bytes. Questions are answered by threads, also while a loop stands
-    # still. Nothing passes while nobody asks.
+    # One end of the connection between a master and a worker, on which each asks and answers the
+    # other. It is a socket pair that nobody else can open. A frame is `Q` or `A`, a number and a
+    # length on one line, followed by that many bytes. Threads answer the questions, even while a
+    # loop stands still. Nothing is sent while nobody asks.
     #
     # @api private
     class Hotline
       HEAD = /\A([QA])(\d{1,18}) (\d{1,9})\n/n
-      # Bytes of the longest HEAD: what is longer and matches none is no frame.
+      # The longest possible HEAD, in bytes: longer data that does not match is no frame.
       HEAD_BYTES = 30
-      # Questions that are answered at a time; further ones are dropped.
+      # How many questions are answered at a time; further ones are dropped.
       ANSWERS = 4
       # Bytes read at a time.
       PART = 1 << 18
@@ -33,17 +33,17 @@ module NB
         @io = io
         @buffer = String.new
         @replies = {}
-        @writing = Thread::Mutex.new # by threads that may wait for the other end
+        @writing = Thread::Mutex.new # for threads that may wait for the other end
         @counting = Thread::Mutex.new
-        @last = rand(1 << 40) # what a master asked before USR2 does not answer a new question
+        @last = rand(1 << 40) # answers to a master before USR2 must not match a new question
         @answering = 0
       end
 
       # @param text [String]
       # @param within [Numeric] seconds, > 0
-      # @return [String, nil] nil: no answer in this time
+      # @return [String, nil] the answer; nil: none came in this time
       # @scheduling may wait
-      # @thread any but the one that calls {#read}
+      # @thread any except the one that calls {#read}
       def ask(text, within:)
         id = @counting.synchronize { @last += 1 }
         reply = @replies[id] = Thread::Queue.new
@@ -57,7 +57,7 @@ module NB
         @replies.delete(id)
       end
 
-      # Reads on a thread of its own until the other end is closed.
+      # Reads on a thread of its own until the other end closes.
       #
       # @yieldparam text [String] a question
       # @yieldreturn [String] the answer
@@ -66,15 +66,15 @@ module NB
         Thread.new do
           @io.wait_readable while read(&answer)
         rescue IOError, SystemCallError
-          nil # it was closed here
+          nil # closed at this end
         end
         self
       end
 
-      # Takes in what has come, without a wait.
+      # Reads what has arrived, without waiting.
       #
       # @yield [text] in a thread, as {#serve} does
-      # @return [Boolean] false: nothing comes any more
+      # @return [Boolean] false: the other end has closed
       def read(&answer)
         return false if closed?
 
@@ -113,20 +113,20 @@ module NB
         return @replies[id]&.push(text.force_encoding(Encoding::UTF_8)) if kind == "A"
 
         free = @counting.synchronize { @answering < ANSWERS && @answering += 1 }
-        Thread.new { reply(id, text, &answer) } if free # else whoever asks has no answer in time
+        Thread.new { reply(id, text, &answer) } if free # otherwise the question times out
       end
 
-      # The other end may be stuck: then this thread waits, and ANSWERS bounds how many do.
+      # If the other end is stuck, this thread waits; ANSWERS limits the number of such threads.
       def reply(id, text)
         answer = yield(text).b
         @writing.synchronize { @io.write("A#{id} #{answer.bytesize}\n", answer) }
       rescue IOError, SystemCallError
-        nil # it is gone
+        nil # the other end is gone
       ensure
         @counting.synchronize { @answering -= 1 }
       end
 
-      # A question is short: the socket takes all of it, or nothing when the other end is stuck.
+      # A question is short: the socket takes it whole, or not at all if the other end is stuck.
       def post(frame) = @io.write_nonblock(frame, exception: false) == frame.bytesize
     end
   end

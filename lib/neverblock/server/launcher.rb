@@ -5,35 +5,36 @@ require_relative "banner"
 require_relative "cluster"
 require_relative "config"
 require_relative "control"
+require_relative "descriptors"
 require_relative "notify"
 require_relative "setup"
 require_relative "signals"
 
 module NB
   class Server
-    # Runs a {Config}: the application in this process, or in a cluster of workers. Listeners are
-    # opened here, signals are taken here.
+    # Runs a {Config}: the application in this process, or in a cluster of workers. It opens the
+    # listeners and handles the signals.
     #
     # | signal | meaning |
     # |---|---|
-    # | TERM, INT | end: requests that run get `drain_timeout`; a second one ends at once (in a \
-    #   worker QUIT does) |
+    # | TERM, INT | drain: running requests have `drain_timeout`; a second signal ends at once (a \
+    #   worker: QUIT) |
     # | QUIT | end at once |
-    # | HUP | open log files again |
-    # | PWR | print every request that runs, with its backtrace |
-    # | USR1, USR2, TTIN, TTOU | {Cluster} |
+    # | HUP | reopen log files |
+    # | PWR | print every running request with its backtrace |
+    # | USR1, USR2, TTIN, TTOU | see {Cluster} |
     class Launcher
-      # Seconds that a process has to end at once, before it is ended from outside of its loop.
+      # Seconds for a process to end at once by itself, before it is ended from outside its loop.
       AT_ONCE = 5
-      # Seconds between two looks at a master that is just replaced by another program.
+      # Seconds between two looks at a master that is being replaced by another program.
       SETTLES = 0.01
       private_constant :SETTLES
 
       # @param config [Config]
-      # @param app [#call, nil] nil: the rackup file of the config
-      # @param out [#write] banner and errors
-      # @param kept_file [String, nil] the pidfile of whoever starts us and removes it by at_exit;
-      #   workers run that block, too
+      # @param app [#call, nil] nil: the one in the config's rackup file
+      # @param out [#write] receives the banner and errors
+      # @param kept_file [String, nil] the pidfile of the program that starts us, which removes it
+      #   by at_exit; workers run that block, too
       def initialize(config, app: nil, out: $stderr, kept_file: nil)
         @config = config
         @kept_file = kept_file
@@ -49,40 +50,40 @@ module NB
       def run
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
-        raise_fd_limit
+        Descriptors.raise_limit
         @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
         clean_up
       end
 
-      # @return [#call] the application of the rackup file or the program
-      # @raise what the file raises, with a backtrace that ends there
+      # @return [#call] the application from the rackup file or the program
+      # @raise what the file raises, with a backtrace that ends in the file
       # @api private
       def load_app
         @loaded ||= with_page(@app || read_app)
       rescue ScriptError, StandardError => error
         shown = error.backtrace&.take_while { |frame| !frame.start_with?("#{__FILE__}:") }
-        # By #backtrace_locations error_highlight still finds the place.
+        # With #backtrace_locations, error_highlight still finds the place.
         error.define_singleton_method(:backtrace) { shown } unless error.frozen?
         raise error
       end
 
-      # @return [NB::Server] with the configuration's limits and open listeners
+      # @return [NB::Server] with the configured limits and open listeners
       # @api private
       def new_server
         @log_file = @config.access_log && open_log(@config.access_log)
         @server = Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
-        write_pidfile if @config.pidfile # another server's stays where that one listens
+        write_pidfile if @config.pidfile # a running server keeps its own
         @server
       rescue ArgumentError => error
         raise SetupError, error.message
       end
 
-      # What a process that serves does from now on, and with what came before.
+      # What a serving process does from now on, including with signals that came before.
       #
-      # @param master [Integer, nil] its pid when this is a worker
+      # @param master [Integer, nil] in a worker: the master's pid
       # @api private
       def receive_signals(server, master: nil)
         Signals.receive do |name|
@@ -108,17 +109,18 @@ module NB
         @out.write(BlockingCalls.report) if @config.blocking?
       end
 
-      # Runs the block, in which a process serves.
+      # Runs the block, in which the process serves.
       # @api private
-      def list_blocking
-        return yield unless @config.blocking?
+      def serve(&block)
+        Descriptors.make_room
+        return @config.serve(&block) unless @config.blocking?
 
         BlockingCalls.start
-        yield.tap { @out.write(BlockingCalls.report) }
+        @config.serve(&block).tap { @out.write(BlockingCalls.report) }
       end
 
-      # @param answers [Hash{Symbol=>#call}] what {Control#initialize} takes
-      # @return [Control, nil] nil: the configuration names none
+      # @param answers [Hash{Symbol=>#call}] for {Control#initialize}
+      # @return [Control, nil] nil: none is configured
       # @api private
       def start_control(**answers)
         return unless @config.control
@@ -128,7 +130,7 @@ module NB
         Setup.step("cannot make the control socket") { control.start(own: executed_anew) }
       end
 
-      # In the master: lets go of a worker.
+      # In the master: releases everything of a worker.
       # @api private
       def worker_ended(worker)
         worker.close
@@ -137,10 +139,13 @@ module NB
         @out.write("cannot write the pidfile again: #{error.message}\n")
       end
 
-      # After the file was renamed away.
+      # After the log file was renamed.
       # @api private
       def reopen_log
         @log_file.reopen(@log_file.path, "a").sync = true if @log_file.is_a?(File)
+      rescue SystemCallError => error
+        @out.write("cannot reopen the access log: #{error.message}: its lines still go to the " \
+                   "old file; send HUP again\n")
       end
 
       private
@@ -156,7 +161,7 @@ module NB
         ::Rack::Builder.parse_file(@config.rackup).then { |app,| app }
       end
 
-      # It is the application's, in the version that it needs.
+      # The gem is the application's, in the version it needs.
       def load_rack
         require "rack"
         require "rack/builder"
@@ -174,7 +179,7 @@ module NB
         @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
         receive_signals(server)
         @config.call_hooks(:on_worker_boot, 0)
-        list_blocking { server.run { booted } }
+        serve { server.run { booted } }
         @notify.stopping
       end
 
@@ -185,14 +190,14 @@ module NB
         @config.call_hooks(:on_booted)
       end
 
-      # Also from a signal's handler.
+      # May be called in a signal handler.
       def clean_up
         @server&.close
         @control&.stop
         File.unlink(@config.pidfile) if own_pidfile?
       end
 
-      # A terminal sends INT to the workers as well, and their master TERM then: they drain once.
+      # A terminal sends INT to the workers, too, and then their master sends TERM: they drain once.
       def stop(server, master)
         return (stop_at_once(server) if master.nil?) if @stopping
 
@@ -200,8 +205,8 @@ module NB
         master ? Thread.new { leave(server, master) } : drain(server)
       end
 
-      # While another program replaces the master nobody takes over from the last worker, and what
-      # means the end may end the master too. Then those who wait are up to the worker.
+      # While another program replaces the master, nobody can take over from the last worker, and a
+      # signal to end may end the master, too. Then the waiting clients depend on this worker.
       def leave(server, master)
         sleep SETTLES until Process.ppid != master || Signals.caught_by?(master)
         server.inherit if Process.ppid != master
@@ -218,7 +223,7 @@ module NB
         end_after(server, AT_ONCE)
       end
 
-      # Code that does not give way, or a fiber that rescues every cancel, keeps a loop going.
+      # A loop keeps running if code never yields, or if a fiber rescues every cancel.
       def end_after(server, seconds)
         Thread.new do
           sleep seconds
@@ -228,7 +233,7 @@ module NB
         end
       end
 
-      # From inside the loop: when it hangs, systemd hears nothing.
+      # Called inside the loop: if that hangs, systemd hears nothing.
       def feed_watchdog
         return unless @notify.interval
 
@@ -267,14 +272,6 @@ module NB
         Setup.step("cannot write the pidfile") do
           File.write(@config.pidfile, "#{Process.pid}\n")
         end
-      end
-
-      # The soft limit is often 1024 where the hard one is a million.
-      def raise_fd_limit
-        soft, hard = Process.getrlimit(:NOFILE)
-        Process.setrlimit(:NOFILE, [hard, 1_048_576].min, hard) if soft < hard
-      rescue SystemCallError
-        nil # the banner says what is too low
       end
     end
   end

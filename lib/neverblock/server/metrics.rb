@@ -2,18 +2,19 @@
 
 require_relative "../version"
 require_relative "../sync/database_time"
+require_relative "../sync/job_counts"
 require_relative "../sync/pools"
 require_relative "../sync/task_names"
 
 module NB
   class Server
-    # What the processes of a server count, under the names and in the units of Prometheus. A
-    # process reads its own numbers ({.read}); the master has each worker's last ones ({Tally}).
+    # The counters of a server's processes, with Prometheus' names and units. A process reads its
+    # own numbers ({.read}); the master has the last ones of each worker ({Tally}).
     #
     # @api private
     module Metrics
-      # Name => [type, what it tells, the label that tells its values apart]. A counter's samples
-      # are named with _total behind it. docs/OBSERVE.md explains them.
+      # Name => [type, meaning, the label that distinguishes its values]. The samples of a counter
+      # have the suffix _total. docs/OBSERVE.md explains them.
       FAMILIES = {
         nb_build_info: [:gauge, "1, with the versions that run"],
         nb_ready: [:gauge, "1 while the server accepts requests"],
@@ -63,6 +64,9 @@ module NB
         nb_pool_timeouts: [:counter, "Of these waits, ended by their timeout", :pool],
         nb_database_queries: [:counter, "Queries sent to a database", :adapter],
         nb_database_seconds: [:counter, "Time from a query to its answer, added up", :adapter],
+        nb_jobs: [:counter, "Jobs of background queues that ended, by how", :status],
+        nb_jobs_running: [:gauge, "Jobs of background queues that run"],
+        nb_jobs_seconds: [:counter, "Time from a job's beginning to its end, added up"],
         nb_offload_threads: [:gauge, "Native threads for what cannot wait in the loop"],
         nb_offload_queued: [:gauge, "Jobs that wait for one of them"],
         nb_gc_runs: [:counter, "Garbage collections", :kind],
@@ -70,22 +74,22 @@ module NB
         nb_cpu_seconds: [:counter, "Processor time of the process, user and system"],
         nb_resident_memory_bytes: [:gauge, "Resident memory of the process"]
       }.freeze
-      # Of those that a process reads: what must not fall when a worker ends.
+      # Those read in a process that must not fall when a worker ends.
       LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
 
       module_function
 
       # @param stats [Hash] {Server#stats}
-      # @param loop_stats [Hash, nil] of its loop, once there is one
+      # @param loop_stats [Hash, nil] of the loop, if there is one
       # @param times [Hash{Symbol=>Array}] of {Core}
       # @return [Hash{Symbol=>Numeric, Hash, Array}] of this process, by name; an Array is a
-      #   histogram: the counts of the buckets, then the sum
+      #   histogram: the counts of its buckets, then the sum
       def read(stats, loop_stats, times)
         histograms = times.transform_keys { |name| :"nb_http_#{name}_seconds" }
         http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process, of_waits)
       end
 
-      # @param readings [Hash{Integer=>Hash}] what {.read} gave, by worker
+      # @param readings [Hash{Integer=>Hash}] the results of {.read}, by worker
       # @return [Hash{Symbol=>Array}] by name: [labels, value] each
       def samples(readings)
         rows = readings.flat_map do |worker, reading|
@@ -95,8 +99,8 @@ module NB
         [info, *rows].group_by(&:first).transform_values { |all| all.map { |_, *row| row } }
       end
 
-      # @param total [Hash, nil] and another of what {.read} gives
-      # @return [Hash] both together
+      # @param total [Hash, nil] a result of {.read}; the other one is added to it
+      # @return [Hash] the sum
       def add(total, other)
         return other unless total
 
@@ -130,13 +134,13 @@ module NB
          nb_http_body_bytes: {memory: stats[:bodies_memory_bytes], file: stats[:bodies_file_bytes]}}
       end
 
-      # Other: no answer of ours, as after a hijack or when the client had gone; or beyond 5xx.
+      # `other`: not our response, as after a hijack or for a client that had gone; or beyond 5xx.
       def by_status(stats)
         classes = (1..5).to_h { |digit| [:"#{digit}xx", stats[:"responses_#{digit}xx"]] }
         classes.merge(other: stats[:requests] - classes.each_value.sum)
       end
 
-      # @return [Hash{Symbol=>Numeric, Hash}] of {Scheduler#stats}
+      # @return [Hash{Symbol=>Numeric, Hash}] from {Scheduler#stats}
       def of_loop(stats)
         {nb_loop_turns: stats[:polls], nb_loop_switches: stats[:switches],
          nb_loop_waits: {io: stats[:io_waits], sleep: stats[:sleep_waits],
@@ -147,8 +151,8 @@ module NB
          nb_offload_threads: stats[:offload_threads], nb_offload_queued: stats[:offload_queued]}
       end
 
-      # A ready fiber has not left the place where it waited; an idle one waits too. One runs, at
-      # most: what that costs is nb_cpu_seconds.
+      # A ready fiber has not left its wait yet, and an idle one waits, too. At most one runs;
+      # nb_cpu_seconds shows its cost.
       def fibers(stats)
         ready, idle = stats.values_at(:ready, :idle_fibers)
         {ready: ready, idle: idle, waiting: [stats[:parked] - idle - ready, 0].max}
@@ -163,21 +167,26 @@ module NB
          nb_resident_memory_bytes: resident_kb * 1024}
       end
 
-      # What the program waits for beside the loop's own.
+      # What the program waits for, apart from the loop's own waits.
       def of_waits
         Pools.counts.transform_keys { |name| :"nb_pool_#{name}" }
           .merge(nb_database_queries: DatabaseTime.queries,
-                 nb_database_seconds: DatabaseTime.seconds)
+                 nb_database_seconds: DatabaseTime.seconds, **of_jobs)
+      end
+
+      def of_jobs
+        jobs = JobCounts.to_h
+        {nb_jobs: jobs[:ended], nb_jobs_running: jobs[:running], nb_jobs_seconds: jobs[:seconds]}
       end
 
       # @return [Integer] this process's resident memory in KiB
       def resident_kb
         Integer(File.read("/proc/self/statm").split[1]) * 4
-      rescue Errno::ENOENT # no Linux
+      rescue Errno::ENOENT # not Linux
         `ps -o rss= -p #{Process.pid}`.to_i
       end
 
-      private_class_method :sum, :labelled, :http, :fibers, :of_process, :of_waits
+      private_class_method :sum, :labelled, :http, :fibers, :of_process, :of_waits, :of_jobs
     end
   end
 end

@@ -4,11 +4,11 @@ require "socket"
 
 module NB
   class Server
-    # Tells systemd how the service is (sd_notify(3)); does nothing where there is no systemd.
+    # Tells systemd the state of the service (sd_notify(3)). Does nothing without systemd.
     #
     # @api private
     class Notify
-      # @return [Float, nil] seconds between two calls of {#watchdog}, nil when nobody watches
+      # @return [Float, nil] seconds between two calls of {#watchdog}; nil: nobody watches
       attr_reader :interval
 
       # @param environment [Hash{String=>String}]
@@ -42,10 +42,10 @@ module NB
         return unless @path
 
         socket = Socket.new(:UNIX, :DGRAM)
-        # Never waits: a manager that does not read would hold the service up.
+        # Never waits: otherwise a manager that does not read would hold the service up.
         socket.sendmsg_nonblock(state, 0, Addrinfo.unix(@path), exception: false)
       rescue SystemCallError
-        nil # a manager that is gone shall not take the service with it
+        nil # a manager that is gone must not take the service with it
       ensure
         socket&.close
       end

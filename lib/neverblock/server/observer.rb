@@ -4,17 +4,17 @@ require_relative "text"
 
 module NB
   class Server
-    # Tells a callable of each answer: `on_request`. What it raises ends nothing, and is reported
-    # when it happens first.
+    # Calls a callable after each response: `on_request`. Its exceptions end nothing; the first one
+    # is reported.
     #
     # @api private
     class Observer
-      # An exit there too: only the application's ends the server.
+      # Includes `exit`: only the application's own ends the server.
       FAILURES = [StandardError, ScriptError, SystemStackError, NoMemoryError, SystemExit].freeze
       private_constant :FAILURES
 
       # @param callable [#call]
-      # @yield [error] the first that it raised
+      # @yield [error] the first one that it raised
       def initialize(callable, &report)
         raise ArgumentError, "on_request: must respond to call, got: #{callable.inspect}" unless
           callable.respond_to?(:call)
@@ -23,7 +23,7 @@ module NB
         @report = report
       end
 
-      # Called from C, as {AccessLog#call} is.
+      # C calls this in the same way as {AccessLog#call}.
       def call(env, status, bytes, queue_ns, app_ns) # rubocop:disable Metrics/ParameterLists
         @callable.call({method: env["REQUEST_METHOD"], path: path(env),
                         status: status.zero? ? nil : status, seconds: app_ns / 1e9,
@@ -35,7 +35,7 @@ module NB
 
       private
 
-      # A request that was refused has only what its line says.
+      # Of a refused request only the request line is known.
       def path(env) = Text.utf8(env["PATH_INFO"] || env["REQUEST_URI"]&.slice(/\A[^?]*/n))
     end
   end

@@ -4,10 +4,10 @@ require_relative "checks"
 
 module NB
   class Server
-    # The limits and timeouts of a server: all are on by default. `nil` or infinity turns a timeout
+    # The limits and timeouts of a server. All are on by default; `nil` or infinity turns a timeout
     # off.
     class Options
-      # Name => [default, what is allowed, meaning with its unit and what happens beyond it].
+      # Name => [default, allowed values, meaning with its unit and what happens beyond it].
       TABLE = {
         fibers: [1024, 1..100_000, "requests that run at a time"],
         body_fibers: [nil, 0..100_000, "of them for requests whose body is still to come; beyond " \
@@ -36,15 +36,16 @@ module NB
         body_streaming: [false, :boolean, "a body larger than that, or of unknown length, is " \
                                           "read while it arrives, not from a file"],
         cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
-        early_hints: [false, :boolean, "whether rack.early_hints is offered"]
+        early_hints: [false, :boolean, "whether rack.early_hints is offered"],
+        collect_when_idle: [false, :boolean, "full garbage collections wait for a moment in " \
+                                    "which no request runs, 5 s at most (Ruby 3.4)"]
       }.freeze
 
-      # What differs in a Rails application where nobody has said otherwise: its pages may take as
-      # long as they may under Puma.
+      # Defaults that differ in a Rails application: its pages may take as long as under Puma.
       RAILS = {request_timeout: nil}.freeze
 
       # @param values any of {TABLE}'s names
-      # @raise [ArgumentError] for a name that does not exist or a value out of range
+      # @raise [ArgumentError] for an unknown name or a value out of range
       def initialize(**values)
         unknown = values.keys - TABLE.keys
         unless unknown.empty?
@@ -59,7 +60,7 @@ module NB
         @values[:bodies_file_bytes] ||= [@values[:body_bytes] * 16, 2**62].min
       end
 
-      # Takes the defaults of {RAILS}.
+      # Applies the defaults of {RAILS}.
       #
       # @return [self]
       # @scheduling never waits
@@ -77,8 +78,8 @@ module NB
       # @scheduling never waits
       def to_h = @values.dup
 
-      # @return [Integer] open connections that the process may have, with some fds left for the
-      # rest @scheduling never waits
+      # @return [Integer] how many connections the process may open, with some fds left for the rest
+      # @scheduling never waits
       def self.connections_by_fd_limit
         [Process.getrlimit(:NOFILE).first - 64, 16].max.clamp(1, 10_000_000)
       end

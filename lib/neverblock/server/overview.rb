@@ -5,19 +5,19 @@ require_relative "snapshot"
 
 module NB
   class Server
-    # What a master tells of its workers at this moment.
+    # A master's view of its workers at this moment.
     #
     # @api private
     class Overview
-      # Seconds in which a worker is to answer: some thread of it can run.
+      # Seconds in which a worker has to answer; any thread of it may do so.
       PATIENCE = 1
-      # What workers are added up by.
+      # The values that are summed over the workers.
       SUMS = %i[connections accepted queued running].freeze
       private_constant :PATIENCE, :SUMS
 
       # @param workers [Array<WorkerProcess>]
       # @param old [Array<WorkerProcess>] of the master that this process was before USR2
-      # @param size [Integer] how many workers there are to be
+      # @param size [Integer] the configured number of workers
       # @param draining [Boolean]
       def initialize(workers, old, size:, draining:)
         @workers = workers
@@ -26,7 +26,7 @@ module NB
         @draining = draining
       end
 
-      # @return [Boolean] whether anybody accepts requests
+      # @return [Boolean] whether any worker accepts requests
       def ready? = !@draining && all.any?(&:ready?)
 
       # @return [Hash{Symbol=>Object}] for /stats
@@ -39,7 +39,7 @@ module NB
       # @return [Hash{Symbol=>Object}] the {Snapshot} of the master, with that of each worker
       # @raise [ArgumentError]
       # @scheduling may wait
-      # @thread any but the main one, which takes in what workers answer
+      # @thread any except the main one, which receives the workers' answers
       def snapshot(query = nil)
         Snapshot.detail(query)
         workers = all.map { |worker| Thread.new { describe(worker, query.to_s) } }.map(&:value)
@@ -62,7 +62,7 @@ module NB
         text ? JSON.parse(text, symbolize_names: true).merge(own) : own.merge(last_known(worker))
       end
 
-      # By its last report.
+      # According to its last report.
       def last_known(worker)
         known = worker.to_h
         {silent: true, memory_bytes: known[:rss_kb]&.*(1024), cpu_seconds: worker.cpu_seconds,

@@ -5,11 +5,11 @@ require_relative "errors"
 
 module NB
   class Server
-    # Turns what the system says against a configuration into one sentence with the cure.
+    # Turns a system error about the configuration into one sentence with the cure.
     #
     # @api private
     module Setup
-      # What to do about it.
+      # The cures.
       CURES = {
         Errno::EADDRINUSE => "another process listens there: end it, or choose another address",
         Errno::EACCES => "this user may not: choose a port from 1024 on, or another file",

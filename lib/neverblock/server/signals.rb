@@ -4,31 +4,32 @@ require_relative "command"
 
 module NB
   class Server
-    # The signals of a process that serves, from its first instant on: kept until somebody is there
-    # to receive them. Without it those that come while the program loads, or in a worker just born,
-    # would end the process or be lost.
+    # The signals of a serving process, from its first instant on: they are kept until somebody
+    # receives them. Otherwise a signal during startup, or in a worker just born, would end the
+    # process or be lost.
     #
-    # Until {.receive} is called TERM, INT and QUIT end a process that has nobody to look after: at
-    # once, since an exception would come out of the middle of any `require`, and RubyGems' does not
-    # stand that.
+    # Until {.receive} is called, TERM, INT and QUIT end a process that has no clients waiting. They
+    # end it at once: an exception would be raised in the middle of any `require`, and RubyGems' own
+    # breaks on that.
     #
     # @api private
     module Signals
-      # What is taken.
+      # The signals that are handled.
       NAMES = %w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU].freeze
-      # Those that mean the end.
+      # Those that end the process.
       ENDING = %w[TERM INT QUIT].freeze
-      # Has the names of those that came before this program replaced another in its process.
+      # The variable with the signals that arrived before this program replaced another in its
+      # process.
       VARIABLE = "NB_SIGNALS"
 
       @kept = []
 
       class << self
-        # From now on none ends the process by its default. Takes them back from whoever has set
-        # handlers of its own since.
+        # From now on no signal ends the process by default. Also replaces handlers that others have
+        # installed since.
         #
-        # @param exits [Boolean] whether one that means the end ends a process that does not receive
-        #   yet; another keeps it
+        # @param exits [Boolean] whether a signal to end ends a process that does not receive yet;
+        #   otherwise it is kept
         # @return [void]
         def keep(exits: true)
           @exits = exits
@@ -38,7 +39,7 @@ module NB
           leave if exits && @kept.any? { |name| ends?(name) }
         end
 
-        # Hands over what has come, then what comes, in the main thread.
+        # Calls the block for each signal kept so far, then for each new one, in the main thread.
         #
         # @param also [Array<String>] further signals
         # @yieldparam name [String]
@@ -51,18 +52,18 @@ module NB
           deliver(@kept.shift) until @kept.empty?
         end
 
-        # What is to be done before a signal ends a process that does not receive yet.
+        # Runs before a signal ends a process that does not receive yet.
         # @return [void]
         def farewell(&block) = @farewell = block
 
-        # Ends a process that has nobody to look after: at once, from the middle of anything.
+        # Ends a process that has no clients waiting: at once, whatever it is doing.
         # @return [void]
         def leave
           @farewell&.call
           exit!(0)
         end
 
-        # Forks; what the child gets is kept until it keeps or receives.
+        # Forks. Signals to the child are kept until it keeps or receives them itself.
         #
         # @return [Integer] its pid
         def fork(&block)
@@ -72,22 +73,23 @@ module NB
           @birth = false
         end
 
-        # In a child of {.fork}: the end ends it from now on; what is for masters is dropped.
+        # In a child of {.fork}: from now on a signal to end ends it, and signals for masters are
+        # dropped.
         #
-        # @yieldreturn [Boolean] whether somebody waits, so that TERM and INT are kept instead
+        # @yieldreturn [Boolean] whether clients wait, so that TERM and INT are kept instead
         # @return [void]
         def born(&stays)
           @receiver = @farewell = nil
           @stays = stays
-          @owner = Process.pid # first: it is nobody's otherwise, and ends by its default
+          @owner = Process.pid # first: otherwise nobody owns it, and it ends by default
           @birth = false
           @kept.keep_if { |name| (ENDING + %w[HUP PWR]).include?(name) }
           keep
         end
 
         # @param pid [Integer] of a process that runs this program
-        # @return [Boolean] false: it is just replaced by a new one, which does not get them yet; or
-        #   it is gone
+        # @return [Boolean] false: it is gone, or a new program is replacing it and does not receive
+        #   signals yet
         def caught_by?(pid)
           caught = File.read("/proc/#{pid}/status")[/^SigCgt:\s*(\h+)/, 1].to_s.hex
           caught[Signal.list.fetch(NAMES.last) - 1] == 1
@@ -95,14 +97,14 @@ module NB
           false
         end
 
-        # Before another program replaces this one in its process: what has come goes with it. Until
-        # that one keeps them, those that mean the end end it, and the others are lost. These first:
-        # from here on {.caught_by?} is false.
+        # Called before another program replaces this one in its process; received signals are
+        # passed on. Until the new program keeps signals itself, those to end end it, and the others
+        # are lost. From here on {.caught_by?} is false, which must come first.
         #
-        # @param waiting [Array<String>] what was received and not done yet
+        # @param waiting [Array<String>] received and not handled yet
         # @return [Hash{String=>String}] for its environment
         def pass_on(waiting = [])
-          Thread.pass # has what has come handed over: the new program would not know of it
+          Thread.pass # lets Ruby deliver pending signals: the new program would not know of them
           (NAMES - ENDING).each { |name| trap(name, "IGNORE") }
           ENDING.each { |name| trap(name, "SYSTEM_DEFAULT") }
           {VARIABLE => (@kept + waiting).join(",")}
@@ -110,25 +112,25 @@ module NB
 
         private
 
-        # What came before the first line of the program.
+        # The signals that arrived before the first line of the program.
         def look_back
           @looked = true
           fetch_early
           make_good
         end
 
-        # A signal that comes while Ruby makes its first thread is noted, but nobody is told: it is
-        # handed over with the next one. So here is the next one.
+        # While Ruby creates its first thread, it notes a signal but does not deliver it until the
+        # next one arrives. So this sends the next one.
         def fetch_early
           previous = trap("URG") { nil }
-          Process.kill("URG", Process.pid) # returns when all that were noted have been handed over
+          Process.kill("URG", Process.pid) # returns once all noted signals have been delivered
         ensure
           trap("URG", previous || "DEFAULT")
         end
 
-        # Ruby drops an exception, and that of a signal too, out of the loading of these: it starts
-        # as if nothing had come, and some encodings are not there. Which signal it was nobody
-        # knows; one that means the end. Where others serve, a new start acts on it.
+        # While Ruby loads these files it drops exceptions, including a signal's: it starts as if
+        # nothing had happened, and some encodings are missing. Nobody knows which signal it was, so
+        # it counts as one to end. If others serve, a new start acts on it.
         def make_good
           return if encodings_whole?
 
@@ -137,7 +139,7 @@ module NB
           exec(pass_on, *Command.words) if again
         end
 
-        # What enc/encdb.so and enc/trans/transdb.so define.
+      # What enc/encdb.so and enc/trans/transdb.so define.
         def encodings_whole?
           Encoding.const_defined?(:UTF_8) &&
             Encoding::Converter.search_convpath("UTF-8", "UTF-16LE").any?
@@ -161,7 +163,7 @@ module NB
 
         def ends?(name) = name == "QUIT" || (ENDING.include?(name) && !@stays&.call)
 
-        # In a process that the application has forked: it did not ask for ours.
+        # In a process that the application forked, which did not ask for our handlers.
         def default(name)
           trap(name, "DEFAULT")
           Process.kill(name, Process.pid)

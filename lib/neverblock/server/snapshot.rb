@@ -8,25 +8,25 @@ require_relative "text"
 
 module NB
   class Server
-    # All that a process can tell of itself at one moment: `GET /snapshot`. Taken by a thread, it
-    # tells of a loop that stands still, too. It has paths, and lines of the program; no queries,
-    # parameters, header fields, bodies, or variables.
+    # Everything a process can say about itself at one moment: `GET /snapshot`. A thread takes it,
+    # so it works while the loop stands still, too. It contains paths and lines of the program, but
+    # no queries, parameters, header fields, bodies or variables.
     #
-    # It lets other threads run every few fibers, so that a loop waits for milliseconds at most.
+    # It lets other threads run every few fibers, so the loop waits for a few milliseconds at most.
     #
     # @api private
     class Snapshot
-      # How much is told: the default, and what is allowed. The fibers of requests that are told
+      # How much is included: the default, and the allowed range. The fibers of included requests
       # come on top.
       DETAIL = {fibers: [200, 0..100_000], requests: [200, 0..100_000], frames: [12, 0..200]}.freeze
-      # Frames read of a backtrace: more of them are not looked through for the program's line.
+      # How many frames of a backtrace are searched for the program's line.
       DEPTH = 100
-      # Characters told of a path.
+      # How many characters of a path are included.
       PATH_LENGTH = 500
-      # Fibers after which other threads have their turn: about a millisecond.
+      # After this many fibers other threads get a turn: about a millisecond.
       TURN = 16
       STARTED = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      # Kinds of waits, by the kinds that {Scheduler#parked} knows.
+      # The kinds of waits, by those of {Scheduler#parked}.
       KINDS = {io: %i[io select], sleep: %i[sleep], resolve: %i[resolve],
                offload: %i[offload process]}.freeze
       private_constant :DEPTH, :PATH_LENGTH, :TURN, :STARTED, :KINDS
@@ -47,7 +47,7 @@ module NB
           end
         end
 
-        # @param since [Float] the clock when it began to serve
+        # @param since [Float] when it began to serve, by the monotonic clock
         # @return [Hash{Symbol=>Object}] of this process, with a loop or without
         def of_process(since = STARTED)
           {time: Time.now.to_f.round(3), pid: Process.pid, version: VERSION, ruby: RUBY_VERSION,
@@ -64,7 +64,7 @@ module NB
            cpu_seconds: Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID).round(6)}
         end
 
-        # @return [Array<Hash>] what stopped the loops of this process, the last one first
+        # @return [Array<Hash>] what stopped the loops of this process, the latest first
         def stalls
           all = Native.stalls.map do |words, numbers|
             place, callee, doing = words
@@ -77,7 +77,7 @@ module NB
         end
 
         # @param stats [Hash] {Server#stats}
-        # @return [Hash{Symbol=>Integer}] counters by class of status, and of what went wrong
+        # @return [Hash{Symbol=>Integer}] responses by class of status, and failures
         def http(stats)
           {**Metrics.by_status(stats), requests: stats[:requests], errors: stats[:errors],
            refused: stats[:refused], rejected: stats[:rejected_503], timeouts: stats[:timeouts],
@@ -91,7 +91,7 @@ module NB
         end
       end
 
-      # @param server [Server, nil] nil: of the loop only
+      # @param server [Server, nil] nil: only the loop is described
       # @param scheduler [Scheduler, nil]
       # @param detail of {DETAIL}
       def initialize(server, scheduler, **detail)
@@ -133,7 +133,7 @@ module NB
         [running, *waits].compact.map { |wait| @stories[wait[:owner]] = describe(wait) }
       end
 
-      # The fiber that the loop is in.
+      # The fiber that the loop runs.
       def running
         return @running if defined?(@running)
 
@@ -166,7 +166,7 @@ module NB
          waited_seconds: story && story[:waited_seconds], fiber: fiber.object_id, backtrace: frames}
       end
 
-      # As the client sent it, also while an application that is mounted in another one runs.
+      # The path that the client sent, even while an application runs that is mounted in another.
       def path(env)
         text = Text.utf8(env.values_at("SCRIPT_NAME", "PATH_INFO").map { |part| part.to_s.b }.join)
         text.size > PATH_LENGTH ? "#{text[0, PATH_LENGTH]}…" : text
@@ -182,7 +182,7 @@ module NB
 
       def stats = @stats ||= @scheduler&.stats
 
-      # Fibers that a list without a limit would have.
+      # The fibers to include, before the limit.
       def count
         return 0 unless @scheduler
 
@@ -203,7 +203,7 @@ module NB
          offload: {threads: stats[:offload_threads], queued: stats[:offload_queued]}}
       end
 
-      # How many wait now, by kind.
+      # How many fibers wait now, by kind.
       def waiting
         counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
         rest = parked.except(:ready, :idle).values.sum - counts.values.sum - parked[:block]

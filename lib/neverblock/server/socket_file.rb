@@ -4,24 +4,24 @@ require "socket"
 
 module NB
   class Server
-    # The path of a Unix socket that this process is about to listen at.
+    # The path of a UNIX socket that this process is about to listen on.
     #
     # @api private
     module SocketFile
-      # Bytes of a path that sun_path of unix(7) takes.
+      # The longest path that fits into sun_path of unix(7), in bytes.
       LONGEST = 108
       private_constant :LONGEST
 
       module_function
 
-      # Removes a socket whose server has died. One that a living server listens at stays.
+      # Removes a socket whose server has died. The socket of a living server stays.
       #
       # @param path [String]
-      # @param own [Boolean] also removes this process's own: it listened there before it executed
-      #   its program anew (USR2), and a child may have inherited the socket
+      # @param own [Boolean] also removes this process's own socket: it listened there before it
+      #   executed its program again (USR2), and a child may have inherited the socket
       # @return [void]
       # @raise [Errno::EADDRINUSE] if a process listens there
-      # @raise [Errno::EEXIST] if a file or a folder is there
+      # @raise [Errno::EEXIST] if the path is another kind of file
       # @raise [Errno::ENAMETOOLONG]
       # @see https://man7.org/linux/man-pages/man7/unix.7.html SO_PEERCRED
       def free(path, own: false)
@@ -35,7 +35,7 @@ module NB
         File.unlink(path)
       end
 
-      # @return [Integer, nil] the process that made it listen; 0: one that cannot be told from here
+      # @return [Integer, nil] the pid of the listening process; 0: it is unknown here
       def listener(path)
         socket = Socket.new(:UNIX, :STREAM, 0)
         socket.connect_nonblock(Addrinfo.unix(path))

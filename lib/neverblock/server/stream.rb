@@ -2,9 +2,9 @@
 
 module NB
   class Server
-    # What a streaming body (Rack 3: a body that answers to `call`) writes to and reads from. Small
-    # writes are collected until the end of the loop's turn; a slow client makes `write` wait. It
-    # may be used in other fibers and other threads until it is closed.
+    # The object that a streaming body writes to and reads from (Rack 3: a body that responds to
+    # `call`). Small writes are collected until the end of the loop's turn; with a slow client,
+    # `write` waits. It may be used in other fibers and threads until it is closed.
     class Stream
       # @api private
       def initialize(exchange, input)
@@ -16,7 +16,7 @@ module NB
 
       # @param strings [Array<#to_s>]
       # @return [Integer] bytes
-      # @raise [Errno::EPIPE] when the client is gone
+      # @raise [Errno::EPIPE] if the client is gone
       # @raise [IOError] after {#close_write}
       # @scheduling may wait
       def write(*strings)
@@ -32,7 +32,7 @@ module NB
         self
       end
 
-      # Sends what was collected without waiting for the end of the turn.
+      # Sends collected writes without waiting for the end of the turn.
       #
       # @return [self]
       # @scheduling never waits
@@ -51,7 +51,7 @@ module NB
         buffer ? @input.read(length, buffer) : @input.read(length)
       end
 
-      # Ends the response; {#write} raises from now on.
+      # Ends the response; from now on {#write} raises.
       #
       # @return [nil]
       # @scheduling never waits
@@ -72,8 +72,8 @@ module NB
       # @scheduling never waits
       def closed? = @closed.closed?
 
-      # Called by the server when the body's `call` has returned. A body may hand the stream to
-      # another fiber: the response ends when that one closes it.
+      # The server calls this when the body's `call` has returned. If the body has passed the stream
+      # to another fiber, the response ends when that fiber closes it.
       #
       # @api private
       def wait

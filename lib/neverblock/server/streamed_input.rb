@@ -5,7 +5,8 @@ require_relative "errors"
 module NB
   class Server
     # The rack.input of a large body with `body_streaming: true`: reads wait in the fiber for what
-    # the client sends, and nothing is kept. It cannot be read twice, as Rack 3 allows: no `rewind`.
+    # the client sends, and nothing is kept. It cannot be read twice: it has no `rewind`, as Rack 3
+    # allows.
     #
     # @example An upload that is hashed while it arrives
     #   digest = Digest::SHA256.new
@@ -15,13 +16,14 @@ module NB
       def initialize(exchange)
         @exchange = exchange
         @rest = +"".b
-        @taken = 0 # bytes of @rest: to cut each read off would copy what is left
-        @lock = Mutex.new # what two threads or fibers read goes to one of them
+        @taken = 0 # bytes read from @rest: cutting off each read would copy the remainder
+        @lock = Mutex.new # of two threads or fibers that read, each gets a part of its own
       end
 
-      # @param length [Integer, nil] bytes; nil: all that comes
-      # @return [String, nil] fewer than length only at the end; then nil, or "" without a length
-      # @raise [BodyError] when the body ends early, is malformed or too large
+      # @param length [Integer, nil] bytes; nil: up to the end of the body
+      # @return [String, nil] shorter than length only at the end; after it nil, or "" without a
+      #   length
+      # @raise [BodyError] if the body ends early, is malformed or too large
       # @scheduling may wait
       def read(length = nil, buffer = nil)
         @lock.synchronize do
@@ -30,8 +32,8 @@ module NB
         end
       end
 
-      # @param length [Integer] bytes at most
-      # @return [String] what is there, at least a byte
+      # @param length [Integer] the maximum number of bytes
+      # @return [String] what is available, at least one byte
       # @raise [EOFError] at the end of the body
       # @raise [BodyError] see {#read}
       # @scheduling may wait
@@ -42,7 +44,7 @@ module NB
         end
       end
 
-      # @yieldparam part [String] as it arrived, at least a byte
+      # @yieldparam part [String] as it arrived, at least one byte
       # @return [self]
       # @raise [BodyError] see {#read}
       # @scheduling may wait
@@ -90,10 +92,10 @@ module NB
         end
       end
 
-      # What has not come is not waited for. @return [nil] @scheduling never waits
+      # Does not wait for bytes still to come. @return [nil] @scheduling never waits
       def close = nil
 
-      # @return [String] what was fetched and not read: a hijacker's next bytes
+      # @return [String] fetched but unread bytes: a hijacker reads these first
       # @api private
       def unread = @rest.byteslice(@taken, left)
 

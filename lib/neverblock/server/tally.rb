@@ -5,13 +5,13 @@ require_relative "metrics"
 
 module NB
   class Server
-    # What a cluster's workers have counted, those that ended included: the numbers of a place go on
-    # where its last worker left them. The master's thread tells of workers, the control socket's
-    # reads; by one lock, so that no worker counts twice or not at all.
+    # What a cluster's workers have counted, including those that have ended: a successor continues
+    # the numbers of its predecessor. The master's thread adds workers, the control socket's reads;
+    # one lock makes sure that each worker counts exactly once.
     #
     # @api private
     class Tally
-      # Gauges with a label that programs make up.
+      # Gauges with a label that programs choose freely.
       NAMED = Metrics::FAMILIES.filter_map { |name, (type, _, label)|
         name if type == :gauge && %i[name pool].include?(label)
       }.freeze
@@ -26,17 +26,17 @@ module NB
         @lock = Mutex.new
       end
 
-      # @param workers [Array<WorkerProcess>] that live
-      # @return [String] what is known of them and of those that ended
+      # @param workers [Array<WorkerProcess>] the living ones
+      # @return [String] the numbers of these and of those that have ended
       def to_json(workers)
         JSON.generate({ended: @ended.to_a, gone: @gone, died: @died,
                        workers: workers.map { |worker| [worker.pid, bounded(worker.metrics)] }})
       end
 
-      # @return [Hash] what the last master heard from it last
+      # @return [Hash] the worker's last report to the previous master
       def of_worker(pid) = @inherited.fetch(pid, {})
 
-      # A worker has ended; the block takes it out of those that {#samples} is given.
+      # A worker has ended. The block removes it from those that {#samples} gets.
       #
       # @param worker [WorkerProcess]
       # @param failed [Boolean]
@@ -50,9 +50,9 @@ module NB
         end
       end
 
-      # @param wanted [Integer] workers
-      # @param ready [Boolean] whether anybody accepts requests
-      # @yieldreturn [Array<WorkerProcess>] those that live
+      # @param wanted [Integer] the configured number of workers
+      # @param ready [Boolean] whether any worker accepts requests
+      # @yieldreturn [Array<WorkerProcess>] the living workers
       # @return [Hash{Symbol=>Array}] for {Exposition#text}
       def samples(wanted:, ready:)
         @lock.synchronize do
@@ -66,7 +66,7 @@ module NB
 
       private
 
-      # The environment has little room; the gauges of names come with the next report.
+      # The environment has little room; gauges with names come with the next report.
       def bounded(metrics) = metrics.except(*NAMED)
 
       def of_cluster(workers, wanted, ready)
@@ -78,7 +78,7 @@ module NB
            by_place(workers) { |all| all.map(&:silent_for).max.round(3) }}
       end
 
-      # A worker and the one that replaces it have the same place for a while.
+      # A worker and its successor have the same index for a while.
       def by_place(workers)
         workers.group_by(&:index).map { |index, all| [{worker: index}, yield(all)] }
       end

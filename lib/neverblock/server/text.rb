@@ -2,14 +2,16 @@
 
 module NB
   class Server
-    # What clients send is bytes; logs and JSON want text. Nothing is lost: what is no text is
-    # written as its bytes, `\xff`.
+    # Turns bytes that clients send into text for logs and JSON. Nothing is lost: bytes that are not
+    # text are written as `\xff`.
     #
     # @api private
     module Text
-      # A quote or a line's end in a value would end the field or the line.
+      # A quote or a line end in a value would end the field or the line.
       UNSAFE = /[^ !#-\[\]-~]/n
-      private_constant :UNSAFE
+      # Control characters that JSON leaves as they are, and that a terminal obeys: U+009B is ESC [.
+      CONTROLS = /[\u0080-\u009f]/
+      private_constant :UNSAFE, :CONTROLS
 
       module_function
 
@@ -30,7 +32,10 @@ module NB
         return if value.nil?
 
         text = value.to_s.dup.force_encoding(Encoding::UTF_8)
-        text.valid_encoding? ? text : ascii(value).force_encoding(Encoding::UTF_8)
+        return text if text.ascii_only?
+        return ascii(value).force_encoding(Encoding::UTF_8) unless text.valid_encoding?
+
+        text.gsub(CONTROLS) { |character| format("\\x%02x", character.ord) }
       end
     end
   end

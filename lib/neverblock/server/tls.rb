@@ -3,37 +3,59 @@
 require "openssl"
 require "socket"
 require "uri"
+require_relative "binding"
 
 module NB
   class Server
-    # `ssl://host:port?cert=path&key=path`: TLS through the openssl gem. A fiber per connection
-    # decrypts in front of the server, joined to it by a pair of sockets: right for development and
-    # for machines without a proxy, not for ten thousand connections.
+    # `ssl://host:port?cert=path&key=path`: TLS through the openssl gem. One fiber per connection
+    # decrypts in front of the server, connected to it by a socket pair. This suits development and
+    # machines without a proxy, not ten thousand connections.
     #
     # @api private
     class Tls
-      # One TLS record at most.
+      # The largest TLS record.
       PART_BYTES = 16_384
-      # Each connection is the client's socket and the pair that joins it to the server.
+      # The client's socket, and the two of the socket pair.
       FDS_EACH = 3
-      # How long to leave connections with the kernel when it is out of fds or memory.
+      # Seconds that connections stay with the kernel while fds or memory are short.
       RETRY = 0.1
-      # While the server drains: browsers open connections that they may never use.
+      # Seconds for a handshake while the server drains: browsers open connections they may never
+      # use.
       HANDSHAKE = 2
 
-      # @raise [ArgumentError]
-      def self.parse(address)
-        uri = URI.parse(address)
-        files = URI.decode_www_form(uri.query.to_s).to_h
-        missing = %w[cert key].reject { |name| File.file?(files[name].to_s) }
-        raise ArgumentError, "bind: #{address}: no file for #{missing.join(" and ")}" if
-          missing.any?
+      # What follows the question mark; :listener is our own, see {#inheritance}.
+      OPTIONS = %w[cert key listener].freeze
+      private_constant :OPTIONS
 
-        listener = files["listener"] ? Binding.parse(files["listener"]) :
-                   Binding.new(:tcp, host: uri.hostname, port: uri.port || 443)
-        new(listener, files["cert"], files["key"])
-      rescue URI::InvalidURIError, OpenSSL::OpenSSLError => error
-        raise ArgumentError, "bind: #{address}: #{error.message}"
+      class << self
+        # @raise [ArgumentError]
+        def parse(address)
+          place, query = address.delete_prefix("ssl://").split("?", 2)
+          options = URI.decode_www_form(query.to_s).to_h
+          check(options)
+          new(Binding.parse(options["listener"] || tcp(place)), *options.values_at("cert", "key"))
+        rescue SystemCallError, OpenSSL::OpenSSLError, ArgumentError => error
+          raise ArgumentError, error.message if error.message.start_with?("bind: ")
+
+          raise ArgumentError, "bind: #{address}: #{error.message}"
+        end
+
+        private
+
+        # Nothing is ignored: whoever names a `ca` or a `verify_mode` counts on it.
+        def check(options)
+          unknown = options.keys - OPTIONS
+          raise ArgumentError, "ssl:// takes cert and key only, not #{unknown.join(", ")}: leave " \
+                               "that, such as client certificates, to a proxy" if unknown.any?
+
+          missing = %w[cert key].reject { |name| File.file?(options[name].to_s) }
+          raise ArgumentError, "no file for #{missing.join(" and ")}" if missing.any?
+        end
+
+        def tcp(place)
+          place = place.to_s.delete_suffix("/")
+          "tcp://#{place}#{":443" unless place.match?(/:\d+\z/)}"
+        end
       end
 
       def initialize(binding, certificate, key)
@@ -41,7 +63,7 @@ module NB
         @files = {"cert" => certificate, "key" => key}
         @context = OpenSSL::SSL::SSLContext.new
         chain = OpenSSL::X509::Certificate.load_file(certificate)
-        @context.add_certificate(chain.first, OpenSSL::PKey.read(File.read(key)), chain.drop(1))
+        @context.add_certificate(chain.first, private_key(key), chain.drop(1))
         @context.min_version = OpenSSL::SSL::TLS1_2_VERSION
         @context.alpn_select_cb = ->(protocols) { protocol(protocols) }
       end
@@ -53,7 +75,7 @@ module NB
         self
       end
 
-      # Accepts on the core's loop, a fiber per connection.
+      # Accepts on the core's loop, one fiber per connection.
       # @param options [Options]
       # @return [void]
       def attach(core, options)
@@ -66,7 +88,7 @@ module NB
         @accepting = Fiber.schedule { accept_all }
       end
 
-      # Accepts all connections that the kernel let in: the limit is for later ones.
+      # Accepts everything the kernel let in: the limit is for later connections.
       # @return [Boolean] false: fds or memory are short
       def accept_rest
         Binding::BACKLOG.succ.times do
@@ -84,8 +106,8 @@ module NB
         false
       end
 
-      # Waits until every connection has carried over what the core has answered.
-      # @param seconds [Numeric, nil] at most
+      # Waits until every connection has passed on the core's answers.
+      # @param seconds [Numeric, nil] the limit
       # @return [Boolean] whether they all have
       def join(seconds)
         within([HANDSHAKE, seconds].compact.min) || stop { |done| !done }
@@ -93,7 +115,7 @@ module NB
       end
 
       # Ends the connections, or those for which the block is true.
-      # @yieldparam done [Boolean] whether its handshake is
+      # @yieldparam done [Boolean] whether the connection's handshake is done
       # @return [void]
       def stop
         (@serving || {}).to_a.each do |fiber, done|
@@ -126,15 +148,23 @@ module NB
 
       private
 
-      # No answer but a String or an exception ends in one sentence. The client hears of it by an
-      # alert (RFC 7301 3.2).
+      # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+      def private_key(file)
+        OpenSSL::PKey.read(File.read(file), "")
+      rescue OpenSSL::PKey::PKeyError => error
+        raise ArgumentError, "cannot read the private key, which must not be encrypted (openssl " \
+                             "pkey decrypts it): #{error.message}"
+      end
+
+      # Returns a String or raises: anything else ends in a backtrace. The client gets an alert (RFC
+      # 7301 3.2).
       def protocol(offered)
         return "http/1.1" if offered.include?("http/1.1")
 
         raise OpenSSL::SSL::SSLError, "the client speaks none of our protocols"
       end
 
-      # As the plain listeners: beyond the limit, or without fds, connections stay with the kernel.
+      # As with plain listeners: beyond the limit, or without fds, connections stay with the kernel.
       def accept_all(listener = @binding.io)
         loop do
           Fiber.scheduler.idle { @open << true }
@@ -150,7 +180,7 @@ module NB
         nil # the listener was closed: the server drains
       end
 
-      # @return [Boolean] whether all ended within so many seconds
+      # @return [Boolean] whether all have ended within so many seconds
       def within(seconds)
         return @serving.empty? if seconds && !seconds.positive?
 
@@ -168,7 +198,7 @@ module NB
         @serving[fiber] = true
         couple(secure, socket.remote_address.ip_address)
       rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, ::Timeout::Error
-        nil # no client of ours
+        nil # not an HTTPS client
       ensure
         socket.close unless socket.closed?
         @serving.delete(fiber)
@@ -176,7 +206,7 @@ module NB
         @ended << true if @serving.empty?
       end
 
-      # Carries both ways until the server has ended its side, or either is broken.
+      # Carries bytes both ways until the server ends its side or either side breaks.
       def couple(secure, address)
         inside, outside = UNIXSocket.pair
         inside.autoclose = false # the core's
@@ -190,7 +220,7 @@ module NB
         cut(secure, outside, reset: carrier&.cut?)
       end
 
-      # Until from ends. True: the other side can still be written.
+      # Reads until the end of `from`. True: the other side can still be written.
       def pump(from)
         loop { yield from.readpartial(PART_BYTES) }
       rescue EOFError
@@ -199,8 +229,9 @@ module NB
         false
       end
 
-      # Without the notice that all has been sent (close_notify). A client that does not look for it
-      # must not take a part for all either: where the core would reset the connection, so do we.
+      # Closes without the notice that everything has been sent (close_notify). A client that does
+      # not look for that notice must not take a part for the whole either: where the core would
+      # reset the connection, so does this.
       def cut(secure, outside, reset: false)
         socket = secure.to_io
         return outside&.close if socket.closed?
@@ -210,7 +241,7 @@ module NB
         outside&.close
       end
 
-      # As the core writes to its own clients: the time is over when they take no byte.
+      # The same rule as for the core's own clients: time is up when they accept no byte.
       def send_part(secure, part)
         until part.empty?
           case written = secure.write_nonblock(part, exception: false)
@@ -221,7 +252,8 @@ module NB
         end
       end
 
-      # The socket becomes writable when much of it is free: a slow client may need longer for that.
+      # The socket becomes writable only when much of it is free; a slow client may need longer for
+      # that.
       def wait_for(socket, events)
         taken = @core.unacknowledged(socket.fileno)
         return if Fiber.scheduler.io_wait(socket, events, @options[:write_timeout])

@@ -8,30 +8,29 @@ require_relative "snapshot"
 
 module NB
   class Server
-    # One worker as its master sees it: a pid and a pipe with a heartbeat per second, each a line of
-    # JSON with the server's counters, and a {Hotline}. In the worker: {.serve} sends them.
+    # One worker as its master sees it: a pid, a pipe with one heartbeat per second (a line of JSON
+    # with the server's counters), and a {Hotline}. In the worker, {.serve} sends the heartbeats.
     #
     # @api private
     class WorkerProcess
-      # @return [Integer, IO] its place from 0; its process; where it reports
+      # @return [Integer, IO] its index from 0; its pid; the pipe on which it reports
       attr_reader :index, :pid, :pipe
-      # @return [Hotline, nil] for what it has to be asked for; nil: a master of another version
-      #   has started it
+      # @return [Hotline, nil] for questions; nil: a master of another version started the worker
       attr_reader :line
       # @return [Boolean] whether it was told to end
       attr_reader :leaving
 
-      # Forks; the block is the worker's whole life and gets the writing end, and its line.
+      # Forks. The block is the worker's whole life, and gets the writing end and its {Hotline}.
       def self.start(index)
         reader, writer = IO.pipe
         ours, line = Hotline.pair
         pid = Signals.fork do
           [reader, ours].each(&:close)
-          yield writer, line # its end runs the at_exit blocks, in which agents send what they have
+          yield writer, line # when it ends, at_exit blocks run, in which agents send their data
         rescue SystemExit
           raise
         rescue Exception => error # rubocop:disable Lint/RescueException -- ends the process
-          warn("worker #{index}: #{error.full_message}")
+          $stderr.write("worker #{index}: #{error.full_message}\n")
           exit(1)
         end
         new(index, pid, reader, line: ours)
@@ -42,9 +41,9 @@ module NB
         [writer, line].compact.each(&:close)
       end
 
-      # Runs the server with a heartbeat from inside its loop. Without its master it ends.
+      # Runs the server with a heartbeat from inside its loop. Ends if the master is gone.
       #
-      # @param line [Hotline] on which the master is asked, and answered
+      # @param line [Hotline] to the master, for questions and answers
       # @param master [Integer] its pid
       def self.serve(server, pipe, line, master) # rubocop:disable Metrics/ParameterLists
         server.shared = true
@@ -55,7 +54,7 @@ module NB
           Fiber.schedule do
             while Process.ppid == master
               report(server, pipe)
-              Fiber.scheduler.idle { sleep 1 } # does not keep a drained server going
+              Fiber.scheduler.idle { sleep 1 } # does not keep a drained server running
             end
             server.inherit
             Process.kill("TERM", Process.pid)
@@ -65,11 +64,11 @@ module NB
         report(server, pipe, last: true)
       end
 
-      # The last one is not waited for: the loop has ended, and the master may not read.
+      # Does not wait for the last report: the loop has ended, and the master may not read.
       def self.report(server, pipe, last: false)
         last ? pipe.write_nonblock(line(server), exception: false) : pipe.write(line(server))
       rescue Errno::EPIPE
-        nil # the master has ended in this moment
+        nil # the master ended at this moment
       end
 
       def self.line(server)
@@ -113,44 +112,44 @@ module NB
         @leave_by = seconds && (now + seconds)
       end
 
-      # @return [Boolean] whether it should have ended
+      # @return [Boolean] whether it is overdue to end
       def overdue? = !@leave_by.nil? && now > @leave_by
 
-      # @return [String] what {Handover} says of it
+      # @return [String] its entry in {Handover}
       def inheritance
         pipe, line = ios.map(&:fileno)
         [@pid, @index, pipe, ready? ? 1 : 0, line].compact.join(":")
       end
 
-      # Takes in what came at one of {#ios}: a report, or something on its {#line}.
+      # Reads what came on one of {#ios}: a report, or a frame on its {#line}.
       # @yield [text] as {Hotline#read} does
       # @return [void]
       def hear(io, &answer) = io.equal?(@pipe) ? read : @line.read(&answer)
 
-      # @return [Array<IO>] where it may be heard
+      # @return [Array<IO>] the IOs it may send on
       def ios = [@pipe, (@line.io unless @line.nil? || @line.closed?)].compact
 
       def ready? = @stats[:ready] == true
 
       # @param config [Config]
-      # @return [Boolean] whether it has served or taken more than the configuration wants
+      # @return [Boolean] whether it has served or grown beyond the configured limits
       def used_up?(config)
         (config.max_requests && @stats[:requests].to_i >= config.max_requests) ||
           (config.max_memory_mb && @stats[:rss_kb].to_i / 1024 >= config.max_memory_mb)
       end
 
-      # @return [Hash] what {Metrics.read} gave there last
+      # @return [Hash] the last result of {Metrics.read} in the worker
       def metrics = @stats.fetch(:metrics, {})
       # @return [Float] seconds since its last report
       def silent_for = now - @heard
       # @return [Float] seconds since it was started
       def age = now - @started
-      # @return [Float, nil] its processor time at its last report
+      # @return [Float, nil] its CPU time at its last report
       def cpu_seconds = metrics[:nb_cpu_seconds]
       # @return [void]
       def close = ios.each(&:close)
 
-      # @return [Hash] what it reported last, for `nb stats`
+      # @return [Hash] its last report, for `nb stats`
       def to_h
         @stats.except(:metrics).merge(index: @index, pid: @pid, heard_s: silent_for.round(1))
       end

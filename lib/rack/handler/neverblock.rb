@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Rack 2 has the handlers that Rack 3 gave to the gem rackup.
+# Rack 2 has the handlers that moved to the gem rackup with Rack 3.
 module Rackup; end
 require_relative "../../rackup/handler/neverblock"
 

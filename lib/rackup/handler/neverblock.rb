@@ -23,7 +23,7 @@ module Rackup
         abort "neverblock: #{error.message}"
       end
 
-      # What cannot be had is said in one line, as by `nb serve`.
+      # Errors of the configuration are reported in one line, as by `nb serve`.
       def self.configure(options)
         config = NB::Server::Config.new
         config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
@@ -38,8 +38,8 @@ module Rackup
       end
       private_class_method :configure
 
-      # Rails and rackup write one, and end when they find that of a process which runs: the one
-      # that USR2 has just replaced.
+      # Rails and rackup write a pidfile, and exit if it names a running process: the one that USR2
+      # has just replaced.
       def self.forget_pidfile(path)
         File.unlink(path) if path && File.file?(path) && File.read(path).to_i == Process.pid
       end

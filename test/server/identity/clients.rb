@@ -3,6 +3,7 @@
 require "neverblock"
 require "openssl"
 require "socket"
+require_relative "../../support/clock"
 
 module ServerIdentity
   # A byte that is not its own client's, or an answer that is not there.
@@ -12,6 +13,8 @@ module ServerIdentity
   # One client: every request has a token of its own, in path, query, fields and body, and every
   # byte of the answer is compared.
   class Client
+    include Clock
+
     KINDS = {
       "array" => 40, "echo" => 14, "sleep" => 6, "upstream" => 6, "each" => 10, "kept" => 8,
       "stream" => 5, "thread" => 3, "late" => 6, "raise" => 2, "fork" => 1
@@ -47,7 +50,7 @@ module ServerIdentity
     def one
       way = WAYS[@random.rand(WAYS.size)]
       @written = @idle = nil
-      @began = now
+      @began = clock
       NB.timeout(PATIENCE) { connect { |io| send(way, io) } }
     rescue Lost, Errno::EPIPE, Errno::ECONNRESET => error
       return @excuses[:silent] += @asked - @answered - excused if @idle
@@ -58,8 +61,6 @@ module ServerIdentity
     end
 
     private
-
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     # A tenth by TLS.
     def connect
@@ -88,7 +89,7 @@ module ServerIdentity
       @asked += count
       io.write(bytes) # may let the others go first, all of them
     ensure
-      last, @written = @written, now
+      last, @written = @written, clock
       @idle = last ? @written - last > IDLE : @written - @began > FIRST
     end
 

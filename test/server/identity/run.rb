@@ -10,6 +10,7 @@ require "fileutils"
 require "json"
 require "rbconfig"
 require "tmpdir"
+require_relative "../../support/clock"
 require_relative "../../support/certificates"
 require_relative "../../support/ports"
 require_relative "clients"
@@ -114,6 +115,8 @@ module ServerIdentity
 
   # Runs all and judges.
   class Run
+    include Clock
+
     def initialize(seconds, seed, count, signals) # rubocop:disable Metrics/ParameterLists
       @seconds = seconds
       @count = count
@@ -137,18 +140,16 @@ module ServerIdentity
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     def load
       Fiber.schedule { @upstream.run }
-      @end = now + @seconds
+      @end = clock + @seconds
       @signals = 0
       signals = Fiber.schedule { Fiber.scheduler.idle { disturb } }
       NB.group { |group| @clients.each { |client| group.async { client.one while goes_on? } } }
       signals
     end
 
-    def goes_on? = now < @end && @clients.sum { |client| client.failures.size } < 20
+    def goes_on? = clock < @end && @clients.sum { |client| client.failures.size } < 20
 
     # A replacement of the workers takes its time: some seconds between two.
     def disturb

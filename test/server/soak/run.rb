@@ -9,11 +9,14 @@ require "json"
 require "neverblock"
 require "rbconfig"
 require "tmpdir"
+require_relative "../../support/clock"
 require_relative "activities"
 
 module ServerSoak
   # The clients of one soak, and what they have seen.
   class Clients
+    include Clock
+
     COUNT = 128
     PATIENCE = 60 # seconds for one activity
 
@@ -28,17 +31,15 @@ module ServerSoak
     end
 
     def run(seconds)
-      @end = now + seconds
+      @end = clock + seconds
       NB.run { NB.group { |group| COUNT.times { group.async { work } } } }
     end
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     def work
       activities = Activities.new(@port, Random.new(@random.rand(1 << 40)))
-      one(activities) while now < @end && @failures.size < 20
+      one(activities) while clock < @end && @failures.size < 20
     end
 
     def one(activities)
@@ -53,6 +54,8 @@ module ServerSoak
 
   # The server as a process, and how it does.
   class Watch
+    include Clock
+
     Sample = Struct.new(:at, :rss_kb, :fds)
 
     attr_reader :samples
@@ -61,13 +64,12 @@ module ServerSoak
       @folder = Dir.mktmpdir("nb-soak")
       served = File.expand_path("served.rb", __dir__)
       @io = IO.popen([RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, served, @folder], "r+")
-      @start = now
+      @start = clock
       @samples = []
-      sleep 0.02 until File.size?("#{@folder}/port") || now - @start > 60
+      sleep 0.02 until File.size?("#{@folder}/port") || clock - @start > 60
     end
 
     def port = Integer(File.read("#{@folder}/port"))
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     def stats
       @io.puts("stats")
@@ -76,7 +78,7 @@ module ServerSoak
 
     def sample
       rss = File.read("/proc/#{@io.pid}/statm").split[1].to_i * 4
-      @samples << Sample.new(now - @start, rss, Dir.children("/proc/#{@io.pid}/fd").size)
+      @samples << Sample.new(clock - @start, rss, Dir.children("/proc/#{@io.pid}/fd").size)
       @samples.last
     end
 

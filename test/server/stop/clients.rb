@@ -3,11 +3,14 @@
 require "openssl"
 require "socket"
 require "timeout"
+require_relative "../../support/clock"
 
 module StopMatrix
   # One that asks all the time, on a kept connection or on a new one for each request, and writes
   # down what it did not get: when, and what came instead.
   class Client
+    include Clock
+
     # Seconds for one answer.
     PATIENCE = 60
     # A draining server closes a connection on which nothing has come for a second. Who was silent
@@ -45,10 +48,8 @@ module StopMatrix
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     def ask(path)
-      at = now
+      at = clock
       fresh = @socket.nil?
       return unless (@socket ||= open(at))
 
@@ -66,9 +67,9 @@ module StopMatrix
 
     def note(path)
       @answered += 1
-      @first ||= now
-      @last = now
-      @lost << Event.new(now, "#{@status} #{@body}") unless
+      @first ||= clock
+      @last = clock
+      @lost << Event.new(clock, "#{@status} #{@body}") unless
         @status.include?(" 200 ") && @body.start_with?("#{path} ")
       hang_up if !@keep || @closes
     end
@@ -80,7 +81,7 @@ module StopMatrix
       socket.setsockopt(:TCP, :NODELAY, true)
       @kind == :tls ? secure(socket) : socket
     rescue *NOBODY
-      @refused << now # not when it began to ask: a signal may lie between
+      @refused << clock # not when it began to ask: a signal may lie between
       sleep 0.01
       nil
     rescue SystemCallError, OpenSSL::SSL::SSLError => error
@@ -102,9 +103,9 @@ module StopMatrix
     def exchange(path)
       @how = "end"
       close = "Connection: close\r\n" unless @keep
-      @silent = @last ? now - @last : 0 # for as long as the write fails
+      @silent = @last ? clock - @last : 0 # for as long as the write fails
       @socket.write("GET #{path} HTTP/1.1\r\nHost: a\r\n#{close}\r\n")
-      @silent = now - @last if @last # however late this thread had its turn
+      @silent = clock - @last if @last # however late this thread had its turn
       @status = @socket.gets("\r\n") or return false
       fields = {}
       while (line = @socket.gets("\r\n")) && line != "\r\n"

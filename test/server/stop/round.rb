@@ -4,6 +4,7 @@ require "fileutils"
 require "rbconfig"
 require "tmpdir"
 require "neverblock/server/signals"
+require_relative "../../support/clock"
 require_relative "../../support/certificates"
 require_relative "clients"
 require_relative "script"
@@ -12,6 +13,8 @@ module StopMatrix
   # Runs `nb serve` as a script says, with clients that ask all the time, and looks what was lost.
   # Nothing may be, but for what docs/SERVER.md says.
   class Round
+    include Clock
+
     NB_PROGRAM = File.expand_path("../../../exe/nb", __dir__)
     ENDING = %w[TERM INT QUIT].freeze
     # Of each kind of client.
@@ -74,8 +77,6 @@ module StopMatrix
       lines.size > 24 ? lines.first(8) + lines.last(16) : lines
     end
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     def prepare
       File.write("#{@folder}/nb.rb", @script.config)
       File.write("#{@folder}/config.ru", <<~RUBY)
@@ -86,9 +87,9 @@ module StopMatrix
           turn.zero? ? compute : sleep(turn * 0.01)
           [200, {"content-type" => "text/plain"}, ["\#{path} \#{Process.pid}"]]
         }
-        def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         # Others come into the accept queue meanwhile.
         def compute = now.then { |start| nil until now > start + 0.02 }
+        def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       RUBY
       File.write("#{@folder}/key", Certificates::KEY.to_pem)
       File.write("#{@folder}/cert", Certificates.certificate.to_pem)
@@ -99,7 +100,7 @@ module StopMatrix
       @address = [@script.kind, place]
       @clients = Array.new(2 * CLIENTS) { |i| Client.new(i, @address, keep: i.even?) }
       @threads = @clients.map { |client| Thread.new { client.run } }
-      @started = now
+      @started = clock
       @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM, "serve",
                    "-C", "#{@folder}/nb.rb", "-b", address(place), chdir: @folder,
                    out: "#{@folder}/log", err: %i[child out], pgroup: true)
@@ -124,9 +125,9 @@ module StopMatrix
     end
 
     def wait(complaint, limit = LIMIT)
-      give_up = now + limit
+      give_up = clock + limit
       until (value = yield)
-        return (@faults << "#{complaint} in #{limit} s") && nil if now > give_up
+        return (@faults << "#{complaint} in #{limit} s") && nil if clock > give_up
 
         sleep 0.005
       end
@@ -145,8 +146,8 @@ module StopMatrix
 
     def newborn
       @known |= children
-      until_then = now + 1.5
-      sleep 0.0002 until (pid = (children - @known).first) || now > until_then || gone?
+      until_then = clock + 1.5
+      sleep 0.0002 until (pid = (children - @known).first) || clock > until_then || gone?
       pid
     end
 
@@ -155,7 +156,7 @@ module StopMatrix
       return if pid.nil? || gone?
 
       crowd if @clients.any?(&:first)
-      @sent << Sent.new(now, step)
+      @sent << Sent.new(clock, step)
       ours = ours?
       Process.kill(step.signal, pid)
       @sent.last.ours = ours && ours?
@@ -190,8 +191,8 @@ module StopMatrix
     end
 
     def await_end
-      give_again = now + PATIENCE_WITH_RUBY
-      wait("hangs") { gone? || (now > give_again && repeat_what_ruby_lost && nil) }
+      give_again = clock + PATIENCE_WITH_RUBY
+      wait("hangs") { gone? || (clock > give_again && repeat_what_ruby_lost && nil) }
       wait("leaves processes behind") { alone? }
       @clients.each(&:over!)
       @threads.each { |thread| thread.join(2 * Client::PATIENCE) || @faults << "a client hangs" }
