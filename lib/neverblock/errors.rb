@@ -3,21 +3,21 @@
 require "timeout"
 
 module NB
-  # In every error of ours, so that `rescue NB::Error` finds them all while each also descends from
-  # the class that plain Ruby code already rescues.
+  # Included in every error of NeverBlock, so `rescue NB::Error` catches them all. Each error also
+  # descends from the class that plain Ruby code already rescues.
   module Error; end
 
-  # Raised in a fiber to end it. Not a StandardError, so that `rescue => e` lets it pass; every
+  # Raised in a fiber to end it. It is not a StandardError, so `rescue => e` lets it pass; every
   # `ensure` runs. Its {#cause} is what {Task#cancel} was given.
   class Cancelled < ::Exception
     include Error
 
-    # @return [Boolean, nil] whether a fiber has it, or will have it at its next wait; nil: who was
-    #   to send it was interrupted before
+    # @return [Boolean, nil] whether a fiber has received it, or will at its next wait; nil: the
+    #   sender was interrupted first
     # @api private
     attr_accessor :sent
 
-    # @param cause [Exception, nil] why; there from the start, not only once this has been raised
+    # @param cause [Exception, nil] why; set from the start, not only once the exception is raised
     # @param message [String]
     # @return [Cancelled] not raised yet, so without a backtrace
     # @raise [ArgumentError] if cause is something else
@@ -35,24 +35,24 @@ module NB
     end
   end
 
-  # What is an error of the code that raised it, to be reported or handed on. The other exceptions
-  # are messages to the fiber, the thread or the process, and go their way: SystemExit, Interrupt,
-  # {Cancelled}, the stop of another scheduler.
+  # Exceptions that are errors of the code that raised them: they are reported or passed on. All
+  # other exceptions are messages to the fiber, the thread or the process, and propagate:
+  # SystemExit, Interrupt, {Cancelled}, the stop of another scheduler.
   FAILURES = [::StandardError, ::ScriptError, ::SystemStackError, ::NoMemoryError].freeze
 
-  # For Thread.handle_interrupt: nothing interrupts. Of all Objects: with Exception instead,
-  # Thread#kill would pass.
+  # For Thread.handle_interrupt: nothing interrupts. It names Object because with Exception,
+  # Thread#kill would still get through.
   #
   # @api private
   UNINTERRUPTED = { ::Object => :never }.freeze
 
-  # The value of a task was asked for, and the task was cancelled. A StandardError, unlike
-  # {Cancelled}: the one who asks was not cancelled, and must be able to tell.
+  # The value of a task was asked for, but the task was cancelled. Unlike {Cancelled} this is a
+  # StandardError: the caller was not cancelled, and must be able to tell the difference.
   class TaskCancelledError < ::RuntimeError
     include Error
   end
 
-  # No scheduler runs here: the call needs `NB.run { }` or `Fiber.set_scheduler` around it.
+  # No scheduler runs here: wrap the call in `NB.run { }`, or call `Fiber.set_scheduler` first.
   class NoSchedulerError < ::RuntimeError
     include Error
   end
@@ -62,7 +62,7 @@ module NB
     include Error
   end
 
-  # A loop belongs to one thread; the call came from another.
+  # A loop belongs to one thread, and the call came from another.
   class WrongThreadError < ::ThreadError
     include Error
   end
@@ -72,30 +72,29 @@ module NB
     include Error
   end
 
-  # Every fiber waits for another and nothing is left that could wake one. Like Ruby's own
-  # "No live threads left. Deadlock?" it is not a StandardError. Its message tells for each fiber
-  # which line of the program waits, and what for; then it holds {NB.dump}.
+  # Every fiber waits for another, and nothing is left that could wake one. Like Ruby's own "No live
+  # threads left. Deadlock?" it is not a StandardError. Its message says for each fiber which line
+  # of the program waits, and for what; {NB.dump} follows.
   class DeadlockError < ::Exception
     include Error
   end
 
-  # A queue with a limit is full.
+  # A bounded queue is full.
   class QueueFullError < ::RuntimeError
     include Error
   end
 
-  # A forked process gave no answer: it was killed, it exited, or what it would have sent cannot
-  # be marshalled.
+  # A forked process gave no answer: it was killed, it exited, or its answer cannot be marshalled.
   class ProcessError < ::RuntimeError
     include Error
   end
 
-  # A {Limiter} had no turn to give in time.
+  # A {Limiter} had no turn to give within the time limit.
   class LimiterTimeoutError < ::Timeout::Error
     include Error
   end
 
-  # No connection came free in time.
+  # No connection became free within the time limit.
   class PoolTimeoutError < ::Timeout::Error
     include Error
   end

@@ -10,12 +10,14 @@ class ConnectionPoolChaosTest < Minitest::Test
   SIZE = 3
 
   # Notices who uses it at once. A connection in the pool of the test is never used without a wait.
+  # An interrupt that strikes the end of its use leaves it in use for ever.
   Connection = Struct.new(:users, :most, :closed) do
     def use
       self.users += 1
       self.most = [most, users].max
       sleep(0.0002)
     ensure
+      sleep(0.0001)
       self.users -= 1
     end
 

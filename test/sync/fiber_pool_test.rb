@@ -10,7 +10,7 @@ class FiberPoolTest < Minitest::Test
   scheduled "runs_at_once_up_to_its_size_then_in_order" do
     pool = NB::FiberPool.new(2)
     log = []
-    5.times { |i| assert_same pool, pool.spawn { (log << i) && sleep(0.001) } }
+    5.times { |i| assert_same pool, pool.spawn { (log << i) && sleep(0.01) } }
     assert_equal [0, 1], log
     assert_equal({ size: 2, fibers: 2, busy: 2, queued: 3 }, pool.stats)
     pool.wait
@@ -124,6 +124,16 @@ class FiberPoolTest < Minitest::Test
     refute_match(/a block raised/, report)
   end
 
+  scheduled "no_block_has_the_child_status_of_another", others: false do
+    pool = NB::FiberPool.new(1)
+    seen = []
+    system("true")
+    2.times { |i| pool.spawn { (seen << $?) && system("exit #{i}") } }
+    pool.spawn { sleep(0.0001) && seen << $? }.wait
+    assert_equal [nil] * 3, seen
+    assert_predicate $?, :success? # the spawner's own
+  end
+
   # Both meet a fiber that is about to go on, so they would come at its next wait.
   # As a timeout does to a fiber that computes.
   scheduled "a_spawn_that_is_struck_at_any_step_leaves_nothing_taken", others: false do
@@ -232,14 +242,68 @@ class FiberPoolTest < Minitest::Test
     assert_equal [true, []], [ended, pool.fibers]
   end
 
-  scheduled "blocks_that_never_run_are_not_lost_in_silence" do
-    pool = NB::FiberPool.new(1)
-    report = captured_stderr do
-      pool.spawn { sleep(0.001) && raise(NB::Cancelled, "as a loop does that closes") }
-      2.times { pool.spawn { flunk } }
-      pool.wait
+  CANCEL = -> { sleep(0.001) && raise(NB::Cancelled, "as a loop does that closes") }
+  KILL = -> { Fiber.method_defined?(:kill) ? sleep(0.001) && Fiber.current.kill : CANCEL.call }
+
+  { cancel: CANCEL, kill: KILL }.each do |name, leave|
+    scheduled "after_a_#{name}_what_waits_gets_another_fiber" do
+      pool = NB::FiberPool.new(2)
+      gate = Thread::Queue.new
+      pool.spawn { gate.pop } # ends last: the others do not wait for it
+      order = []
+      6.times { |i| pool.spawn { order << i && leave.call } }
+      pool.spawn { gate.close }
+      assert_empty(captured_stderr { Timeout.timeout(20) { pool.wait } })
+      assert_equal [*0..5], order
+      assert_operator pool.fibers.size, :<=, 2
     end
-    assert_match(/2 blocks of a fiber pool never ran/, report)
+
+    scheduled "a_#{name}_of_the_last_block_ends_the_wait" do
+      [false, true].each do |closed|
+        pool = NB::FiberPool.new(2)
+        pool.spawn { sleep(0.0001) } # its fiber rests
+        pool.spawn(&leave)
+        pool.close if closed
+        Timeout.timeout(20) { pool.wait }
+        assert_equal 0, pool.stats[:busy]
+      end
+    end
+  end
+
+  def test_blocks_that_never_run_are_not_lost_in_silence
+    { "raise KeyError" => KeyError, "exit" => SystemExit }.each do |code, kind|
+      pool = NB::FiberPool.new(1)
+      report = captured_stderr do
+        assert_raises(kind) do
+          NB.run do
+            pool.spawn { sleep }
+            2.times { pool.spawn { flunk } }
+            code == "exit" ? exit : raise(KeyError)
+          end
+        end
+      end
+      assert_match(/\d blocks of a fiber pool never ran/, report)
+    end
+  end
+
+  def test_what_waits_does_not_run_after_an_exit_or_a_kill_of_the_thread
+    [-> { exit }, -> { Thread.current.kill }].each do |leave|
+      pool = NB::FiberPool.new(1)
+      ran = false
+      report = captured_stderr do
+        Thread.new do
+          NB.run do
+            pool.spawn { sleep(0.001) && leave.call }
+            pool.spawn { ran = true }
+            sleep
+          end
+        rescue SystemExit
+          nil
+        end.join
+      end
+      assert_match(/1 blocks of a fiber pool never ran/, report)
+      refute ran
+    end
   end
 
   scheduled "on_error_takes_what_a_block_raised" do

@@ -242,7 +242,7 @@ class LimiterTest < Minitest::Test
   end
 
   everywhere "keys_that_nobody_uses_are_forgotten_and_those_in_use_are_not" do
-    limiters = NB::KeyedLimiters.new(1, nil)
+    limiters = NB::KeyedLimiters.new { NB::Limiter.new(1) }
     limiters["kept"].with do
       5_000.times { |key| limiters[key].with { 1 } }
       assert_operator limiters.size, :<=, 1_001
@@ -250,14 +250,14 @@ class LimiterTest < Minitest::Test
         assert_raises(NB::LimiterTimeoutError) { limiters["kept"].with(timeout: 0) { flunk } }
       end
     end
-    timed = NB::KeyedLimiters.new(1, 60)
+    timed = NB::KeyedLimiters.new { NB::Limiter.new(1, per: 60) }
     1_500.times { |key| timed[key].with { 1 } }
     assert_equal 1_500, timed.size, "their time is not over"
   end
 
   def test_a_key_that_is_taken_while_it_is_forgotten_is_still_its_own
     in_thread do
-      limiters = NB::KeyedLimiters.new(1, nil)
+      limiters = NB::KeyedLimiters.new { NB::Limiter.new(1) }
       gate = Thread::Queue.new
       limiter = limiters.of("taken")
       holder = nil

@@ -73,7 +73,7 @@ class PoolsTest < Minitest::Test
     assert_in_delta 2, row[:wait_seconds_total], 0.01
   end
 
-  # Nobody had to wait, so nothing was written down; what he waits for now tells.
+  # Nobody had to wait, so no start was recorded; the holder's present wait tells how long.
   scheduled "at_least_since_the_holder_waits_or_was_seen", others: false, clock: :virtual do
     pool = pool(size: 1)
     task = NB.async { pool.with { 10.times { sleep 1 } } }

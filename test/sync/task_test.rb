@@ -298,6 +298,36 @@ class TaskTest < Minitest::Test
     assert_equal "#<NB::Task nap done>", task.wait.inspect
   end
 
+  # Beside a place in UTF-8; a name may come from a client. The dump is of our loops only.
+  scheduled "inspect_takes_a_name_of_any_encoding", others: false do
+    names = {
+      "f\u00fcr".encode("UTF-16LE") => "für", "f\u00fcr".encode("ISO-8859-1") => "für",
+      "f\xfcr".b => "f\ufffdr", "\xff" => "\ufffd", "x".dup.force_encoding("UTF-7") => "x",
+      "a\e[31m\nb" => "a\\x1b[31m\\x0ab"
+    }
+    names.each do |name, shown|
+      task = eval("NB.async(name: name) { sleep }", binding, "pl\u00e4ne.rb", 7) # rubocop:disable Style/EvalWithLocation
+      assert_equal "#<NB::Task #{shown} pl\u00e4ne.rb:7 running>", task.inspect
+      assert_includes NB.dump.to_s, shown
+      task.cancel.wait
+    end
+    text = NB.dump.to_s
+    refute_match(/[\0-\x09\x0b-\x1f]/, text)
+    assert_equal [true, Encoding::UTF_8], [text.valid_encoding?, text.encoding]
+  end
+
+  # Bytes, as a driver's message may be, beside a name that is no ASCII either.
+  scheduled "the_report_of_an_error_in_bytes", others: false do
+    task = nil
+    _, report = capture_io do
+      task = NB.async(name: "f\u00fcr") { raise "f\xfcr".b }
+      sleep(0.001)
+    end
+    assert_match(/\A#<NB::Task für .*f\ufffdr/m, report)
+    assert_match(/für.*\(f\ufffdr\)/, NB.dump.to_s)
+    assert_raises(RuntimeError) { task.value }
+  end
+
   scheduled "wrong_arguments_are_refused" do
     assert_raises(ArgumentError) { NB::Task.new }
     task = NB::Task.new { sleep(0.001) }

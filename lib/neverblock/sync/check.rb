@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module NB
-  # Arguments are checked where they come in, each with one sentence: which, what may stand there,
-  # what stood there.
+  # Checks arguments where they come in. Each error is one sentence: which argument, what is
+  # allowed, and what was given.
   #
   # @api private
   module Check
     class << self
-      # @param name [String] as the caller wrote it, such as "size:"
+      # @param name [String] as the caller writes it, such as "size:"
       # @return [Integer]
       # @raise [ArgumentError] if it is no whole number, or less than `min`
       def count(name, value, min: 1)
@@ -20,7 +20,7 @@ module NB
                              "#{value.inspect}"
       end
 
-      # @return [Float, Integer, nil] seconds; nil, also for an infinite number: without end
+      # @return [Float, Integer, nil] seconds; nil or an infinite number: no limit, given as nil
       # @raise [ArgumentError] if it is no number, or less than 0
       def seconds(name, value)
         return if value.nil?
@@ -32,7 +32,7 @@ module NB
                              "#{value.inspect}"
       end
 
-      # @param positive [Boolean] 0 is refused as well
+      # @param positive [Boolean] whether 0 is refused, too
       # @return [Float, Integer] seconds
       # @raise [ArgumentError] if it is no finite number, or less than 0
       def finite_seconds(name, value, positive: false)
@@ -66,7 +66,7 @@ module NB
       end
 
       # @return [void]
-      # @raise [ArgumentError] if it is neither nil nor what can be raised
+      # @raise [ArgumentError] unless it is nil or something that can be raised
       def exception(name, value)
         return if value.nil? || value.is_a?(Exception) || (value.is_a?(Class) && value <= Exception)
 

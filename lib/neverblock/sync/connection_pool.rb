@@ -9,71 +9,71 @@ require_relative "slots"
 require_relative "tidy"
 
 module NB
-  # At most `size` connections for any number of fibers and threads.
+  # Shares at most `size` connections among any number of fibers and threads.
   #
-  # - Fair: who asked first is served first, and each check-in wakes one waiter, by handing it the
-  #   connection.
-  # - Per fiber: within {#with}, a further {#with} of the same fiber gives the same connection.
-  #   For a plain thread that means per thread.
-  # - Connections are made when needed, the block of `new` runs in the fiber that needs it. What
-  #   is no longer alive is closed and replaced.
-  # - Whatever interrupts it, wherever: no slot is lost, no connection is in two hands.
-  # - After a fork the child begins with an empty pool and leaves the parent's connections alone,
-  #   also where it leaves a block of {#with} in which it was forked.
+  # - Fair: first come, first served. Each check-in wakes one waiter and hands it the connection.
+  # - Per fiber: within {#with}, another {#with} of the same fiber yields the same connection.
+  #   For plain threads, that means per thread.
+  # - Connections are made when needed; the block of `new` runs in the fiber that needs one. Dead
+  #   connections are closed and replaced.
+  # - An interrupt at any point loses no slot and never puts a connection into two hands.
+  # - After a fork, the child starts with an empty pool and leaves the parent's connections alone,
+  #   even when it leaves a block of {#with} that it was forked in.
   #
-  # It works under any fiber scheduler and without one.
+  # It works under any fiber scheduler, and without one.
   #
-  # A connection whose block was left in the middle is made usable at once, or replaced: with pg,
-  # mysql2 and trilogy what still runs is cancelled, and an open transaction rolled back; also where
-  # the block ends as ever and has left its transaction open. After an exception of the block's own,
-  # or a `throw`, the connection is used again. A timeout or a cancel strikes anywhere, also between
-  # a `SET` or a lock and its undoing, or with half an answer read: the connection is then closed,
-  # and a new one made when it is needed. (Outside of our loop, of timeouts only one that raises a
-  # Timeout::Error is known as such.) Give `tidy:` to decide otherwise.
+  # A connection whose block was left in the middle is cleaned at once, or replaced. With pg, mysql2
+  # and trilogy, a running query is cancelled and an open transaction is rolled back, even if the
+  # block ended normally and left its transaction open. After the block's own exception, or a
+  # `throw`, the connection is used again. A timeout, a cancel or a kill can strike anywhere:
+  # between a `SET` or a lock and its undoing, or with half an answer read. Then the connection is
+  # closed, and a new one is made when needed. (Outside our loop, two are not recognized: a
+  # Fiber#kill, and a timeout with an error class of its own, unless that is a Timeout::Error.) Pass
+  # `tidy:` to decide otherwise.
   #
   # @example
   #   pool = NB::ConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
   #   pool.with { |connection| connection.exec("SELECT 1") }
   class ConnectionPool
-    # How the usual drivers say that a connection is at its end.
+    # The errors by which the usual drivers report a lost connection.
     DEAD = %i[closed? finished?].freeze
     ALIVE = lambda do |connection|
       DEAD.none? { |name| connection.respond_to?(name) && connection.public_send(name) }
     end
-    # A server that does not answer for so long loses the connection.
+    # If a server takes longer than this to answer, the connection is given up.
     TIDY_SECONDS = 5
     CLOSE = ->(connection) { connection.close if connection.respond_to?(:close) }
-    # What one process has: a forked child begins anew. `leases`: fiber => its place, while the
+    # What one process has; a forked child starts afresh. `leases`: fiber => its place, while the
     # block of {#with} runs.
     Own = Struct.new(:pid, :slots, :leases)
     private_constant :DEAD, :ALIVE, :TIDY_SECONDS, :CLOSE, :Own
 
-    # @return [Integer] the most connections there will be
+    # @return [Integer] the maximum number of connections
     attr_reader :size
-    # @return [Float, nil] seconds that {#with} waits for a connection; nil: forever
+    # @return [Float, nil] seconds that {#with} waits for a connection; nil: no limit
     attr_reader :timeout
-    # @return [String] what {NB.pools} and /metrics call it
+    # @return [String] its name in {NB.pools} and /metrics
     attr_reader :name
     # @return [WaitCount] see {Pools}
     # @api private
     attr_reader :waits
 
-    # @param size [Integer] the most connections, 1 or more
-    # @param timeout [Float, nil] seconds {#with} waits for its turn, 0 or more; nil: forever.
-    #   Making a connection is not included: that is for the driver's own timeout
-    # @param alive [#call] takes an idle connection and says whether it can be used; it may wait.
-    #   By default no if `connection.closed?` or `connection.finished?`
-    # @param tidy [#call] takes a connection whose block was left in the middle, and says whether it
-    #   can be used; it may wait, and raising means no. Given, it decides after a timeout or a
-    #   cancel, too. By default as said above
-    # @param close [#call] takes a connection that is no longer wanted. By default
-    #   `connection.close`, or nothing if there is no such method
-    # @param abandon [#call, nil] takes, in a forked child, each connection of the parent; for
-    #   those that say goodbye to the server when they are collected, as PG::Connection does
+    # @param size [Integer] the maximum number of connections, 1 or more
+    # @param timeout [Float, nil] seconds that {#with} waits for its turn, 0 or more; nil: no limit.
+    #   Making a connection does not count: the driver's own timeout limits that
+    # @param alive [#call] gets an idle connection and returns whether it can be used; it may wait.
+    #   Default: false if `connection.closed?` or `connection.finished?`
+    # @param tidy [#call] gets a connection whose block was left in the middle, and returns whether
+    #   it can be used; it may wait, and raising means no. If given, it also decides after a timeout
+    #   or a cancel. Default: see above
+    # @param close [#call] gets a connection that is no longer wanted. Default: `connection.close`,
+    #   or nothing if there is no such method
+    # @param abandon [#call, nil] in a forked child, gets each connection of the parent: for
+    #   connections that say goodbye to the server when they are collected, as PG::Connection does
     # @param name [String, nil] for {NB.pools} and `nb_pool_…` in /metrics; nil: the line of the
     #   program that makes the pool
     # @yieldreturn [Object] a new connection
-    # @raise [ArgumentError] if one of them is something else
+    # @raise [ArgumentError] for an invalid argument
     def initialize(size:, timeout: 5.0, alive: ALIVE, tidy: Tidy, close: CLOSE, abandon: nil,
                    name: nil, &connect)
       Check.block("a connection pool, to connect,", connect)
@@ -91,14 +91,14 @@ module NB
       Pools.add(self)
     end
 
-    # Lends a connection for the time of the block.
+    # Lends a connection to the block.
     #
-    # @param timeout [Float, nil] as for {#initialize}, for this time
-    # @yieldparam connection [Object] the one this fiber already has, if it is within {#with}
+    # @param timeout [Float, nil] as for {#initialize}, for this call only
+    # @yieldparam connection [Object] within {#with}, the one this fiber already has
     # @return [Object] the value of the block
-    # @raise [NB::PoolTimeoutError] if no connection came free in time
+    # @raise [NB::PoolTimeoutError] if no connection became free in time
     # @raise [NB::ClosedError] after {#close}
-    # @raise [Exception] what the connect block raised; its slot goes to the next waiter
+    # @raise [Exception] whatever the connect block raised; its slot goes to the next waiter
     # @scheduling may wait
     # @thread any
     def with(timeout: @timeout, &block)
@@ -113,11 +113,11 @@ module NB
       lend(fiber, timeout, &block)
     end
 
-    # Says that the connection this fiber holds is not to be used again: it is closed when the block
-    # of {#with} ends, and replaced when the next one is needed.
+    # Marks this fiber's connection as unusable: it is closed when the block of {#with} ends, and
+    # replaced when the next one is needed.
     #
     # @return [self]
-    # @raise [FiberError] outside of {#with}
+    # @raise [FiberError] outside {#with}
     # @scheduling never waits
     # @thread any
     def discard
@@ -128,7 +128,7 @@ module NB
       self
     end
 
-    # Closes all connections: the idle ones now, the others when they come back. The pool goes on
+    # Closes all connections: the idle ones now, the others when they come back. The pool continues
     # with new ones.
     #
     # @return [self]
@@ -140,7 +140,7 @@ module NB
       self
     end
 
-    # As {#reload}, and {#with} raises {NB::ClosedError} from now on, also where it waits.
+    # The same as {#reload}; and from now on {#with} raises {NB::ClosedError}, also where it waits.
     #
     # @return [self]
     # @scheduling may wait, as closing a connection may
@@ -155,9 +155,9 @@ module NB
     # @thread any
     def closed? = @own.slots.closed?
 
-    # @return [Hash{Symbol=>Integer, Float}] `size`; `in_use`, including those being made; `idle`;
-    #   `waiting`, who waits now; and since the start `waits` (check-outs that had to wait),
-    #   `timeouts`, `wait_seconds` in all, `longest_wait_seconds`
+    # @return [Hash{Symbol=>Integer, Float}] `size`; `in_use`, including connections being made;
+    #   `idle`; `waiting`; and since the start: `waits` (check-outs that had to wait), `timeouts`,
+    #   `wait_seconds` in all, `longest_wait_seconds`
     # @scheduling never waits
     # @thread any
     def stats = own_here.slots.stats
@@ -184,7 +184,7 @@ module NB
 
     def kind = "NB::ConnectionPool"
 
-    # In a forked child that has not used the pool yet there is nothing of it.
+    # Makes the state anew in a forked child that has not used the pool yet.
     def own_here = @own.pid == Process.pid ? @own : new_own
 
     def new_own = Own.new(Process.pid, Slots.new(@size, @waits), {}.compare_by_identity)
@@ -208,18 +208,18 @@ module NB
       end
     end
 
-    # Does no harm twice.
+    # Does no harm when called twice.
     def take_back(own, fiber, place, whole) # rubocop:disable Metrics/ParameterLists
       restart_after_fork
       own.leases.delete(fiber)
-      give_back(own.slots, place, whole) if own.equal?(@own) # else it is that of the parent
+      give_back(own.slots, place, whole) if own.equal?(@own) # otherwise it is the parent's
     end
 
     def start
       @own = new_own
     end
 
-    # The parent's connections stay referenced: collecting one might tell the server to close it.
+    # Keeps the parent's connections referenced: collecting one might tell the server to close it.
     def restart_after_fork
       return if @own.pid == Process.pid
 
@@ -229,7 +229,7 @@ module NB
       inherited.each(&@abandon) if @abandon
     end
 
-    # Called with nothing but a place, which {#checkin} undoes at any point.
+    # Called with nothing but a place; {#checkin} can undo this at any point.
     def checkout(slots, place, timeout)
       raise PoolTimeoutError, timeout_message(slots, timeout) unless slots.acquire(place, timeout)
 
@@ -242,9 +242,9 @@ module NB
       place.thing = @connect.call
     end
 
-    # At once and not when it is next lent: an open transaction holds locks that others wait for.
-    # A second interrupt may follow the first at once: before it is known what to do, the connection
-    # is not to be used again.
+    # Cleans up at once, not before the next use, because an open transaction holds locks that
+    # others wait for. A second interrupt may follow the first at once. Until it is clear what to
+    # do, the connection counts as unusable.
     def give_back(slots, place, whole)
       return if place.thing.nil? || place.spoiled
 
@@ -258,23 +258,23 @@ module NB
       !@tidy.equal?(Tidy) || !Tidy.left_open?(connection) || tidy?(connection)
     end
 
-    # With what has left the block last: neither a `throw` nor a `break` leaves an error.
+    # Looks at what left the block last.
     def usable_after_error?(connection)
-      struck = $! && Interruption.struck?($!) && @tidy.equal?(Tidy)
+      struck = @tidy.equal?(Tidy) && Interruption.struck_block?($!)
       tidy?(connection) && !struck
     end
 
     def tidy?(connection)
       Timeout.timeout(TIDY_SECONDS) { @tidy.call(connection) }
     rescue ::Timeout::Error
-      false # it is replaced
+      false # the connection is replaced
     rescue StandardError => error
       raise if Interruption.struck?(error) # by the caller's deadline
 
       false
     end
 
-    # The connection is closed before its slot is free, so that there are never more than `size`.
+    # The connection is closed before its slot becomes free, so there are never more than `size`.
     def checkin(slots, place)
       begin
         retire(place) if place.thing && slots.spoiled?(place)
@@ -287,7 +287,7 @@ module NB
       close_idle(slots) if slots.closed?
     end
 
-    # One after the other: an interrupt leaves the rest where it is, for the next such call.
+    # One connection after the other: an interrupt leaves the rest for the next such call.
     def close_idle(slots)
       place = Slots::Place.new
       slots.drain.times do
@@ -298,14 +298,14 @@ module NB
       end
     end
 
-    # Taken out and closed in one line: nothing interrupts in between, so no connection is lost, nor
-    # closed twice.
+    # Takes the thing out and closes it in one line: nothing can interrupt in between, so no
+    # connection is lost or closed twice.
     def retire(place)
       @close.call([place.thing, place.thing = nil].first)
     rescue StandardError => error
       raise if Interruption.struck?(error) # by the caller's own deadline
 
-      nil # it was no good any more, which is often why it is closed
+      nil # it was already broken, which is often why it is being closed
     end
 
     def alive?(place)

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module NB
-  # How many queries this process has sent to databases, and how long they took, by adapter: the
-  # `nb_database_…` of `/metrics`. Who sends them tells.
+  # Counts the queries that this process has sent to databases and the time they took, by adapter,
+  # for `nb_database_…` in `/metrics`. Whoever sends a query reports it here.
   #
   # @api private
   module DatabaseTime
@@ -10,22 +10,22 @@ module NB
 
     class << self
       # @param adapter [String]
-      # @param seconds [Float] that one query took
+      # @param seconds [Float] the duration of one query
       # @return [void]
       # @thread any
       def count(adapter, seconds)
         row = @rows[adapter] ||= [0, 0.0]
-        row[0] += 1 # no thread comes between a look and its entry
+        row[0] += 1 # no thread can come between the read and the write
         row[1] += seconds
       end
 
-      # @return [Hash{String=>Integer}] by adapter
+      # @return [Hash{String=>Integer}] queries by adapter
       def queries = @rows.transform_values(&:first)
 
-      # @return [Hash{String=>Float}] by adapter
+      # @return [Hash{String=>Float}] seconds by adapter
       def seconds = @rows.transform_values(&:last)
 
-      # In a forked child.
+      # Starts again at 0, in a forked child.
       #
       # @return [void]
       def forked = @rows.clear

@@ -3,11 +3,12 @@
 require "timeout"
 
 module NB
-  # The time by which the current fiber has to be done: what {NB.timeout} sets, {NB.deadline} tells
-  # and tasks inherit.
+  # The time by which the current fiber must be done. {NB.timeout} sets it, {NB.deadline} returns
+  # the time left, and tasks inherit it.
   #
-  # A task of a {Group} only knows it: it ends with the group, which the timeout strikes. A task of
-  # {NB.async} may outlive the block that started it, so the timeout strikes there as well.
+  # A task of a {Group} only knows the deadline: the timeout strikes the group, and the task ends
+  # with it. A task of {NB.async} may outlive the block that started it, so the timeout strikes the
+  # task as well.
   #
   # @api private
   module Deadline
@@ -23,7 +24,7 @@ module NB
         at && [at - now, 0.0].max
       end
 
-      # Timeout.timeout, remembered.
+      # Timeout.timeout that records its deadline.
       #
       # @param seconds [Numeric] > 0
       # @return the block's value
@@ -37,7 +38,7 @@ module NB
         Thread.current[KEY] = outer
       end
 
-      # @return [Proc] the block, for a fiber that knows the deadline of this one
+      # @return [Proc] the block, for a fiber that inherits this one's deadline
       # @scheduling never waits
       def keep(block)
         at = Thread.current[KEY] or return block
@@ -48,12 +49,12 @@ module NB
         end
       end
 
-      # @return [Proc] the block, for a fiber that the deadline of this one strikes
+      # @return [Proc] the block, for a fiber in which this one's deadline raises
       # @scheduling never waits
       def impose(block)
         at = Thread.current[KEY] or return block
 
-        # Timeout takes 0 for no limit.
+        # To Timeout, 0 means no limit.
         -> { within([at - now, Float::MIN].max, nil, nil) { block.call } }
       end
 

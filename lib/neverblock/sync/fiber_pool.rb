@@ -5,18 +5,19 @@ require_relative "../fiber_state"
 require_relative "check"
 require_relative "inheritance"
 require_relative "pools"
+require_relative "fiber_pool/crew"
 
 module NB
-  # At most `size` fibers that run blocks; blocks that find all of them busy wait in a queue.
+  # Runs blocks in at most `size` fibers. When all are busy, further blocks wait in a queue.
   #
-  # The idea and the name are those of NeverBlock 0.1 (2008): a fiber costs more to make than to
-  # keep. Fibers are made when they are needed and run one block after the other. When there is
-  # nothing to do they stay, without keeping our loop from ending. Other schedulers know no such
-  # wait; there the fibers are let go when the whole pool has nothing to do.
+  # The idea and the name come from NeverBlock 0.1 (2008): keeping a fiber is cheaper than making
+  # one. Fibers are made when needed and run one block after the other. Idle fibers stay, and do not
+  # keep our loop from ending. Other schedulers have no such wait, so there the fibers end when the
+  # whole pool is idle.
   #
   # Each block starts with no fiber-locals (`Thread.current[:x]`), no attributes of frameworks (such
-  # as ActiveSupport's) and, from Ruby 3.2 on, with no fiber storage (`Fiber[:x]`): nothing comes to
-  # it from the block before, and from the one who spawned it only the trace that it belongs to (of
+  # as ActiveSupport's) and, from Ruby 3.2 on, no fiber storage (`Fiber[:x]`). It gets nothing from
+  # the previous block, and from the code that spawned it only the trace it belongs to (of
   # OpenTelemetry and the like).
   #
   # @example 1,000 requests, at most 50 at a time
@@ -24,70 +25,20 @@ module NB
   #   1_000.times { |i| pool.spawn { Net::HTTP.get(URI("http://127.0.0.1:8080/#{i}")) } }
   #   pool.wait
   class FiberPool
-    # Those that work now: they have a scheduler and a queue in common. The pool gets a new crew
-    # after each rest, so one loop after the other may use it.
-    class Crew
-      # Fields: `jobs` closes when the crew is let go; `starting` has the blocks whose fiber has not
-      # begun, `fibers` the fibers that have, with the time at which each got its last {Late} block
-      # or nil, `working` those with a block, `late` what waits in `jobs`, each a Hash for its O(1)
-      # delete; `limit` sinks below the size of the pool when the system has no room; `resting`: see
-      # FiberPool#rest.
-      attr_reader :scheduler, :pid, :jobs, :starting, :fibers, :working, :late
-      attr_accessor :resting, :limit
-
-      # @param scheduler [Object] of the thread these fibers live in
-      # @param limit [Integer] the most fibers
-      def initialize(scheduler, limit)
-        @scheduler = scheduler
-        @pid = Process.pid
-        @jobs = Thread::Queue.new
-        @starting, @fibers, @working, @late = Array.new(4) { {}.compare_by_identity }
-        @resting = 0
-        @limit = limit
-      end
-
-      # @return [Integer] fibers, also those that have not begun
-      def count = fibers.size + starting.size
-
-      # @return [Integer] blocks that are not in the queue any more
-      def busy = working.size + starting.size
-
-      # @return [Integer] how many fibers will look for a job that is not in the queue yet
-      def free = jobs.num_waiting + resting - jobs.length
-
-      # @return [Boolean] whether all that was spawned has ended
-      def done? = busy.zero? && jobs.empty?
-
-      # What was to be raised in this fiber at its next wait was meant for another job than the
-      # next one.
-      def forget_interrupts
-        scheduler.forget_interrupts if scheduler.respond_to?(:forget_interrupts)
-      end
-
-      # @return [Boolean] whether these are fibers of the process that forked this one
-      def elsewhere? = @pid != Process.pid
-
-      # @return [Boolean] whether fibers may wait for jobs without keeping the loop going
-      def keeps? = scheduler.respond_to?(:idle)
-    end
-    # A block that finds all fibers busy, and since when it waits.
-    Late = Struct.new(:block, :since)
-    private_constant :Crew, :Late
-
-    # @return [Integer] the most fibers there will be
+    # @return [Integer] the maximum number of fibers
     attr_reader :size
-    # @return [String] what {NB.pools} and /metrics call it
+    # @return [String] its name in {NB.pools} and /metrics
     attr_reader :name
     # @return [WaitCount] of blocks that waited for a fiber; see {Pools}
     # @api private
     attr_reader :waits
 
-    # @param size [Integer] the most fibers, 1 or more
-    # @param queue [Integer, nil] the most blocks that wait for a fiber, 0 or more; nil: no limit
-    # @param on_error [#call, nil] takes what a block raised; nil: it is written to stderr
+    # @param size [Integer] the maximum number of fibers, 1 or more
+    # @param queue [Integer, nil] how many blocks may wait for a fiber, 0 or more; nil: no limit
+    # @param on_error [#call, nil] gets what a block raised; nil: it is written to stderr
     # @param name [String, nil] for {NB.pools} and `nb_pool_…` in /metrics; nil: the line of the
     #   program that makes the pool
-    # @raise [ArgumentError] if one of them is something else
+    # @raise [ArgumentError] for an invalid argument
     def initialize(size = 50, queue: nil, on_error: nil, name: nil)
       @size = Check.count("size", size)
       @queue_limit = queue && Check.count("queue:", queue, min: 0)
@@ -97,20 +48,20 @@ module NB
       Pools.add(self)
     end
 
-    # Runs the block in a fiber of this pool: at once if a new one is made for it, at the next
-    # turn of the loop if one is free, else when those before it have had theirs.
+    # Runs the block in a fiber of this pool: at once if a new fiber is made for it, at the next
+    # turn of the loop if one is free, otherwise after the blocks that wait before it.
     #
-    # @yield its value is dropped; what it raises is reported and harms no other block
+    # @yield its value is dropped; an exception is reported and affects no other block
     # @return [self]
     # @raise [NB::QueueFullError] if all fibers are busy and the queue is at its limit
     # @raise [NB::ClosedError] after {#close}
     # @raise [NB::NoSchedulerError] if this thread has no scheduler
-    # @raise [NB::WrongThreadError] if fibers of another thread's scheduler are at work
+    # @raise [NB::WrongThreadError] while the fibers work under another thread's scheduler
     # @raise [FiberError] if the system has no room for even one fiber
     # @scheduling never waits, but the block may run until its own first wait
     def spawn(&block) = take(Inheritance.trace(Check.block("FiberPool#spawn", block)))
 
-    # As {#spawn}, for a block that does not belong to the trace of the one who spawns it.
+    # The same as {#spawn}, for a block that does not belong to the caller's trace.
     #
     # @api private
     def spawn_apart(&block) = take(block)
@@ -118,7 +69,7 @@ module NB
     # Waits until every block has ended.
     #
     # @return [self]
-    # @raise [FiberError] in a block of this pool, which would wait for itself
+    # @raise [FiberError] in a block of this pool, because it would wait for itself
     # @scheduling may wait
     def wait
       raise FiberError, "a block would wait for itself" if crew&.fibers&.key?(Fiber.current)
@@ -130,8 +81,8 @@ module NB
       self
     end
 
-    # Takes no more blocks. Those already taken run to their end; `close.wait` waits for them. Then
-    # its fibers end, too.
+    # Takes no more blocks. Those already taken run to their end (`close.wait` waits for them); then
+    # the fibers end.
     #
     # @return [self]
     # @scheduling never waits
@@ -144,10 +95,10 @@ module NB
     # @return [Boolean] whether {#close} was called
     def closed? = @closed ? true : false
 
-    # @return [Array<Fiber>] the fibers there are now, busy or free; at most {#size}
+    # @return [Array<Fiber>] the existing fibers, busy or free; at most {#size}
     def fibers = crew ? crew.fibers.keys : []
 
-    # @return [Hash{Symbol=>Integer}] `size`, `fibers` (there are now), `busy` and `queued` (blocks)
+    # @return [Hash{Symbol=>Integer}] `size`, `fibers` (existing), `busy` and `queued` (blocks)
     def stats
       { size: @size, fibers: fibers.size, busy: crew&.busy || 0, queued: crew&.jobs&.length || 0 }
     end
@@ -162,7 +113,7 @@ module NB
         name: @name, kind: "NB::FiberPool", size: @size, in_use: busy, waiting: queued,
         idle: [fibers.size - busy, 0].max, waits: @waits, rests: crew&.jobs,
         holders: fibers.map { |fiber, got| Pools::Holder.new(fiber, got) },
-        waiters: crew ? crew.late.keys.map { |one| waiter(one) } : []
+        waiters: crew ? crew.late.keys.map(&:account) : []
       )
     end
 
@@ -187,7 +138,7 @@ module NB
       self
     end
 
-    # A forked child finds the crew of its parent, and leaves it alone.
+    # A forked child finds its parent's crew here, and leaves it alone.
     def crew = (@crew unless @crew&.elsewhere?)
 
     def crew_here
@@ -200,7 +151,7 @@ module NB
       @crew = Crew.new(scheduler, @size)
     end
 
-    # For the time when a fiber is free.
+    # Queues the block until a fiber is free.
     def enqueue(crew, block)
       refuse(crew) if @queue_limit && crew.jobs.length >= @queue_limit
       late = Late.new(block, now)
@@ -214,7 +165,7 @@ module NB
                             "or size"
     end
 
-    # What a late one waits for is over.
+    # The wait of a late block is over.
     def begin_late(crew, late)
       crew.late.delete(late)
       start = now
@@ -223,14 +174,9 @@ module NB
       late.block
     end
 
-    def waiter(late)
-      path, line = late.block.source_location
-      Pools::Waiter.new(nil, late.since, path ? "#{path}:#{line}" : "a method in C")
-    end
-
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-    # A timeout may strike the caller at any step: each can be taken back, and twice.
+    # A timeout may strike the caller at any step: each step can be undone, even twice.
     def start(crew, block)
       place = Object.new
       crew.starting[place] = true
@@ -252,29 +198,65 @@ module NB
       open_gate if crew.done?
     end
 
+    # @param job [Proc, nil] nil: one that waits
     def work(crew, job, place)
       crew.fibers[Fiber.current] = nil
-      crew.working[Fiber.current] = true
+      crew.working[Fiber.current] = true if job
       crew.starting.delete(place)
+      job ||= take_job(crew)
       while job
         perform(crew, job)
-        break if crew.elsewhere? # the block has forked: the jobs are the parent's
+        break if crew.elsewhere? # the block has forked, and the jobs are the parent's
 
-        open_gate if crew.done?
-        release(crew) if @closed && crew.done?
-        job = next_job(crew)
-        crew.working[Fiber.current] = true if job
-        job = begin_late(crew, job) if job.is_a?(Late)
+        end_if_done(crew)
+        job = take_job(crew)
       end
     rescue Cancelled
-      nil # the loop is closing, or somebody is tired of this block: this fiber ends
+      nil # the loop is closing, or the block was cancelled: this fiber ends
     ensure
       crew.fibers.delete(Fiber.current)
-      release(crew) if crew.count.zero? && !crew.elsewhere?
+      leave(crew, $!) unless crew.elsewhere?
+    end
+
+    # This fiber ends.
+    def leave(crew, error)
+      replace(crew) if crew.free.negative? && crew.goes_on?(error)
+      if crew.count.zero? || (crew.done? && !crew.keeps?)
+        release(crew)
+      else
+        end_if_done(crew)
+      end
+    end
+
+    def end_if_done(crew)
+      return unless crew.done?
+
+      open_gate
+      release(crew) if @closed
+    end
+
+    # A block has ended its fiber: what waits in the queue gets another one. After a Fiber#kill,
+    # each switch ends this method; then it was in vain only if no fiber has begun.
+    def replace(crew)
+      place = Object.new
+      crew.starting[place] = true
+      Fiber.schedule { work(crew, nil, place) }
+      tried = true
+    rescue FiberError
+      tried = true # no room; the others go on, if there are any
+    ensure
+      vain = crew.starting.delete(place)
+      replace(crew) if vain && !tried
+    end
+
+    def take_job(crew)
+      job = next_job(crew)
+      crew.working[Fiber.current] = true if job
+      job.is_a?(Late) ? begin_late(crew, job) : job
     end
 
     def perform(crew, job)
-      crew.forget_interrupts # one that came while the fiber was free
+      crew.forget_interrupts # that arrived while the fiber was free
       FiberState.clear
       call(crew, job)
     rescue *FAILURES => error
@@ -290,7 +272,7 @@ module NB
       FiberState.leave
     end
 
-    # @return [Proc, nil] nil when the crew is let go
+    # @return [Proc, nil] nil when the crew is dismissed
     def next_job(crew)
       return crew.scheduler.idle { crew.jobs.pop } if crew.keeps?
 
@@ -298,7 +280,7 @@ module NB
       crew.jobs.pop
     end
 
-    # Nothing to do: gives those who may be about to spawn one turn of the loop, then lets all go.
+    # Idle: gives code that may be about to spawn one turn of the loop, then dismisses the crew.
     def rest(crew)
       crew.resting += 1
       sleep(0)
@@ -317,7 +299,7 @@ module NB
       open_gate
     end
 
-    # All who wait for the end of what was spawned may go on.
+    # Resumes all who wait for the end of what was spawned.
     def open_gate
       @gate&.close
       @gate = nil
@@ -328,16 +310,7 @@ module NB
       return if @warned
 
       @warned = true
-      warn("neverblock: a fiber pool of #{@size} has #{crew.count} fibers and the system has no " \
-           "room for more (#{error.message}). Further blocks wait in its queue. A fiber takes " \
-           "two memory mappings#{mapping_limit}: raise that with " \
-           "`sysctl -w vm.max_map_count=262144`, or make the pool smaller.", uplevel: 5)
-    end
-
-    def mapping_limit
-      ", vm.max_map_count is #{File.read("/proc/sys/vm/max_map_count").strip}"
-    rescue SystemCallError
-      "" # not Linux
+      warn("neverblock: a fiber pool of #{@size} #{crew.shortage(error)}", uplevel: 5)
     end
 
     def report(error)

@@ -4,15 +4,16 @@ require_relative "../errors"
 require_relative "frames"
 
 module NB
-  # What runs in the process that {ForkedWorker} forks: answers requests until its socket closes.
+  # The code that runs in a process forked by {ForkedWorker}: it answers requests until its socket
+  # closes.
   #
-  # Nothing of the parent but this may run in the child: not its other fibers with their `ensure`,
-  # not its `at_exit`, not its scheduler. Hence a thread of its own for the work, and `exit!` at
-  # the end.
+  # Nothing else of the parent may run in the child: not its other fibers with their `ensure`, not
+  # its `at_exit`, not its scheduler. So the work has a thread of its own, and the process ends with
+  # `exit!`.
   #
   # @api private
   class ForkedChild
-    # The parent's handlers speak of the parent's state.
+    # The parent's signal handlers refer to the parent's state.
     SIGNALS = %w[INT TERM HUP QUIT USR1 USR2 CHLD].freeze
     private_constant :SIGNALS
 
@@ -23,12 +24,12 @@ module NB
       @work = work
     end
 
-    # Never returns: whatever comes up to here would go on in the parent's code.
+    # Never returns: the code after the fork is the parent's.
     #
     # @scheduling always waits, without a scheduler
     def run
       status = 1
-      # A blocking fiber, so that waiting for the thread does not wake the parent's scheduler.
+      # A blocking fiber, so waiting for the thread does not wake the parent's scheduler.
       Fiber.new(blocking: true) do
         SIGNALS.each { |name| Signal.trap(name, "SYSTEM_DEFAULT") }
         status = Thread.new { serve }.value || 0 # Thread#kill ends it as `exit` does
@@ -48,7 +49,7 @@ module NB
       @frames.write("") # it has begun
       while (request = @frames.read)
         answer = answer_to(request)
-        flush # what was printed comes before the answer
+        flush # printed output comes before the answer
         @frames.write(answer)
       end
       0
@@ -77,7 +78,7 @@ module NB
 
     def dump_value(value)
       Marshal.dump([:value, value])
-    rescue StandardError => error # what `marshal_dump` of a foreign class may raise
+    rescue StandardError => error # `marshal_dump` of a foreign class may raise this
       dump_error(ProcessError.new("the value, of class #{value.class}, cannot be sent to another " \
                                   "process: #{error.message}"))
     end

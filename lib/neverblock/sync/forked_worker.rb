@@ -8,24 +8,24 @@ require_relative "frames"
 require_relative "inheritance"
 
 module NB
-  # A forked child that applies one block to whatever arguments it is sent, one call at a time.
+  # A forked child that calls one block with the arguments it is sent, one call at a time.
   #
-  # Arguments, values and exceptions travel as Marshal data. The block itself, and all that it
-  # refers to, is in the child by the fork. The child ends when the socket is closed at our side,
-  # also if we die. Used by {ProcessPool} and {NB.in_process}.
+  # Arguments, values and exceptions travel as Marshal data. The block, and everything it refers to,
+  # is in the child through the fork. The child ends when our end of the socket closes, even if we
+  # die. {ProcessPool} and {NB.in_process} use this class.
   #
   # @api private
   class ForkedWorker
-    # No child may be forked while a socket meant for another one is open: it would hold a copy, and
-    # nobody would see the end of the stream when that other one dies.
+    # No child may be forked while a socket meant for another child is open. It would hold a copy,
+    # and nobody would see the end of the stream when that other child dies.
     FORK_LOCK = Thread::Mutex.new
-    # Seconds in which a child says that it has begun, and how many are made until one does. On Ruby
-    # 3.4.5 one that is forked beside other threads may hang before it gets to any Ruby code
+    # Seconds in which a child must report that it has begun, and how many children are tried. On
+    # Ruby 3.4.5 a child forked beside other threads may hang before it reaches any Ruby code
     # (ruby/ruby#12981).
     BIRTH_SECONDS, BIRTHS = 10, 3
     private_constant :FORK_LOCK, :BIRTH_SECONDS, :BIRTHS
 
-    # Runs the block in a child made for it; see {NB.in_process}.
+    # Runs the block in a child of its own; see {NB.in_process}.
     #
     # @return [Object] the value of the block
     # @raise [Exception] as {#call}
@@ -45,7 +45,7 @@ module NB
     # @return [Integer, nil] process id; nil before {#start}
     attr_reader :pid
 
-    # Has no child yet: who makes one notes it before there is a process that could be lost.
+    # Has no child yet. The caller keeps a reference before there is a process that could be lost.
     #
     # @yield in the child, for each {#call}
     def initialize(&work) = @work = work
@@ -53,28 +53,28 @@ module NB
     # Forks the child.
     #
     # @return [void]
-    # @raise [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE] if there can be no further process
+    # @raise [Errno::EAGAIN, Errno::ENOMEM, Errno::EMFILE] if there can be no more processes
     # @scheduling waits only while another thread forks
     # @thread any
     def start
       parent = Process.pid
       FORK_LOCK.synchronize do
-        @sockets = UNIXSocket.pair # noted as soon as there are two
+        @sockets = UNIXSocket.pair # kept as soon as there are two
         @frames, theirs = @sockets.map { |socket| Frames.new(socket) }
         Thread.handle_interrupt(UNINTERRUPTED) { @pid = Process.fork } # with others' hooks
         theirs.close if @pid
       end
       whole = true
     ensure
-      # Here, so that the child also gets there if a fork hook of another library raises in it
-      # (async 2.46 does under Fiber.set_scheduler). It never comes back.
+      # In the `ensure`, so the child gets here even if another library's fork hook raises in it
+      # (async 2.46 does under Fiber.set_scheduler). This never returns in the child.
       become_child if parent && Process.pid != parent
       @sockets&.last&.close unless whole # interrupted before
     end
 
-    # @param arguments [Array] for the block; must be marshallable
+    # @param arguments [Array] for the block; Marshal must be able to dump them
     # @return [Object] the value of the block
-    # @raise [Exception] what the block raised, with the backtrace of the child before ours
+    # @raise [Exception] what the block raised, with the child's backtrace in front of ours
     # @raise [TypeError] if the arguments cannot be marshalled
     # @raise [NB::ProcessError] if the child dies first, or its answer cannot be marshalled
     # @scheduling always waits
@@ -87,7 +87,7 @@ module NB
       raise content
     end
 
-    # @return [Boolean] whether the child still waits for a call; only asked between two of them
+    # @return [Boolean] whether the child waits for a call; asked only between two calls
     # @scheduling never waits
     # @thread any
     def alive?
@@ -100,13 +100,13 @@ module NB
       false
     end
 
-    # @return [Boolean] whether the child was waited for, so that there can be no further call
+    # @return [Boolean] whether the child has been waited for, so no more calls are possible
     # @scheduling never waits
     def ended? = @reaped ? true : false
 
-    # Lets the child end, and waits until it has. Nothing remains of it.
+    # Lets the child end, and waits for it. Nothing of it remains.
     #
-    # @return [Process::Status, nil] nil if somebody has waited for it already
+    # @return [Process::Status, nil] nil if somebody else has waited for it
     # @scheduling always waits
     # @thread any
     def close
@@ -130,9 +130,9 @@ module NB
       Process.exit!(false)
     end
 
-    # One that is not brought to its end cannot be followed by another, which would get its answer.
+    # A call that did not end cannot be followed by another, which would get its answer.
     def exchange(request)
-      @asked = true # until it has answered: a child that is killed is quiet for a moment
+      @asked = true # until it has answered: a killed child stays silent for a moment
       await_birth unless @begun
       @frames.write(request)
       answer = @frames.read or raise EOFError
@@ -144,7 +144,7 @@ module NB
       kill unless answer
     end
 
-    # One that does not begin was asked nothing so far: another may take its place.
+    # A child that does not begin has not been asked anything: another may take its place.
     def await_birth
       others = BIRTHS - 1
       until @frames.wait(BIRTH_SECONDS)
@@ -194,7 +194,7 @@ module NB
     def reap
       return if @reaped
 
-      # Under async 2.23 an interrupted wait can make the next one return nil, and too early.
+      # Under async 2.23, an interrupted wait can make the next one return nil too early.
       status = Process::Status.wait(@pid) || Process.detach(@pid).value
       @reaped = true
       status
@@ -202,7 +202,7 @@ module NB
       @reaped = true
       nil
     ensure
-      # Interrupted: a thread of Ruby's own takes over, or a zombie would stay.
+      # Interrupted: a Ruby thread takes over, so that no zombie stays.
       Process.detach(@pid) unless @reaped
       @reaped = true
     end

@@ -4,8 +4,8 @@ require "io/wait"
 require "socket"
 
 module NB
-  # Whole byte strings over a stream socket, each after its length. How a {ForkedWorker} talks with
-  # its {ForkedChild}.
+  # Sends whole byte strings over a stream socket, each after its length. {ForkedWorker} and
+  # {ForkedChild} talk this way.
   #
   # @api private
   class Frames
@@ -13,7 +13,7 @@ module NB
     LENGTH_BYTES = 8
     private_constant :LENGTH, :LENGTH_BYTES
 
-    # @param socket [IO] which is ours from now on
+    # @param socket [IO] owned by this object from now on
     def initialize(socket) = @socket = socket
 
     # @param data [String]
@@ -24,8 +24,8 @@ module NB
       @socket.write([data.bytesize].pack(LENGTH), data)
     end
 
-    # @return [String, nil] the next one; nil at the end of the stream, even in the middle of one
-    # @raise [Errno::ECONNRESET] if the other end went away with something unread
+    # @return [String, nil] the next string; nil at the end of the stream, even in mid-string
+    # @raise [Errno::ECONNRESET] if the other end left with unread data
     # @scheduling may wait
     def read
       length = @socket.read(LENGTH_BYTES)
@@ -37,11 +37,11 @@ module NB
     end
 
     # @param seconds [Numeric]
-    # @return [Boolean] whether something comes in that time, if only the end of the stream
+    # @return [Boolean] whether anything arrives in that time, even the end of the stream
     # @scheduling may wait
     def wait(seconds) = @socket.wait_readable(seconds) ? true : false
 
-    # @return [Boolean] whether nothing has come, not even the end of the stream
+    # @return [Boolean] whether nothing has arrived, not even the end of the stream
     # @scheduling never waits
     def quiet?
       !@socket.closed? && @socket.read_nonblock(1, exception: false) == :wait_readable
@@ -49,7 +49,7 @@ module NB
       false
     end
 
-    # Ends the stream for the other end, even if a forked process has a copy of this one.
+    # Ends the stream for the other end, even if a forked process holds a copy of this one.
     #
     # @return [void]
     # @scheduling never waits

@@ -6,20 +6,20 @@ require_relative "group"
 require_relative "outcome"
 
 module NB
-  # The common uses of a {Group}, each in one call: {NB.gather}, {NB.settle}, {NB.map}, {NB.first}
-  # and {NB.as_completed}.
+  # The common uses of a {Group}, one call each: {NB.gather}, {NB.settle}, {NB.map}, {NB.first} and
+  # {NB.as_completed}.
   module Gather
-    # Ends {settle} when time is up; nobody else sees it.
+    # Ends {settle} when time is up; no other code sees it.
     Late = Class.new(::StandardError)
     private_constant :Late
 
     class << self
-      # Runs all at once and waits for all.
+      # Runs all callables concurrently and waits for all of them.
       #
-      # @param callables [Array<#call>] none is fine
+      # @param callables [Array<#call>] may be empty
       # @return [Array] their values, in the order of the arguments
       # @raise [Exception] the first error; the others are cancelled before it is raised
-      # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+      # @raise [NB::NoSchedulerError] outside a scheduler's fibers
       # @scheduling may wait
       def all(callables)
         check(callables)
@@ -29,12 +29,13 @@ module NB
         tasks.map(&:value)
       end
 
-      # Runs all at once and waits for all, or until time is up. An error cancels nobody.
+      # Runs all callables concurrently and waits for them, or until time is up. An error cancels
+      # nothing.
       #
-      # @param callables [Array<#call>] none is fine
+      # @param callables [Array<#call>] may be empty
       # @param timeout [Numeric, nil] seconds; nil, 0 or infinite: no limit
       # @return [Array<Outcome>] in the order of the arguments
-      # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+      # @raise [NB::NoSchedulerError] outside a scheduler's fibers
       # @scheduling may wait
       def settle(callables, timeout: nil)
         check(callables)
@@ -46,11 +47,11 @@ module NB
         outcomes.map { |outcome| outcome || late(timeout) }
       end
 
-      # Gives the values in the order in which they come.
+      # Yields the values as they become available.
       #
-      # @param callables [Array<#call>] none is fine
-      # @return [Enumerator] starts them when it is read, by `each` and the like; `next` would run
-      #   it in a blocking fiber. Leaving it cancels the others
+      # @param callables [Array<#call>] may be empty
+      # @return [Enumerator] starts the callables when it is read by `each` and the like; `next`
+      #   would run it in a blocking fiber. Leaving it early cancels the rest
       # @raise [Exception] from `each`: the first error; the others are cancelled
       # @scheduling its `each` may wait
       def as_completed(callables)
@@ -66,14 +67,15 @@ module NB
         end
       end
 
-      # Runs all at once and takes the first values. The others are then cancelled, and have run
-      # their `ensure` when this returns. Errors count only if too few are left to succeed.
+      # Runs all callables concurrently and takes the first values. The others are then cancelled,
+      # and have run their `ensure` when this returns. Errors matter only if too few callables are
+      # left to succeed.
       #
       # @param callables [Array<#call>] at least one
-      # @param count [Integer, nil] how many values; nil: one, and not in an Array
-      # @return [Object, Array] the first value; with count, so many in the order in which they came
-      # @raise [StandardError] if too many failed, what the first to fail raised
-      # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+      # @param count [Integer, nil] how many values; nil: one, not in an Array
+      # @return [Object, Array] the first value; with count, that many in the order of arrival
+      # @raise [StandardError] if too many failed: the error of the first to fail
+      # @raise [NB::NoSchedulerError] outside a scheduler's fibers
       # @scheduling may wait
       def first(callables, count: nil)
         check(callables)
@@ -88,20 +90,20 @@ module NB
       # Maps with at most `concurrency` blocks at a time, and takes the next item only when there is
       # room for it, so the source may be long or slow.
       #
-      # From a lazy enumerator comes a lazy enumerator, so the source may also have no end: it runs
-      # ahead of its reader by at most `concurrency` items, and cancels those when the reader has
-      # enough. Read it by `each`, `first` and the like; `next` would run it in a blocking fiber.
+      # For a lazy enumerator the result is a lazy enumerator, so the source may be endless. It runs
+      # at most `concurrency` items ahead of its reader, and cancels those when the reader stops.
+      # Read it with `each`, `first` and the like; `next` would run it in a blocking fiber.
       #
       # @param items [#each]
       # @param concurrency [Integer] 1 or more
-      # @param errors [Symbol] :raise, or :return: an error stands in place of its value, and
-      #   cancels nobody
+      # @param errors [Symbol] :raise, or :return: the error takes the place of the value, and
+      #   nothing is cancelled
       # @yieldparam item [Object]
-      # @return [Array, Enumerator::Lazy] the values in the order of the items. A `break` in the
-      #   block cancels the other blocks, and its value is returned; not from a lazy one, which
-      #   outlives this call
+      # @return [Array, Enumerator::Lazy] the values in the order of the items. `break` in the block
+      #   cancels the other blocks and returns its value; not in a lazy map, which outlives this
+      #   call
       # @raise [Exception] the first error, of the block or of the source; the rest is cancelled
-      # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+      # @raise [NB::NoSchedulerError] outside a scheduler's fibers
       # @scheduling may wait
       def map(items, concurrency:, errors: :raise, &block)
         limit = Check.count("concurrency:", concurrency)
@@ -173,7 +175,7 @@ module NB
         values = []
         broken = nil
         Group.run do |group|
-          # One token for each task, and one for the next: pushing waits while there is no room.
+          # One token per task, and one for the next: pushing waits while there is no room.
           tokens = Thread::SizedQueue.new(limit).push(true)
           items.to_enum(:each).with_index do |item, index|
             group.start(block) do

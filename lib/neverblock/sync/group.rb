@@ -8,15 +8,16 @@ require_relative "interruption"
 require_relative "task"
 
 module NB
-  # A block that ends when all the tasks started in it have ended. Made by {NB.group}.
+  # A block that ends when all tasks started in it have ended. {NB.group} makes one.
   #
-  # The block runs in the caller's own fiber. Nothing that was started in a group outlives it:
+  # The block runs in the caller's own fiber. Nothing started in a group outlives it:
   #
-  # - a task fails: the others and the block are cancelled, and when all their `ensure` have run the
-  #   first error is raised. Errors of further tasks cannot be raised too, so they go to stderr;
-  # - the block fails, is cancelled or times out: the tasks are cancelled, then it goes on its way;
-  # - the block is left by `break`, `return` or `throw`: likewise;
-  # - the block ends: the tasks run to their end, and its value is the group's.
+  # - If a task fails, the other tasks and the block are cancelled. When their `ensure` blocks have
+  #   run, the first error is raised. Errors of further tasks go to stderr.
+  # - If the block fails, is cancelled or times out, the tasks are cancelled, then the exception
+  #   propagates.
+  # - If `break`, `return` or `throw` leaves the block, the tasks are cancelled, too.
+  # - If the block ends, the tasks run to their end, and its value is the group's.
   #
   # @example Both, or neither
   #   NB.group do |group|
@@ -25,38 +26,38 @@ module NB
   #     [page.value, user.value]
   #   end
   class Group
-    # @yieldparam group [Group] where to start tasks
+    # @yieldparam group [Group] starts tasks
     # @return [Object] the value of the block; nil after {#cancel}
-    # @raise [Exception] what left the block, or else the first error of a task
-    # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+    # @raise [Exception] what left the block, or otherwise the first error of a task
+    # @raise [NB::NoSchedulerError] outside a scheduler's fibers
     # @scheduling always waits while a task is alive
     def self.run(&block) = new.run(&block)
 
-    # @raise [NB::NoSchedulerError] outside of a scheduler's fibers
+    # @raise [NB::NoSchedulerError] outside a scheduler's fibers
     def initialize
       @scheduler = Fiber.current_scheduler ||
                    raise(NoSchedulerError, "a group needs a scheduler: call it inside NB.run { }")
       @fiber = Fiber.current
       @depth = Interruption.depth(@scheduler) # a shield around the group does not hold it up
       @tasks = {}.compare_by_identity # that have not ended; a Hash for its order and O(1) delete
-      @errors = {} # task => what it raised, in this order
-      @state = :open # :open, the block runs; :settling, only tasks run; :closed
+      @errors = {} # task => what it raised, the first one first
+      @state = :open # :open: the block runs; :settling: only tasks run; :closed
     end
 
-    # Starts a task that belongs to this group. In a group that is already being cancelled, the task
-    # is cancelled before it starts.
+    # Starts a task that belongs to this group. If the group is being cancelled, so is the task,
+    # before it starts.
     #
     # @param name [String, nil] see {Task#name}
     # @yield as for {NB.async}
     # @return [Task]
-    # @raise [NB::ClosedError] when the group has ended
+    # @raise [NB::ClosedError] after the group has ended
     # @raise [NB::WrongThreadError] from another thread
     # @scheduling never waits, but the block runs until its own first wait
     def async(name: nil, &block)
       start(block, name: name, &Check.block("Group#async", block))
     end
 
-    # @param origin [#call] what the user wrote, to name its place
+    # @param origin [#call] what the user wrote: names the line in reports
     # @api private
     def start(origin, name: nil, &block)
       raise ClosedError, "the group has ended; start tasks within its block" if @state == :closed
@@ -64,8 +65,8 @@ module NB
       Task.new(self, origin: origin, name: name, &Inheritance.wrap(Deadline.keep(block)))
     end
 
-    # Cancels every task and the block. The group then ends without an error, with nil for a value.
-    # The one who calls, if it is of this group, leaves at once. See {Task#cancel}.
+    # Cancels every task and the block. The group then ends without an error and returns nil. If the
+    # caller belongs to the group, it leaves at once. See {Task#cancel}.
     #
     # @param cause [Exception, nil] why
     # @return [self]
@@ -97,7 +98,7 @@ module NB
       task.cancel(@interrupt.cause) if @interrupt
     end
 
-    # Called by {Task}, in its fiber, when it has ended. Never waits.
+    # Called by {Task} in its fiber when it has ended. Never waits.
     # @api private
     def task_ended(task, error)
       @tasks.delete(task)
@@ -129,17 +130,17 @@ module NB
 
     private
 
-    # Runs the block, then waits for the tasks. How the block was left decides what becomes of them:
+    # Runs the block, then waits for the tasks. The way the block is left decides what happens:
     #
-    #   left by                  its tasks          then
-    #   its end                  run to their end   the block's value is the group's
-    #   an exception             are cancelled      it goes on its way
-    #   our own interrupt, from  are being          nil; or what the task raised,
-    #     {#cancel} or a task's    cancelled          from {#run}
-    #     failure                  already
-    #   break, return, throw     are cancelled      it goes on its way
+    #   the block is left by     its tasks          then
+    #   its end                  run to their end   the group returns the block's value
+    #   an exception             are cancelled      the exception propagates
+    #   our own interrupt, from  are already        the group returns nil, or {#run}
+    #     {#cancel} or a task's    being              raises what the task raised
+    #     failure                  cancelled
+    #   break, return, throw     are cancelled      the jump continues
     #
-    # `finished` tells the first from the last, which no `rescue` sees.
+    # `finished` tells the first case from the last, which no `rescue` sees.
     def supervise
       value = yield self
       finished = true
@@ -158,8 +159,8 @@ module NB
       settle
     end
 
-    # Waits for all. What comes in between (a timeout, a cancel, a throw) goes on its way only when
-    # that is done; of several the last, as with any exception out of an `ensure`.
+    # Waits for all tasks. Whatever arrives meanwhile (a timeout, a cancel, a throw) propagates only
+    # when they have ended; of several, the last one does, as with exceptions in an `ensure`.
     def settle
       @state = :settling
       wait_for_tasks until settled?
@@ -170,8 +171,8 @@ module NB
       conclude unless settled?
     end
 
-    # Our interrupt must have arrived before we leave, or it would come out of some later wait. It
-    # has when it has a backtrace, even if the block rescued it.
+    # Our interrupt must have arrived before we leave, or some later wait would raise it. It has
+    # arrived when it has a backtrace, even if the block rescued it.
     def settled?
       @tasks.empty? && (!@interrupt&.sent || @interrupt.backtrace)
     end
@@ -185,10 +186,10 @@ module NB
       @gate = nil
     end
 
-    # Where it was interrupted, the next call does the rest.
+    # If it is interrupted, the next call does the rest.
     #
-    # @return [Task, nil] the task that makes this call. It is not cancelled: that would leave at
-    #   once, with the rest of the work not done.
+    # @return [Task, nil] the task that makes this call. It is not cancelled here: that would leave
+    #   at once, with the rest undone.
     def cancel_all(cause)
       return if @all_cancelled
 
@@ -212,7 +213,7 @@ module NB
       raise WrongThreadError, "a group belongs to the thread that made it"
     end
 
-    # Errors that cannot be raised because another one was: not lost, but not twice either.
+    # Errors that cannot be raised because another was: reported, and only once.
     def report_all_but(raised)
       return if @errors.empty?
 

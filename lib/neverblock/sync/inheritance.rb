@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module NB
-  # What a task takes along from the fiber that starts it, beside Ruby's own fiber storage: for
-  # frameworks that keep state per fiber.
+  # What a task takes over from the fiber that starts it, in addition to Ruby's own fiber storage.
+  # For frameworks that keep state per fiber.
   #
   # @example
   #   NB::Inheritance.add do
@@ -14,13 +14,13 @@ module NB
     @traces = []
 
     class << self
-      # @param trace [Boolean] whether it says which request the work is done for, and no more. A
-      #   trace also goes along where all else begins like new: to {FiberPool#spawn}, {NB.offload},
-      #   and the queries and streams of Rails
-      # @yieldparam apart [Boolean] whether the task may outlive the one who starts it, as that of
-      #   {NB.async}; one of a {Group} does not
-      # @yieldreturn [#call, nil] called in the starting fiber; what it returns is called in the new
-      #   one with the task's block, which it has to call
+      # @param trace [Boolean] whether this state only says which request the work is done for. Such
+      #   a trace is also taken over where everything else starts afresh: in {FiberPool#spawn},
+      #   {NB.offload}, and the queries and streams of Rails
+      # @yieldparam apart [Boolean] whether the task may outlive the code that starts it, as one of
+      #   {NB.async} may; one of a {Group} does not
+      # @yieldreturn [#call, nil] The block is called in the starting fiber. What it returns is
+      #   called in the new fiber with the task's block, and has to call that
       # @return [void]
       # @scheduling never waits
       # @thread any
@@ -29,18 +29,18 @@ module NB
         @traces += [capture] if trace
       end
 
-      # @return [Boolean] whether a task takes nothing along
+      # @return [Boolean] whether a task takes nothing over
       # @api private
       def none? = @captures.empty?
 
       # @param block [Proc]
       # @param apart [Boolean] see {add}
-      # @return [Proc] the block, within all that was captured here and now
+      # @return [Proc] the block, wrapped in everything captured here and now
       # @api private
       def wrap(block, apart: false) = surround(@captures, block, apart)
 
       # @param block [Proc]
-      # @return [Proc] the block, within the traces of here and now
+      # @return [Proc] the block, wrapped in the traces captured here and now
       # @api private
       def trace(block) = surround(@traces, block, true)
 

@@ -6,37 +6,38 @@ require_relative "../errors"
 module NB
   # Raises an exception in another fiber, whichever scheduler runs it.
   #
-  # The exception comes out of the wait the fiber is in, or out of its next one; the fiber that
-  # asked goes on at once. Ruby 4.0 has a hook for this (`fiber_interrupt`). Without it
-  # Fiber#raise alone is no cure: on a scheduler that transfers between fibers the raising fiber
-  # would never come back.
+  # The fiber's current wait raises the exception, or else its next one does; the sender continues
+  # at once. Ruby 4.0 has a hook for this (`fiber_interrupt`). Without the hook, Fiber#raise alone
+  # does not help: on a scheduler that transfers between fibers, the raising fiber would never come
+  # back.
   #
-  # An exception that was made with `new` has no backtrace until it is raised, which is how a
-  # sender can tell whether it has arrived; see {Group}.
+  # An exception made with `new` has no backtrace until it is raised. By that a sender can tell
+  # whether it has arrived; see {Group}.
   module Interruption
-    # What io-event's selector accepts in place of a fiber: it asks `alive?`, then calls `transfer`
-    # from the loop, where Fiber#raise strands nobody. For async before 2.26 or so.
+    # An object that io-event's selector accepts in place of a fiber. The selector asks `alive?`,
+    # then calls `transfer` from the loop, where Fiber#raise strands no fiber. For async before
+    # about 2.26.
     Pending = Struct.new(:fiber, :exception) do
-      # @return [Boolean] whether there is still a fiber to raise in
+      # @return [Boolean] whether the fiber to raise in still exists
       def alive? = fiber.alive?
 
-      # Called by the loop when the turn of this entry has come.
+      # Called by the loop when it is this entry's turn.
       def transfer = fiber.raise(exception)
     end
-    # What takes the note that an exception of another class is sent.
+    # Accepts the note that an exception was sent, for classes other than {Cancelled}.
     NOBODY = Struct.new(:sent).new
     private_constant :Pending, :NOBODY
 
     # @param scheduler [Object]
-    # @return [Integer] how many shields ({NB.shield}) the current fiber is inside of
+    # @return [Integer] how many shields ({NB.shield}) are around the current fiber's code
     # @scheduling never waits
     def self.depth(scheduler)
       scheduler.respond_to?(:shield_depth) ? scheduler.shield_depth : 0
     end
 
-    # Whether the exception that left a block has struck it from outside, at any point: then nobody
-    # knows what the block has left half done. Timeout.timeout with a class of its own is known in
-    # a loop of ours only.
+    # Whether the exception that left a block struck it from outside, at an arbitrary point. Then
+    # nobody knows what the block left half done. A Timeout.timeout with an error class of its own
+    # is recognized only in our loop.
     #
     # @param error [Exception]
     # @return [Boolean]
@@ -49,7 +50,40 @@ module NB
       scheduler.respond_to?(:struck?) && scheduler.struck?(error)
     end
 
-    # Whether a timeout that is still to come out of its block, as a Timeout::Error, has raised it.
+    # The same for an `ensure`, which knows only `$!`. Some interrupts leave no error there, since
+    # they throw: Thread#kill; Fiber#kill, which is recognized only in our loop; and outside a loop
+    # a timeout of the gem timeout before 0.4 (Ruby 3.1 brings one). With such a gem, whatever
+    # leaves a block early within Timeout.timeout counts. An `ensure` of the block may have raised
+    # after the interrupt, so the causes of the error count, too.
+    #
+    # @param error [Exception, nil] `$!`
+    # @return [Boolean]
+    # @scheduling never waits
+    # @thread any
+    def self.struck_block?(error)
+      return true if killed? || within_throwing_timeout?
+
+      error = error.cause until error.nil? || (struck = struck?(error))
+      struck ? true : false
+    end
+
+    # The variable: see Repairs.
+    def self.killed?
+      Thread.current.status == "aborting" ||
+        Fiber.current.instance_variable_defined?(:@neverblock_killed)
+    end
+    private_class_method :killed?
+
+    # Timeout::Error.catch runs the block that the timeout leaves by a throw.
+    def self.within_throwing_timeout?
+      return false unless ::Timeout::Error.respond_to?(:catch)
+
+      file, = ::Timeout::Error.method(:catch).source_location
+      caller_locations.any? { |frame| frame.path == file && frame.base_label == "catch" }
+    end
+    private_class_method :within_throwing_timeout?
+
+    # Whether a timeout raised this error, and its block will still turn it into a Timeout::Error.
     #
     # @param error [Exception]
     # @return [Boolean]
@@ -63,13 +97,13 @@ module NB
 
     # @param scheduler [Object] the scheduler that runs the fiber
     # @param fiber [Fiber] not the current one; nothing happens if it has ended
-    # @param exception [Exception] an instance, so that the receiver can know it again; a
-    #   {Cancelled} is noted as `sent` on the very line that sends it: no interrupt comes in between
-    # @param depth [Integer] how many shields the fiber was inside of when the cause began
+    # @param exception [Exception] an instance, so the receiver can recognize it; a {Cancelled} is
+    #   marked as `sent` on the very line that sends it, so no interrupt comes in between
+    # @param depth [Integer] how many shields were around the fiber's code when the cause began
     # @return [void]
-    # @raise [NB::WrongThreadError] from another thread on a scheduler that offers no way to do that
+    # @raise [NB::WrongThreadError] from another thread, if the scheduler offers no way to do it
     # @scheduling never waits
-    # @thread any, given `fiber_interrupt` or gem async
+    # @thread any, given `fiber_interrupt` or the gem async
     def self.deliver(scheduler, fiber, exception, depth: 0)
       noted = exception.is_a?(Cancelled) ? exception : NOBODY
       if depth.positive?

@@ -4,12 +4,12 @@ require_relative "../errors"
 require_relative "check"
 
 module NB
-  # A {Limiter} for each key, made when it is asked for and forgotten when it makes no difference:
-  # what {Limiter#[]} gives.
+  # One {Limiter} per key, for {Limiter#[]}. A limiter is made when its key is first used, and
+  # dropped once a new one would act the same.
   #
   # @api private
   class KeyedLimiters
-    # From how many keys on those that nobody uses are looked for.
+    # From this many keys on, unused ones are looked for.
     SWEEP = 1_000
     private_constant :SWEEP
 
@@ -24,11 +24,11 @@ module NB
         @key = key
       end
 
-      # As {Limiter#with}, for this key.
+      # The same as {Limiter#with}, for this key.
       #
       # @param timeout [Numeric, nil] seconds
       # @return the block's value
-      # @raise [NB::LimiterTimeoutError] when the turn has not come in time
+      # @raise [NB::LimiterTimeoutError] if the turn does not come in time
       # @scheduling may wait
       # @thread any
       def with(timeout: nil, &block)
@@ -42,11 +42,9 @@ module NB
       def stats = @limiters.of(@key).stats
     end
 
-    # @param limit [Integer] of each
-    # @param per [Numeric, nil] of each
-    def initialize(limit, per)
-      @limit = limit
-      @per = per
+    # @yieldreturn [Limiter] a new one for a key
+    def initialize(&make)
+      @make = make
       @lock = Thread::Mutex.new
       @limiters = {}
       @sweep_at = SWEEP
@@ -55,7 +53,7 @@ module NB
     # @return [Key]
     def [](key) = Key.new(self, key)
 
-    # @return [Integer] how many there are
+    # @return [Integer] the number of limiters
     def size = @limiters.size
 
     # @return [Limiter]
@@ -64,12 +62,12 @@ module NB
     def of(key)
       @limiters[key] || @lock.synchronize do
         Thread.handle_interrupt(UNINTERRUPTED) { sweep } if @limiters.size >= @sweep_at
-        @limiters[key] ||= Limiter.new(@limit, per: @per)
+        @limiters[key] ||= @make.call
       end
     end
 
-    # One that was forgotten before its turn came is no longer the key's: its turn is let go, and
-    # asked for anew. After the turn has come, it is in use and stays.
+    # If a limiter was dropped before its turn came, it no longer belongs to the key. The turn is
+    # given back, and asked for again. Once the turn has come, the limiter is in use and stays.
     #
     # @scheduling may wait
     # @thread any
@@ -88,7 +86,7 @@ module NB
 
     private
 
-    # One that was taken just before it went is still its key's.
+    # A limiter that was taken just before it was dropped still belongs to its key.
     def sweep
       gone = @limiters.select { |_, limiter| limiter.fresh? }
       gone.each_key { |key| @limiters.delete(key).forgotten = true }

@@ -1,31 +1,31 @@
 # frozen_string_literal: true
 
 module NB
-  # The values of one label in `/metrics`: a program may make up names without end, and Prometheus
-  # keeps a time series for each.
+  # The values of one label in `/metrics`, limited in number: a program may make up names without
+  # end, and Prometheus keeps a time series for each.
   #
   # @api private
   class Labels
-    # How many characters of a name are told.
+    # How many characters of a name are kept.
     LENGTH = 60
-    # What the names beyond the limit count as.
+    # The label of all names beyond the limit.
     REST = "other"
 
-    # @return [String] the name as it is told
+    # @return [String] the name in the form that is shown
     def self.text(name)
       name.to_s.encode("UTF-8", invalid: :replace, undef: :replace).scrub[0, LENGTH]
     rescue EncodingError
-      REST # such as from UTF-7, which Ruby cannot convert
+      REST # for example UTF-7, which Ruby cannot convert
     end
 
-    # @param limit [Integer] how many names are told apart
+    # @param limit [Integer] how many names have a label of their own
     def initialize(limit)
       @limit = limit
       @known = {}
     end
 
     # @param name [#to_s]
-    # @return [String] the label; {REST} for a new name when there are enough
+    # @return [String] the label; {REST} for a new name beyond the limit
     def of(name)
       text = Labels.text(name)
       return @known.fetch(text, REST) if text == REST || @known.size >= @limit
@@ -33,10 +33,10 @@ module NB
       @known[text] ||= text
     end
 
-    # @return [Array<String>] those that were told, and {REST}
+    # @return [Array<String>] all labels so far, and {REST}
     def all = [*@known.values, REST]
 
-    # Tells other names from now on.
+    # Forgets all names.
     #
     # @return [void]
     def clear = @known.clear

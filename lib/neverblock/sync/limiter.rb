@@ -6,14 +6,13 @@ require_relative "keyed_limiters"
 require_relative "slots"
 
 module NB
-  # Lets so many blocks run at a time, or begin in any span of so many seconds. The others wait for
-  # their turn, in the order in which they came. For what an API or a host allows.
+  # Limits how many blocks run at a time, or how many start within a time span. Further blocks wait
+  # for their turn in order of arrival. Use it for the limits of an API or a host.
   #
-  # Fibers and threads may share one. Whatever ends a block or a wait (an error, a cancel, a
-  # timeout) gives its turn back. A forked child has limits of its own: whoever has a turn in the
-  # parent takes none there.
+  # Fibers and threads may share a limiter. Whatever ends a block or a wait (an error, a cancel, a
+  # timeout) gives its turn back. A forked child starts with all turns free.
   #
-  # @example At most five at a time, and at most ten a second of each host
+  # @example At most five requests at a time, and at most ten per second to each host
   #   requests = NB::Limiter.new(5)
   #   hosts = NB::Limiter.new(10, per: 1.0)
   #   uris.each { |uri| NB.async { requests.with { hosts[uri.host].with { Net::HTTP.get(uri) } } } }
@@ -22,27 +21,27 @@ module NB
     attr_reader :limit
     # @return [Numeric, nil] seconds
     attr_reader :per
-    # @return [Boolean, nil] whether it is no longer that of its key
+    # @return [Boolean, nil] whether its key has a newer limiter
     # @api private
     attr_accessor :forgotten
 
     # @param limit [Integer] how many, 1 or more
-    # @param per [Numeric, nil] seconds, > 0: as many may begin in any span of that length, however
-    #   long they take. nil: as many may run at a time
+    # @param per [Numeric, nil] seconds, > 0: `limit` blocks may start within any span of this
+    #   length, however long they run. nil: `limit` blocks may run at a time
     # @raise [ArgumentError]
     def initialize(limit, per: nil)
       @limit = Check.count("limit", limit)
       @per = per && Check.finite_seconds("per:", per, positive: true)
       start
       @late = 0
-      @lock = Thread::Mutex.new # for making @keys, and to start anew
+      @lock = Thread::Mutex.new # guards @keys and the restart after a fork
     end
 
     # Waits for its turn, then runs the block.
     #
-    # @param timeout [Numeric, nil] seconds to wait for the turn, 0: not at all; nil: no limit
+    # @param timeout [Numeric, nil] seconds to wait for the turn; 0: do not wait; nil: no limit
     # @return the block's value
-    # @raise [NB::LimiterTimeoutError] when the turn has not come in time; the block has not begun
+    # @raise [NB::LimiterTimeoutError] if the turn does not come in time; the block has not begun
     # @raise [ArgumentError] if timeout is no number of seconds
     # @scheduling may wait
     # @thread any
@@ -53,21 +52,21 @@ module NB
       @per ? after_turn(limit, &block) : in_slot(limit, &block)
     end
 
-    # The limiter of one key, such as a host: all that ask for the same key share it, and it has
-    # this limiter's limits. A key that nobody uses keeps no memory.
+    # The limiter for one key, such as a host. All code that uses the same key shares it; it has
+    # this limiter's limits. An unused key takes no memory.
     #
-    # @param key [Object] as for a Hash
+    # @param key [Object] any Hash key
     # @return [KeyedLimiters::Key] with a `with` and `stats` of its own
     # @scheduling never waits
     # @thread any
     def [](key)
-      keys = @keys || @lock.synchronize { @keys ||= KeyedLimiters.new(@limit, @per) }
+      keys = @keys || @lock.synchronize { @keys ||= KeyedLimiters.new { copy } }
       keys[key]
     end
 
-    # @return [Hash{Symbol=>Integer, Float}] `limit`, `running` (with per: how many began in the
-    #   last span), `waiting`; since the start: `waits`, `timeouts` and `wait_seconds` (with per:
-    #   without the wait for the time, once it is one's turn)
+    # @return [Hash{Symbol=>Integer, Float}] `limit`, `running` (with per: how many started in the
+    #   last span), `waiting`; and since the start: `waits`, `timeouts`, `wait_seconds` (with per:
+    #   without the wait for the time once a block is first in line)
     # @scheduling never waits
     # @thread any
     def stats
@@ -85,7 +84,7 @@ module NB
         "#{counts[:running]} running, #{counts[:waiting]} waiting>"
     end
 
-    # @return [Boolean] whether a new one would do the same: nobody uses it or lately has
+    # @return [Boolean] whether a new one would act the same: it is not in use, and was not lately
     # @api private
     def fresh?
       restart_after_fork
@@ -95,13 +94,15 @@ module NB
 
     private
 
+    def copy = Limiter.new(@limit, per: @per)
+
     def start
-      @slots = Slots.new(@per ? 1 : @limit) # with per: whose turn it is to wait for the time
-      @begun = [] # when the last of them began, `limit` at most; changed only in the slot
+      @slots = Slots.new(@per ? 1 : @limit) # with per: the one slot is for waiting for the time
+      @begun = [] # when the last blocks started, at most `limit`; changed only in the slot
       @pid = Process.pid
     end
 
-    # Those who had the slots give none back there.
+    # Slots taken in the parent are not given back here.
     def restart_after_fork
       return if @pid == Process.pid
 
@@ -120,7 +121,7 @@ module NB
         return yield if slots.acquire(place, limit)
       ensure
         begin
-          slots.release(place) # not @slots: the block may have forked, and go on in the child
+          slots.release(place) # not @slots: the block may have forked, and run on in the child
         ensure
           slots.release(place) unless place.free? # interrupted before it began
         end
@@ -137,14 +138,14 @@ module NB
     def wait_for_time(deadline, limit)
       time = now
       if @begun.size >= @limit
-        at = [@begun[-@limit], now].min + @per # a virtual clock that has gone may be ahead
+        at = [@begun[-@limit], now].min + @per # a virtual clock that has ended may be ahead
         (@late += 1) && too_late(limit) if deadline && at > deadline
         while (rest = at - time).positive?
           sleep(rest)
           time = now
         end
       end
-      @begun.push(time) # first: an interrupt in between must not let one more begin
+      @begun.push(time) # first: an interrupt in between must not let one more start
       @begun.shift if @begun.size > @limit
     end
 

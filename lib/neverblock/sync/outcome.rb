@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module NB
-  # What became of one callable of {NB.settle}: its value, or its error.
+  # The result of one callable of {NB.settle}: its value, or its error.
   #
   # @example
   #   case NB.settle(-> { Net::HTTP.get(uri) }, timeout: 2).first
@@ -10,13 +10,13 @@ module NB
   #   in { error: } then warn error.message
   #   end
   class Outcome
-    # @return [Object, nil] nil after an error
+    # @return [Object, nil] the value; nil after an error
     attr_reader :value
     # @return [Exception, nil] what it raised; Timeout::Error: it was cancelled when time was up
     attr_reader :error
 
-    # @return [Outcome] of the block, whichever way it ends
-    # @raise [Exception] what is no failure, such as {Cancelled} or SystemExit
+    # @return [Outcome] of the block, however it ends
+    # @raise [Exception] anything that is no failure, such as {Cancelled} or SystemExit
     # @api private
     def self.of
       new(yield, nil)

@@ -5,12 +5,12 @@ require_relative "check"
 require_relative "task"
 
 module NB
-  # Runs a block again and again, at multiples of an interval from the start, however long the block
-  # takes: {NB.every}. One run ends before the next begins.
+  # Runs a block periodically, at multiples of an interval from the start, however long the block
+  # takes: {NB.every}. A run begins only after the one before it has ended.
   #
   # @api private
   class Periodic
-    # What becomes of the runs whose time passed while the block still ran.
+    # What happens to runs that became due while the block was running.
     MISSED = %i[skip queue].freeze
     private_constant :MISSED
 

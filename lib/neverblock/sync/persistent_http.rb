@@ -16,29 +16,29 @@ module NB
     # @scheduling never waits
     def self.persistent(...) = Persistent.new(...)
 
-    # Net::HTTP with keep-alive, shared. Each request has a connection for itself; at most `size`
-    # are open, who finds none free waits its turn.
+    # Net::HTTP with keep-alive, shared. Each request has a connection to itself. At most `size`
+    # connections are open; further requests wait for their turn.
     #
-    # A connection that the server has closed or reset meanwhile, or that was idle for too long, is
-    # opened anew before the request. So is one on which something came that nobody had asked for.
-    # When it breaks during a request, be it in the middle of the answer, Net::HTTP repeats what is
-    # safe to repeat (GET, HEAD, PUT, DELETE and the like) once, on a new one, unless a block has
-    # had some of the answer. POST and PATCH raise EOFError or Errno::ECONNRESET: the server may
-    # have done what they ask for. Where nobody listens any more, all raise Errno::ECONNREFUSED,
-    # and a later request tries anew. One whose answer was not read to its end, whatever came in
-    # between, is closed. (The net-http of Ruby 3.1 takes the body of an answer that was cut for a
-    # whole one.)
+    # Before a request, a connection is opened anew if the server has closed or reset it, if it was
+    # idle for too long, or if it received something unasked. If a connection breaks during a
+    # request, even in mid-response, Net::HTTP repeats the request once on a new connection,
+    # provided that repeating is safe (GET, HEAD, PUT, DELETE and the like) and no block has
+    # received a part of the response. POST and PATCH raise EOFError or Errno::ECONNRESET, because
+    # the server may have done what they ask for. If nothing listens any more, every request raises
+    # Errno::ECONNREFUSED, and a later request tries again. A connection whose response was not read
+    # to its end, for whatever reason, is closed. (The net-http of Ruby 3.1 takes a cut-off body for
+    # a complete one.)
     class Persistent
       # @return [URI::HTTP] the server it talks to
       attr_reader :uri
 
       # @param url [String, URI::HTTP] scheme, host and port; without a scheme http
-      # @param size [Integer] the most connections, 1 or more
-      # @param idle_timeout [Numeric] seconds after which an unused connection is not used again;
-      #   less than the server's own
-      # @param pool_timeout [Float, nil] seconds to wait for a free connection; nil: forever
-      # @yieldparam http [Net::HTTP] each before it is opened: for timeouts, TLS, a proxy
-      # @raise [ArgumentError] if the url is not one of HTTP
+      # @param size [Integer] the maximum number of connections, 1 or more
+      # @param idle_timeout [Numeric] seconds after which an idle connection is not used again;
+      #   choose less than the server's own limit
+      # @param pool_timeout [Float, nil] seconds to wait for a free connection; nil: no limit
+      # @yieldparam http [Net::HTTP] each one before it is opened: to set timeouts, TLS, a proxy
+      # @raise [ArgumentError] if the url is not an HTTP URL
       # @scheduling never waits
       def initialize(url, size: 10, idle_timeout: 5, pool_timeout: 5.0, &configure)
         @uri = parse(url)
@@ -48,13 +48,13 @@ module NB
                                    alive: method(:quiet?), name: host) { open }
       end
 
-      # Sends a request and reads the answer.
+      # Sends a request and reads the response.
       #
       # @param request [Net::HTTPRequest]
       # @param body [String, nil]
-      # @yieldparam response [Net::HTTPResponse] before its body was read, for `read_body` in pieces
+      # @yieldparam response [Net::HTTPResponse] before its body is read, for `read_body` in pieces
       # @return [Net::HTTPResponse] with its body
-      # @raise [NB::PoolTimeoutError] if no connection came free in time
+      # @raise [NB::PoolTimeoutError] if no connection became free in time
       # @raise [NB::ClosedError] after {#close}
       # @raise what Net::HTTP raises
       # @scheduling may wait
@@ -125,24 +125,25 @@ module NB
         raise ArgumentError, "not an HTTP URL with a host: #{url.inspect}"
       end
 
-      # Whether nothing has come that no request waits for: the end, a 408 before it, the rest of an
-      # answer longer than it said. The next request would take that for its own answer.
+      # Whether nothing unasked has arrived: the end of the stream, a 408 before it, or the rest of
+      # a response that was longer than announced. The next request would take that for its own
+      # response.
       def quiet?(http)
         socket = http.instance_variable_get(:@socket)
-        return false if socket.closed? # OpenSSL would read from whoever has that descriptor now
+        return false if socket.closed? # OpenSSL would read from the new owner of that descriptor
         return http.started? unless socket.io.respond_to?(:read_nonblock) # WebMock's
 
         unread(socket).zero? && socket.io.read_nonblock(1, exception: false) == :wait_readable
       end
 
-      # Before net-protocol 0.2 there is only the string.
+      # Before net-protocol 0.2, there is only the String.
       def unread(socket)
         return socket.__send__(:rbuf_size) if socket.respond_to?(:rbuf_size, true)
 
         socket.instance_variable_get(:@rbuf).bytesize
       end
 
-      # What the block has got it does not get again.
+      # What the block has received it must not receive again.
       def in_pieces(http, request, body)
         retries = http.max_retries
         http.request(request, body) do |response|
@@ -157,7 +158,7 @@ module NB
         http = ::Net::HTTP.new(@uri.hostname, @uri.port)
         http.use_ssl = @uri.is_a?(URI::HTTPS)
         http.keep_alive_timeout = @idle_timeout
-        http.ignore_eof = false if http.respond_to?(:ignore_eof=) # a body that is cut is none
+        http.ignore_eof = false if http.respond_to?(:ignore_eof=) # a cut-off body is an error
         @configure&.call(http)
         http.start
       end

@@ -5,29 +5,30 @@ require_relative "wait_count"
 
 module NB
   # The pools of this process: ours, and those of libraries that drivers know. For {NB.pools} and
-  # for `nb_pool_…` in `/metrics`. A pool that nobody uses any more is forgotten.
+  # for `nb_pool_…` in `/metrics`. A pool that is no longer referenced drops out.
   #
-  # A pool is what responds to `account`, which never waits: it takes no lock that a fiber may have.
+  # A pool is an object with `account`, which never waits: it takes no lock that a fiber may hold.
   #
   # @api private
   module Pools
-    # How many names are told apart in /metrics.
+    # How many names have a label of their own in /metrics.
     NAMES = 30
-    # Which lines are the program's: not these.
+    # Lines that are not the program's.
     OURS = "#{File.expand_path("..", __dir__)}/".freeze
 
-    # One pool at this moment. nil where it is not known: `waiting` and `waits`, a {WaitCount}. Two
-    # queues tell what a fiber does that waits there: `rests`, it has nothing to do, and `queue`, it
-    # is one of those who wait.
+    # One pool at this moment. `waiting` and `waits` (a {WaitCount}) are nil where they are not
+    # known. Two queues tell what a fiber that waits there does: in `rests` it is idle, in `queue`
+    # it is one of the waiters.
     Account = Struct.new(:name, :kind, :size, :in_use, :idle, :waiting, :waits, :holders, :waiters,
                          :rests, :queue, keyword_init: true)
-    # Who has something of the pool. `got` is when it last got something it had waited for, which
-    # need not be what it has; nil: never. `lease` is what it has: its `since` is known, or nil.
+    # A fiber or thread that holds something of the pool. `got` is when it last received something
+    # it had waited for, which need not be what it holds now; nil: never. `lease` is what it holds,
+    # whose `since` may be known.
     Holder = Struct.new(:fiber, :got, :lease)
-    # Who waits. Without a fiber there is a place: a block's that no fiber has run yet.
+    # A waiter. If it has no fiber, it has a place: that of a block which no fiber runs yet.
     Waiter = Struct.new(:fiber, :since, :place)
 
-    # What a label's gauges are made of.
+    # The parts of one label's gauges.
     GAUGES = %i[size in_use idle waiting].freeze
     private_constant :GAUGES
 
@@ -37,26 +38,26 @@ module NB
     @totals = {}
 
     class << self
-      # Each is its own value: Ruby 3.1 and 3.2 look at the value only to tell whether an entry is
-      # alive, and give out keys that are being collected.
+      # Each pool is its own value: Ruby 3.1 and 3.2 check only the value to tell whether an entry
+      # is alive, and return keys that are being collected.
       #
       # @param pool [#account, #waits]
       # @return [void]
       def add(pool) = @all[pool] = pool
 
-      # Has the block called for pools that are not registered one by one.
+      # Registers a block that lists pools which are not registered one by one.
       #
       # @yieldreturn [Array<Account>]
       # @return [void]
       def source(&block) = @sources << block
 
-      # A counter for a pool of this name. What it counts outlives the pool, so that no total falls.
+      # A counter for pools of this name. It outlives the pool, so no total falls.
       #
       # @param name [String]
       # @return [WaitCount]
       def wait_count(name) = WaitCount.new(total(@labels.of(name)))
 
-      # @return [String] for a pool without a name: the line of the program that makes it
+      # @return [String] the name of a pool without one: the line of the program that makes it
       def place
         line = caller_locations(2, 20).find { |one| !one.path.to_s.start_with?(OURS) }
         line ? "#{line.path.delete_prefix("#{Dir.pwd}/")}:#{line.lineno}" : "unnamed"
@@ -67,7 +68,7 @@ module NB
       # @return [Array<Account>]
       def accounts = @all.keys.map(&:account) + @sources.flat_map { |source| ask(source) }
 
-      # @return [Hash{Symbol=>Hash{String=>Numeric}}] what `nb_pool_…` is, by label
+      # @return [Hash{Symbol=>Hash{String=>Numeric}}] the values of `nb_pool_…`, by label
       def counts
         found = accounts.group_by { |account| @labels.of(account.name) }
         gauges = GAUGES.to_h do |name|
@@ -77,7 +78,7 @@ module NB
                      timeouts: totals(&:timeouts))
       end
 
-      # In a forked child: nobody of the parent waits here.
+      # In a forked child, nothing of the parent waits.
       #
       # @return [void]
       def forked
@@ -87,7 +88,7 @@ module NB
 
       private
 
-      # A library in trouble shall not end a worker's reports, nor hide the other numbers.
+      # A library in trouble must not end a worker's reports or hide the other numbers.
       def ask(source)
         source.call
       rescue StandardError => error
@@ -98,7 +99,7 @@ module NB
 
       def totals(&block) = @totals.transform_values(&block)
 
-      # Two threads at a time get the same one: nothing comes between the look and the entry.
+      # Two threads at a time get the same counter: nothing runs between the read and the write.
       def total(label)
         made = WaitCount.new
         @totals[label] ||= made

@@ -5,27 +5,28 @@ require_relative "connection_pool"
 require_relative "forked_worker"
 
 module NB
-  # Forked processes that apply one block to what they are sent: Ruby code on all processors, while
-  # the fiber that asks waits like for any other I/O.
+  # Forked processes that call one block with what they are sent. This runs Ruby code on all
+  # processors, while the calling fiber waits as for any other I/O.
   #
-  # The block is given once, here. A process is forked when it is first needed, and holds what the
-  # block could see at that moment; later changes do not reach it (see {#reload}). Then only
-  # arguments, values and exceptions travel, as Marshal data: strings, numbers, arrays, hashes,
-  # structs, objects of classes known to both; no procs, no IO, no connections. {NB.in_process}
-  # takes any block, for the price of one fork each: 1 to 2 ms in a fresh process, ten times that in
-  # one that has had thousands of fibers, whose stacks the kernel has to copy the map of.
+  # The block is given once, to `new`. A process is forked when it is first needed, and knows what
+  # the block could see at that moment; later changes do not reach it (see {#reload}). After that
+  # only arguments, values and exceptions travel, as Marshal data: strings, numbers, arrays, hashes,
+  # structs, objects of classes known to both sides; no procs, no IO, no connections.
+  # {NB.in_process} takes any block, at the price of one fork each: 1 to 2 ms in a fresh process,
+  # ten times as much in a process that has had thousands of fibers, because the kernel copies the
+  # map of their stacks.
   #
-  # Like each forked process, it has a copy of the sockets that were open then, as long as it lives:
-  # the other end of one is told of its end by `shutdown`, not by `close` alone.
+  # Like every forked process, it holds a copy of the sockets that were open at the fork, as long as
+  # it lives. The other end of such a socket sees its end after `shutdown`, not after `close` alone.
   #
-  # A process that dies is replaced; a fiber waiting for it gets a {NB::ProcessError}. A call that
-  # is cancelled or times out kills its process in the middle of the work, and that is replaced too.
+  # A process that dies is replaced; a fiber that waits for it gets a {NB::ProcessError}. A call
+  # that is cancelled or times out kills its process in mid-work; that is replaced, too.
   #
   # @example
   #   digests = NB::ProcessPool.new(size: 4) { |path| Digest::SHA256.file(path).hexdigest }
   #   NB.map(Dir["*.iso"], concurrency: digests.size) { |path| digests.call(path) }
   class ProcessPool
-    # A process is known to the pool before there is one.
+    # The pool knows a worker before it has a process.
     class Workers < ConnectionPool
       private
 
@@ -38,14 +39,14 @@ module NB
     end
     private_constant :Workers
 
-    # @return [Integer] the most processes there will be
+    # @return [Integer] the maximum number of processes
     attr_reader :size
 
-    # @param size [Integer] the most processes, 1 or more
-    # @param timeout [Float, nil] seconds {#call} waits for a process to come free; nil: forever
+    # @param size [Integer] the maximum number of processes, 1 or more
+    # @param timeout [Float, nil] seconds that {#call} waits for a free process; nil: no limit
     # @param name [String, nil] as for {ConnectionPool#initialize}
     # @yield in a process, with the arguments of {#call}
-    # @raise [ArgumentError] if one of them is something else
+    # @raise [ArgumentError] for an invalid argument
     def initialize(size: Etc.nprocessors, timeout: nil, name: nil, &work)
       Check.block("a process pool, to apply to arguments,", work)
       @work = work
@@ -56,14 +57,14 @@ module NB
       @size = @pool.size
     end
 
-    # Applies the block to the arguments in one of the processes.
+    # Calls the block with the arguments in one of the processes.
     #
-    # @param arguments [Array] marshallable
+    # @param arguments [Array] that Marshal can dump
     # @return [Object] a copy of the value of the block
     # @raise [Exception] a copy of what the block raised
     # @raise [TypeError] if the arguments cannot be marshalled
     # @raise [NB::ProcessError] if the process dies, or its answer cannot be marshalled
-    # @raise [NB::PoolTimeoutError] if no process came free in time
+    # @raise [NB::PoolTimeoutError] if no process became free in time
     # @raise [NB::ClosedError] after {#close}
     # @scheduling always waits
     # @thread any
@@ -75,7 +76,8 @@ module NB
       end
     end
 
-    # Lets every process end when it has answered. New ones are forked from what the program is now.
+    # Lets every process end after its current answer. New ones are forked from the program as it is
+    # then.
     #
     # @return [self]
     # @scheduling may wait
@@ -85,7 +87,7 @@ module NB
       self
     end
 
-    # As {#reload}, and {#call} raises {NB::ClosedError} from now on.
+    # The same as {#reload}; and from now on {#call} raises {NB::ClosedError}.
     #
     # @return [self]
     # @scheduling may wait
@@ -95,12 +97,12 @@ module NB
       self
     end
 
-    # @return [Hash{Symbol=>Integer, Float}] as {ConnectionPool#stats}, of processes
+    # @return [Hash{Symbol=>Integer, Float}] as {ConnectionPool#stats}, for processes
     # @scheduling never waits
     # @thread any
     def stats = @pool.stats
 
-    # @return [Array<Integer>] the process ids there are now
+    # @return [Array<Integer>] the ids of the existing processes
     # @scheduling never waits
     # @thread any
     def pids = @forked.keys.filter_map(&:pid)

@@ -12,9 +12,9 @@ module NB
   # @api private
   class Retrying
     class << self
-      # @param times [Integer] runs at most, 1 or more
-      # @param on [Class, Module, Array<Class, Module>] what is tried again
-      # @param wait [Numeric, #call] seconds before the second run, or what gives them
+      # @param times [Integer] maximum number of runs, 1 or more
+      # @param on [Class, Module, Array<Class, Module>] errors after which the block runs again
+      # @param wait [Numeric, #call] seconds before the second run, or a callable that returns them
       # @param max_wait [Numeric, nil] seconds
       # @yieldparam attempt [Integer] 1, 2, ...
       # @return the block's value
@@ -57,8 +57,8 @@ module NB
       @max_wait = max_wait || Float::INFINITY
     end
 
-    # @param attempt [Integer] which one failed
-    # @param error [Exception] of it
+    # @param attempt [Integer] the number of the failed run
+    # @param error [Exception] that it raised
     # @return [Float, nil] seconds; nil: this error is final
     def pause(attempt, error)
       return if attempt >= @times || Interruption.expired?(error) || ended_by_cancel?(error)
@@ -70,14 +70,14 @@ module NB
 
     private
 
-    # Between half and all of it: those who failed together do not come together again.
+    # Between half and all of it: callers that failed together do not come back together.
     def seconds_after(attempt, error)
       return Check.finite_seconds("wait:", @wait.call(attempt, error)) if @wait.respond_to?(:call)
 
       [@wait * (2**(attempt - 1)), @max_wait].min * (0.5 + (rand / 2))
     end
 
-    # Also where a library has wrapped it in an error of its own.
+    # Also finds an error that a library has wrapped in one of its own.
     def ended_by_cancel?(error)
       seen = []
       while error && !seen.include?(error)

@@ -4,58 +4,58 @@ require_relative "../errors"
 require_relative "wait_count"
 
 module NB
-  # A fixed number of slots, each for one thing that is costly to make, handed out in the order in
-  # which they are asked for. The waiting half of {ConnectionPool}: it knows of no connections.
+  # A fixed number of slots, each for one thing that is costly to make, handed out in order of
+  # arrival. This is the waiting half of {ConnectionPool}; it knows nothing of connections.
   #
-  # Whoever wants a slot brings a {Place}, which at any moment says what it has. So an exception may
+  # Whoever wants a slot brings a {Place}, which says at any moment what it has. So an exception may
   # strike anywhere (Thread#raise, a cancel, a timeout): {#release} reads the place and gives back
-  # exactly that, and one waiter gets it. Waiters are fibers or threads, of any scheduler.
+  # exactly that, and one waiter gets it. Waiters are fibers or threads, under any scheduler.
   #
-  # Nobody waits while interrupts are masked, except for {#lock}: the mask belongs to the thread and
-  # would hold back the interrupts of all its other fibers.
+  # Nothing waits while interrupts are masked, except in {#lock}: the mask belongs to the thread,
+  # and would hold back the interrupts of all its other fibers.
   #
-  # All of it changes with the lock, except for @held, which {#hold} changes without. An interrupt,
-  # or another thread, may come in whenever a call returns; so nothing there depends on what a call
-  # has returned, and each takes first and looks then whether that was too much.
+  # Everything changes under the lock, except @held, which {#hold} changes without it. An interrupt,
+  # or another thread, may come in whenever a call returns. So nothing there depends on a return
+  # value: each step first takes, then looks whether that was too much.
   #
-  # No mask holds back what a signal's handler raises on the main thread. So nothing is counted:
-  # each change can be made twice, and {#release} makes all of them that may have been left half
-  # made. A thing changes hands between an instance variable and a Place's attribute, where no call
+  # No mask holds back what a signal handler raises on the main thread. So nothing is counted: each
+  # change can be made twice, and {#release} repeats all changes that may have been left half made.
+  # A thing moves between an instance variable and a Place's attribute on one line, where no call
   # returns in between.
   #
   # @api private
   class Slots
-    # What {#hold} returns when there is no free slot.
+    # {#hold} returns this when there is no free slot.
     NONE = Object.new.freeze
 
-    # What one asker has. Changed only by Slots, with the lock; but the holder may change `thing`
-    # and `spoiled`.
+    # What one caller has. Only Slots changes it, under the lock; the holder may change `thing` and
+    # `spoiled`.
     class Place
-      # @return [Symbol] :none, :waiting, :held (a slot, perhaps without a thing) or :refused
+      # @return [Symbol] :none, :waiting, :held (a slot, perhaps an empty one) or :refused
       attr_accessor :state
       # @return [Object, nil] what is in the slot; the holder of an empty slot makes one
       attr_accessor :thing
-      # @return [Boolean, nil] the thing is not to be used again
+      # @return [Boolean, nil] whether the thing must not be used again
       attr_accessor :spoiled
-      # @return [Integer, nil] how many times {Slots#drain} had been called when it got its slot
+      # @return [Integer, nil] the number of {Slots#drain} calls before it got its slot
       attr_accessor :generation
-      # @return [Thread::ConditionVariable, nil] of this waiter alone: nobody is woken in vain
+      # @return [Thread::ConditionVariable, nil] for this waiter alone: nobody wakes in vain
       attr_accessor :wakeup
-      # @return [Fiber, nil] who had to wait
+      # @return [Fiber, nil] the fiber that had to wait
       attr_accessor :fiber
-      # @return [Float, nil] when that wait began; when it was over, or who holds the slot was seen
+      # @return [Float, nil] when that wait began; when it ended, or when the holder was last seen
       attr_accessor :asked, :since
 
-      # Has nothing yet.
+      # Starts with nothing.
       def initialize = @state = :none
 
-      # Ends its wait without a slot.
+      # Ends the wait without a slot.
       def refuse
         @state = :refused
         wake
       end
 
-      # To be called after each change of its state.
+      # Must be called after each change of its state.
       def wake = @wakeup&.signal
 
       # @return [Boolean] whether there is nothing to give back
@@ -69,12 +69,12 @@ module NB
     end
 
     # @param size [Integer] how many slots, 1 or more
-    # @param waits [WaitCount] of those who wait for one
+    # @param waits [WaitCount] counts the waits for a slot
     def initialize(size, waits = WaitCount.new)
       @size = size
       @lock = Thread::Mutex.new
-      # Things in no one's hands, [thing, rest] or nil; the last one in is the first out, the rest
-      # may go cold.
+      # Idle things, as [thing, rest] or nil. The last one in is the first one out, so the rest may
+      # go cold.
       @idle = nil
       @waiting = {}.compare_by_identity # places in FIFO order; a Hash for its O(1) shift and delete
       @held = {}.compare_by_identity # a key for each slot in use: its place, or that of {#hold}
@@ -83,11 +83,11 @@ module NB
       @closed = false
     end
 
-    # Gets a slot for the place, waiting for its turn. Must be followed by {#release}, whatever
-    # comes.
+    # Gets a slot for the place, in turn. The caller must call {#release} afterwards, whatever
+    # happens.
     #
     # @param place [Place] a new one
-    # @param timeout [Float, nil] seconds; nil: forever; 0: only if there is one now
+    # @param timeout [Float, nil] seconds; nil: no limit; 0: only if a slot is free now
     # @return [Boolean] whether the place has a slot; false after the timeout
     # @raise [NB::ClosedError] once these slots are closed
     # @scheduling may wait
@@ -100,13 +100,13 @@ module NB
 
       place.held?
     ensure
-      # Ruby 3.1 comes out of an interrupted ConditionVariable#wait without the lock.
+      # On Ruby 3.1, an interrupted ConditionVariable#wait returns without the lock.
       @lock.unlock if @lock.owned?
     end
 
-    # Gives back what the place has, be it a slot, a turn in the queue or nothing.
+    # Gives back whatever the place has: a slot, a turn in the queue, or nothing.
     #
-    # @param place [Place] that went through {#acquire}, which may have raised
+    # @param place [Place] that was passed to {#acquire}, even if that raised
     # @return [void]
     # @scheduling waits only for the lock
     # @thread any
@@ -114,14 +114,14 @@ module NB
       @lock.unlock if @lock.owned? # an interrupt struck in the `ensure` of {#acquire}
       @lock.synchronize { Thread.handle_interrupt(UNINTERRUPTED) { give_back(place) } }
     ensure
-      # Interrupted while it waited for the lock: first do it, then let that go on its way.
+      # Interrupted while waiting for the lock: finishes first, then lets the exception propagate.
       release(place) unless place.free?
     end
 
-    # Runs the block in a slot, without a thing and without the lock, if one is free and nobody
+    # Runs the block in a slot, without a thing and without the lock, if a slot is free and nobody
     # waits.
     #
-    # @return the block's value; {NONE}: there was no slot, and the block has not begun
+    # @return the block's value; {NONE}: no slot was free, and the block has not begun
     # @scheduling waits only for the lock, when others wait
     # @thread any
     def hold
@@ -141,7 +141,7 @@ module NB
       end
     end
 
-    # Spoils what is in use. What is idle is the caller's to take ({#take_idle}).
+    # Spoils the things in use. The idle ones are for the caller to take ({#take_idle}).
     #
     # @return [Integer] how many things are idle
     # @scheduling waits only for the lock
@@ -155,7 +155,7 @@ module NB
       end
     end
 
-    # Moves an idle thing, if there is one, into a place that has neither a slot nor a thing.
+    # Moves an idle thing, if any, into a place that has neither a slot nor a thing.
     #
     # @param place [Place]
     # @return [void]
@@ -167,19 +167,19 @@ module NB
       end
     end
 
-    # Whether the thing in this place is not to be handed out again.
+    # Whether the thing in this place must not be handed out again.
     #
     # @param place [Place] that is held
     # @return [Boolean]
     # @thread any
     def spoiled?(place) = place.spoiled || place.generation != @generation
 
-    # For the child of a fork, where a thread that does not exist there may have the lock.
+    # For a forked child, in which the lock may be held by a thread that does not exist there.
     #
     # @return [Array] a copy of the idle things
     def idle_after_fork = idle_things
 
-    # Refuses all who wait and all who will come.
+    # Refuses all present and future waiters.
     #
     # @return [void]
     # @scheduling waits only for the lock
@@ -207,7 +207,7 @@ module NB
         **@waits.to_h }
     end
 
-    # @return [Array<Place>] of those who wait, in their order
+    # @return [Array<Place>] the waiters, in order
     # @thread any
     def waiting = @waiting.keys
 
@@ -217,7 +217,7 @@ module NB
     def grant_or_enqueue(place)
       return place.refuse if @closed
 
-      place.state = :waiting # from now on there may be something to give back
+      place.state = :waiting # from now on, there may be something to give back
       take(place) if @waiting.empty?
       return if place.held?
 
@@ -246,16 +246,16 @@ module NB
       things
     end
 
-    # Whether more are taken than there are.
+    # Whether more slots are taken than exist.
     def full? = @held.size > @size
 
-    # Gives back what {#hold} took; does no harm twice.
+    # Gives back what {#hold} took; does no harm when called twice.
     def vacate(slot)
       @held.delete(slot)
       serve unless @waiting.empty?
     end
 
-    # Gives those who wait what {#hold} has given back.
+    # Gives the waiters what {#hold} has given back.
     def serve
       done = false
       @lock.synchronize do
@@ -268,8 +268,8 @@ module NB
       serve unless done # interrupted, as in {#release}
     end
 
-    # Called with the lock, interrupts masked. The first has a slot already where this was left
-    # half made.
+    # Called with the lock, interrupts masked. If this was left half done, the first waiter already
+    # has its slot.
     def hand_out
       until @waiting.empty?
         place, = @waiting.first
@@ -281,8 +281,8 @@ module NB
       end
     end
 
-    # Called with the lock. Does not trust the value of ConditionVariable#wait: under a scheduler it
-    # is true after a timeout as well.
+    # Called with the lock. Ignores the value of ConditionVariable#wait: under a scheduler it is
+    # true even after a timeout.
     def wait_for_turn(place, timeout)
       place.fiber = Fiber.current
       place.asked = start = now
@@ -299,9 +299,9 @@ module NB
       end
     end
 
-    # Called with the lock, interrupts masked. Somebody waits only when all slots are taken (but for
-    # those that {#hand_out} is about to give), so nobody who comes later can have been served in
-    # between.
+    # Called with the lock, interrupts masked. There are waiters only while all slots are taken
+    # (except those that {#hand_out} is about to give), so nobody who arrived later can have been
+    # served in between.
     def give_back(place)
       @waiting.delete(place)
       place.thing = nil if spoiled?(place)

@@ -2,32 +2,33 @@
 
 require "timeout"
 require_relative "../errors"
+require_relative "../legible"
 require_relative "check"
 require_relative "interruption"
 require_relative "task_names"
 
 module NB
-  # A fiber one can wait for and cancel. Made by {NB.async} or {Group#async}.
+  # A fiber that can be waited for and cancelled. {NB.async} and {Group#async} make tasks.
   #
   # The block runs at once until its first wait, as with Fiber.schedule. Any fiber of any thread may
-  # wait for the task. An error that nobody waits for at that moment is written to stderr, as with
-  # Thread.report_on_exception; it stays in the task and is raised by a later {#wait} all the same.
+  # wait for the task. If the task fails while nobody waits for it, its error is written to stderr,
+  # as with Thread.report_on_exception; a later {#wait} still raises it.
   #
-  # Use {Group} where the tasks should end with the block that started them.
+  # Use a {Group} if the tasks should end with the block that started them.
   #
   # @example
   #   task = NB.async { Net::HTTP.get(URI("http://127.0.0.1:8080/")) }
   #   task.value                  # => "..."
   #   NB.async { sleep }.cancel.wait
   class Task
-    # Guards the lazy making of a gate, the one thing that two waiting threads could do twice.
+    # Guards the lazy creation of a gate, the only step that two waiting threads could do twice.
     GATE_LOCK = Thread::Mutex.new
     private_constant :GATE_LOCK
 
-    # How many of {Task.unseen} are kept.
+    # How many tasks {Task.unseen} keeps.
     UNSEEN = 20
 
-    # Ends a wait with a limit; nobody else sees it.
+    # Ends a wait with a limit; no other code sees it.
     Late = Class.new(::StandardError)
     private_constant :UNSEEN, :Late
 
@@ -36,23 +37,23 @@ module NB
     @forks = 0
 
     class << self
-      # @return [Boolean] whether new tasks write an error that nobody waits for to stderr
+      # @return [Boolean] whether new tasks write errors that nobody waits for to stderr
       attr_accessor :report_on_exception
 
-      # @return [Array<Task>] the last 20 that failed and that nobody has waited for
+      # @return [Array<Task>] the last 20 tasks that failed and that nobody has waited for
       # @scheduling never waits
       # @thread any
       def unseen = @unseen.dup
 
-      # @return [Integer] how often this process is a fork of the one that loaded this file
+      # @return [Integer] how many forks lie between the process that loaded this file and this one
       # @api private
       attr_reader :forks
 
-      # @return [Fiber, nil] the fiber that forked, the only one of the parent's that goes on
+      # @return [Fiber, nil] the fiber that forked: the only one of the parent's that continues
       # @api private
       attr_reader :survivor
 
-      # In a forked child only the fiber that forked goes on.
+      # In a forked child, only the fiber that forked continues.
       # @api private
       def forked
         @forks += 1
@@ -61,7 +62,7 @@ module NB
         TaskNames.forked(@survivor)
       end
 
-      # Keeps a task whose error nobody has seen, and forgets the oldest of more than 20.
+      # Keeps a task whose error nobody has seen. Keeps the last 20.
       # @param task [Task]
       # @return [void]
       # @api private
@@ -70,7 +71,7 @@ module NB
         @unseen.shift if @unseen.size > UNSEEN
       end
 
-      # Forgets a task: somebody waited for it.
+      # Forgets a task that somebody has waited for.
       # @param task [Task]
       # @return [void]
       # @api private
@@ -89,11 +90,11 @@ module NB
       TaskNames.enter(self)
     end
 
-    # @return [Boolean] whether an error that nobody waits for is written to stderr; set it from
-    #   outside or after the first wait, {Task.report_on_exception} decides until then
+    # @return [Boolean] whether an error that nobody waits for is written to stderr. Set it from
+    #   outside, or after the first wait; until then {Task.report_on_exception} decides
     attr_writer :report_on_exception
 
-    # @return [Boolean] whether the loop does not go on for it
+    # @return [Boolean] whether the loop may end before this task
     # @scheduling never waits
     # @thread any
     def background? = @background ? true : false
@@ -102,9 +103,9 @@ module NB
     # @api private
     attr_writer :background
 
-    # @yield runs in the new fiber; its value becomes {#value}
-    # @param group [#task_started, #task_ended, nil] who is told; takes the errors over
-    # @param origin [#call] what the user wrote, if that is not the block: names the place
+    # @yield in the new fiber; the block's value becomes {#value}
+    # @param group [#task_started, #task_ended, nil] is notified, and takes over the errors
+    # @param origin [#call] what the user wrote, if that is not the block: names the line in reports
     # @param name [String, nil] see {#name}
     # @raise [NB::NoSchedulerError] if this thread has no scheduler
     # @raise [FiberError] if the system has no room for another fiber
@@ -115,7 +116,7 @@ module NB
       @scheduler = Fiber.scheduler || raise(NoSchedulerError, "a task needs a scheduler: call it " \
                                                               "inside NB.run { }")
       @block = block
-      @origin = origin # stays nil for the block itself
+      @origin = origin # nil stands for the block itself
       @name = name
       @forks = Task.forks
       @group = group
@@ -123,15 +124,15 @@ module NB
       launch
     end
 
-    # Waits until the task has ended, whichever way. A cancelled task has ended as was wished.
+    # Waits until the task has ended, in whatever way. A cancelled task counts as ended normally.
     #
-    # @param timeout [Numeric, nil] seconds, 0 or more; nil: no limit. The task goes on after it
-    # @return [self, nil] nil when the task has not ended in time, as for Thread#join
+    # @param timeout [Numeric, nil] seconds, 0 or more; nil: no limit. The task itself runs on
+    # @return [self, nil] nil if the task has not ended in time, as for Thread#join
     # @raise [Exception] what the block raised
     # @raise [FiberError] if the task waits for itself
     # @raise [NB::ForkedError] in a forked child, for a task that runs in the parent
     # @raise [NB::NoSchedulerError] in a blocking fiber of the task's own thread, where waiting
-    #   would stop the very loop that runs the task
+    #   would stop the loop that runs the task
     # @scheduling may wait
     # @thread any
     def wait(timeout = nil)
@@ -146,9 +147,9 @@ module NB
     end
 
     # @param timeout [Numeric, nil] as for {#wait}
-    # @return [Object] the value of the block, after waiting for it
+    # @return [Object] the block's value, after waiting for it
     # @raise [Exception] what the block raised
-    # @raise [Timeout::Error] if there is none in time
+    # @raise [Timeout::Error] if there is no value in time
     # @raise [NB::TaskCancelledError] if the task was cancelled; see {#cancel}
     # @scheduling may wait
     # @thread any
@@ -159,18 +160,17 @@ module NB
       raise TaskCancelledError, "no value: #{inspect} was cancelled", cause: @result
     end
 
-    # Asks the task to end: {NB::Cancelled} comes out of the wait its fiber is in, or out of its
-    # next one, and every `ensure` runs. Returns before that has happened; `cancel.wait` stays
-    # until it has.
+    # Asks the task to end: the current wait of its fiber, or else the next one, raises
+    # {NB::Cancelled}, and every `ensure` runs. Returns before that has happened; `cancel.wait`
+    # waits for it.
     #
-    # A task is cancelled once: a second call does nothing, so that it cannot tear an `ensure`
-    # that still has to wait. Nothing happens to a task that has ended. A task that has not
-    # started (some schedulers only queue it) never runs its block. A task that cancels itself
-    # leaves at once.
+    # A task is cancelled only once: a second call does nothing, so it cannot tear an `ensure` that
+    # still has to wait. A task that has ended is unaffected. A task that has not started (some
+    # schedulers queue it first) never runs its block. A task that cancels itself leaves at once.
     #
     # @param cause [Exception, nil] why; becomes the cause of the {NB::Cancelled}
     # @return [self]
-    # @raise [ArgumentError] if cause is something else
+    # @raise [ArgumentError] if cause is neither nil nor an Exception
     # @raise [NB::Cancelled] in the task itself
     # @scheduling never waits
     # @thread any
@@ -185,38 +185,38 @@ module NB
       self
     end
 
-    # @return [Boolean] whether the block has still to end
+    # @return [Boolean] whether the block has not ended yet
     # @scheduling never waits
     # @thread any
     def alive? = @state.nil?
 
-    # @return [Boolean] whether the task has ended by {#cancel}
+    # @return [Boolean] whether {#cancel} ended the task
     # @scheduling never waits
     # @thread any
     def cancelled? = @state == :cancelled
 
-    # @return [Boolean] whether it is this very task that asks
+    # @return [Boolean] whether the caller runs in this task
     # @scheduling never waits
     # @thread any
     def current? = Fiber.current.equal?(@fiber)
 
-    # @return [Exception, nil] what ended it, once it has failed
+    # @return [Exception, nil] what the task failed with
     # @scheduling never waits
     # @thread any
     def error = (@result if @state == :failed)
 
-    # @return [Fiber, nil] that runs it
+    # @return [Fiber, nil] the fiber that runs the task
     # @api private
     attr_reader :fiber
 
     # @return [String] e.g. `#<NB::Task fetch app.rb:12 running>`
     def inspect
-      words = [self.class.name, name, @place || place]
-      "#<#{words.compact.join(" ")} #{@state || "running"}>"
+      words = [self.class.name, name, @place || place].compact.map { |word| Legible.line(word) }
+      "#<#{words.join(" ")} #{@state || "running"}>"
     end
     alias to_s inspect
 
-    # Writes the error to stderr, unless this is switched off. Called by {Group} too.
+    # Writes the error to stderr, unless that is switched off. {Group} calls this, too.
     # @api private
     # @scheduling may wait
     def report(error)
@@ -224,55 +224,61 @@ module NB
       flag = @report_on_exception
       return unless flag.nil? ? Task.report_on_exception : flag
 
-      # One write, so that reports of several threads do not mix.
+      # One write, so reports of several threads do not mix.
       $stderr.write("#{inspect} ended with an exception that nobody waits for " \
-                    "(report_on_exception is true):\n#{error.full_message}")
+                    "(report_on_exception is true):\n#{Legible.text(error.full_message)}")
     end
 
     private
 
-    # The copy would never end: nobody runs it.
+    # A copy would never end, because nothing runs it.
     def initialize_copy(_)
       raise TypeError, "a #{self.class.name} cannot be copied, no more than a Thread can"
     end
 
-    # An interrupt may strike as any call returns: whoever was told of us hears of our end.
+    # An interrupt may strike as any call returns: whoever was told of our start hears of our end.
     def launch
       @group&.task_started(self)
       TaskNames.enter(self) if @name
       Fiber.schedule { run }
       launched = true
     ensure
-      # No room for the fiber: whoever counts us must not wait for us. But some schedulers may
-      # interrupt us here, who have made a fiber, and it runs.
+      # No room for the fiber: whoever counts us must not wait for us. But a scheduler may also
+      # interrupt us here after it has made a fiber, which then runs.
       finish(:cancelled, nil) unless launched || @fiber || @state # interrupted, or no room
     end
 
     def run
       @fiber = Fiber.current
-      # Read after @fiber was written, and #cancel does it the other way round: one of us sees.
+      # Read after @fiber was written; #cancel does it the other way round. One of us sees it.
       @cancel ? finish(:cancelled, @cancel) : finish(:done, @block.call)
     rescue Cancelled => error # ours, or the loop's when it closes
       finish(:cancelled, error)
     rescue *FAILURES => error
       fail_with(error)
+      raise if forked?
+
       report(error) unless @expected
     rescue Exception => error # rubocop:disable Lint/RescueException -- kept, and passed on
       fail_with(error)
-      raise unless @expected # who waits gets it, once
+      raise if !@expected || forked? # a waiter gets it, once
     ensure
-      # Fiber#kill gives neither a value nor an exception; and an exception of another thread may
-      # have struck between the steps of #finish, each of which can be taken twice.
+      # Fiber#kill leaves neither a value nor an exception; and another thread's exception may have
+      # struck between the steps of #finish, each of which can be repeated.
       finish(@state || :cancelled, @state && @result) if @block # interrupted
     end
 
-    # Where the user wrote it, such as "app.rb:12".
+    # Whether this is a child that the block has forked. The child ends with this fiber, and whoever
+    # waits for this task does so in the parent.
+    def forked? = @forks != Task.forks
+
+    # The line where the user wrote it, such as "app.rb:12".
     def place
       origin = @origin || @block or return
       origin = origin.method(:call) unless origin.respond_to?(:source_location)
       origin.source_location&.join(":")
     rescue NameError
-      nil # it answers to call by method_missing
+      nil # an object that answers to call through method_missing
     end
 
     def fail_with(error)
@@ -282,8 +288,8 @@ module NB
     end
 
     # The order matters to other threads: the result is there when the state says so, and whoever
-    # made a gate before the state changed finds it closed. The block goes last: as long as it is
-    # there, the task has not finished.
+    # made a gate before the state changed finds it closed. The block goes last: while it is there,
+    # the task has not finished.
     def finish(state, result)
       @result = result
       @state = state
@@ -300,21 +306,21 @@ module NB
       refuse_to_wait_for_parent
       gate = GATE_LOCK.synchronize { @gate ||= Thread::Queue.new }
       return wait_at(gate) unless limit
-      return !alive? if limit.zero? # which is no limit to Timeout
+      return !alive? if limit.zero? # Timeout takes 0 for no limit
 
       Timeout.timeout(limit, Late) { wait_at(gate) }
     rescue Late
       !alive?
     end
 
-    # A closed queue gives nil to all who wait. The loop is for schedulers that wake too early.
+    # A closed queue returns nil to all waiters. The loop is for schedulers that wake too early.
     def wait_at(gate)
       gate.pop while alive?
       true
     end
 
     def refuse_to_wait_for_parent
-      return if @forks == Task.forks || Task.survivor.equal?(@fiber)
+      return if !forked? || Task.survivor.equal?(@fiber)
 
       raise ForkedError, "#{inspect} runs in the parent process: wait for it there, or start one " \
                          "of its own after the fork"

@@ -3,21 +3,22 @@
 require_relative "labels"
 
 module NB
-  # How many tasks of each name run in this process: the `nb_tasks` of `/metrics`. Tasks without a
-  # name never come here.
+  # Counts this process's running tasks by name, for `nb_tasks` in `/metrics`. Tasks without a name
+  # never get here.
   #
   # @api private
   module TaskNames
-    # How many names are told apart, for the life of the process; further ones count as {Labels::REST}.
+    # How many names are told apart while the process lives; further ones count as {Labels::REST}.
     LIMIT = 50
 
-    # Each of its calls is one in C: threads need no lock for it.
+    # Each call on it is a single C call, so threads need no lock for it.
     @running = {}.compare_by_identity
     @labels = Labels.new(LIMIT)
     @lock = Thread::Mutex.new
 
     class << self
-      # Counts a task under its name; or under another than before, or no more, when it has changed.
+      # Counts a task under its name. If the name has changed, moves the task to the new one, or
+      # drops it.
       #
       # @param task [Task]
       # @return [void]
@@ -25,14 +26,14 @@ module NB
         name = task.name or return leave(task)
 
         @running[task] = name
-        # From another thread: it may have ended, and left, in between.
+        # Called from another thread: the task may have ended and left in between.
         leave(task) unless task.alive?
       end
 
       # @return [void]
       def leave(task) = @running.delete(task)
 
-      # @return [Hash{String=>Integer}] by label; a name that was told once stays, with 0
+      # @return [Hash{String=>Integer}] by label; a name that was reported once stays, with 0
       # @scheduling may wait
       # @thread any
       def counts
@@ -54,7 +55,7 @@ module NB
         named
       end
 
-      # In a forked child only the fiber that forked goes on.
+      # In a forked child, only the fiber that forked continues.
       #
       # @param survivor [Fiber]
       # @return [void]

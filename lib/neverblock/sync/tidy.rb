@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module NB
-  # Makes a connection usable again whose user left in the middle: by an exception, a timeout, a
-  # cancel, a `throw`, or with a transaction open. The default `tidy:` of {ConnectionPool}. It knows
-  # pg, mysql2, trilogy and sqlite3 by what they answer to, and lets all others pass.
+  # Makes a connection usable again after its user left in the middle: by an exception, a timeout, a
+  # cancel, a `throw`, or with a transaction open. This is the default `tidy:` of {ConnectionPool}.
+  # It recognizes pg, mysql2, trilogy and sqlite3 by their methods, and passes all others.
   #
   # @api private
   module Tidy
@@ -16,7 +16,7 @@ module NB
     @asked = {}
 
     class << self
-      # Says how connections of a class are asked whether they are in a transaction.
+      # Registers how to ask connections of a class whether they are in a transaction.
       #
       # @param type [Class]
       # @yieldparam connection [Object]
@@ -24,7 +24,7 @@ module NB
       # @return [void]
       def ask(type, &question) = @asked[type] = question
 
-      # Whether a transaction is open, as far as the client knows: nothing is sent.
+      # Whether a transaction is open, as far as the client knows; nothing is sent.
       #
       # @param connection [Object]
       # @return [Boolean]
@@ -37,10 +37,10 @@ module NB
         else @asked.any? { |type, question| connection.is_a?(type) && question.call(connection) }
         end
       rescue StandardError
-        false # it is closed
+        false # the connection is closed
       end
 
-      # Whether somebody has left a transaction, or with pg an answer or a pipeline, open.
+      # Whether somebody left a transaction open, or with pg an unread answer or a pipeline.
       #
       # @param connection [Object]
       # @return [Boolean]
@@ -50,17 +50,17 @@ module NB
 
         busy?(connection)
       rescue StandardError
-        false # it is closed
+        false # the connection is closed
       end
 
-      # @return [Boolean] whether it can be used again
-      # @raise [StandardError] of the driver: it cannot
+      # @return [Boolean] whether the connection can be used again
+      # @raise [StandardError] the driver's own: the connection cannot be used again
       # @scheduling may wait
       def call(connection)
         if connection.respond_to?(:transaction_status)
           postgresql(connection)
         elsif connection.respond_to?(:affected_rows) && connection.respond_to?(:query)
-          connection.query("ROLLBACK") # fails where it is lost, or a result is half read
+          connection.query("ROLLBACK") # fails if the connection is lost, or a result half read
         elsif connection.respond_to?(:transaction_active?) && connection.transaction_active?
           connection.rollback
         end

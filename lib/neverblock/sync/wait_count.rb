@@ -1,23 +1,23 @@
 # frozen_string_literal: true
 
 module NB
-  # How often, and for how long, something was waited for. Only waits are counted: who is served at
-  # once costs nothing here.
+  # Counts waits and their durations. Only actual waits are counted: being served at once costs
+  # nothing here.
   #
   # @api private
   class WaitCount
-    # @return [Integer] waits; those that ended by their timeout
+    # @return [Integer] number of waits; of those ended by their timeout
     attr_reader :waits, :timeouts
-    # @return [Float] of all; of the longest
+    # @return [Float] seconds of all waits; of the longest
     attr_reader :seconds, :longest
 
-    # @param total [WaitCount, nil] counts the same
+    # @param total [WaitCount, nil] counts the same waits
     def initialize(total = nil)
       @total = total
       reset
     end
 
-    # @param seconds [Float] that one wait took
+    # @param seconds [Float] the duration of one wait
     # @return [void]
     def count(seconds)
       @waits += 1
@@ -26,7 +26,7 @@ module NB
       @total&.count(seconds)
     end
 
-    # Beside {#count}, for one who gave up.
+    # In addition to {#count}, for a wait that was given up.
     #
     # @return [void]
     def count_timeout
@@ -34,7 +34,7 @@ module NB
       @total&.count_timeout
     end
 
-    # Begins anew, as the child of a fork does.
+    # Starts again at 0, as a forked child does.
     #
     # @return [void]
     def reset
