@@ -74,8 +74,9 @@ module QueueApp
   end
 
   def create_tables
-    queue = Gem.loaded_specs["solid_queue"]&.full_gem_path
-    Kernel.load(Dir["#{queue}/lib/generators/**/queue_schema.rb"].first) if queue
+    solid_queue, good_job = Gem.loaded_specs.values_at("solid_queue", "good_job")
+    Kernel.load(template(solid_queue, "queue_schema.rb")) if solid_queue
+    create_good_jobs(template(good_job, "create_good_jobs.rb.erb")) if good_job
     ActiveRecord::Schema.define do
       create_table(:notes, force: true) do |t|
         t.string :kind, null: false
@@ -85,17 +86,31 @@ module QueueApp
     end
   end
 
+  def template(gem, name) = Dir["#{gem.full_gem_path}/lib/generators/**/#{name}"].first
+
+  def create_good_jobs(file)
+    return if ActiveRecord::Base.connection.table_exists?(:good_jobs)
+
+    migration_version = "[#{ActiveRecord::Migration.current_version}]" # rubocop:disable Lint/UselessAssignment -- the template's
+    Object.class_eval(ERB.new(File.read(file)).result(binding))
+    CreateGoodJobs.migrate(:up)
+  end
+
   def empty
     tables = ActiveRecord::Base.connection.tables - %w[schema_migrations ar_internal_metadata]
     ActiveRecord::Base.connection.truncate_tables(*tables)
   end
 
+  # @param recurring [Hash, nil] of config/recurring.yml
   # @param worker [Hash] of config/queue.yml
   # @return [Program]
-  def start(env: {}, **worker)
+  def start(env: {}, recurring: nil, **worker)
     config = "#{FOLDER}/queue.yml"
     File.write(config, YAML.dump(queue(**worker)))
-    run("#{ROOT}/bin_jobs.rb", "-c", config, "--skip-recurring", env: env)
+    schedule = "#{FOLDER}/recurring.yml"
+    File.write(schedule, YAML.dump(recurring)) if recurring
+    run("#{ROOT}/bin_jobs.rb", "-c", config,
+        *(recurring ? ["--recurring_schedule_file", schedule] : "--skip-recurring"), env: env)
   end
 
   # @param config [Hash] of config/sidekiq.yml
@@ -105,6 +120,14 @@ module QueueApp
     File.write(file, YAML.dump(config))
     run(Gem.bin_path("sidekiq", "sidekiq"), "-C", file, "-r", "#{ROOT}/environment.rb",
         "-e", "test", env: env)
+  end
+
+  # @param settings [Hash] of GoodJob, each GOOD_JOB_… in the environment
+  # @return [Program]
+  def good_job(env: {}, **settings)
+    told = settings.to_h { |name, value| ["GOOD_JOB_#{name.upcase}", value.to_s] }
+    run(Gem.bin_path("good_job", "good_job"), "start",
+        env: { APP_EXIT_NOTE: "1", **env, **told }, chdir: folder)
   end
 
   # `nb jobs` in a folder of its own, with the files of an application.
@@ -159,6 +182,13 @@ module QueueApp::Common
 
   def calls = notes("called").pluck(:text).map(&:split)
 
+  # Nothing of the first runs was kept but that they began.
+  def assert_run_again(count)
+    assert_equal({ "again" => count }, notes("ended").group(:text).count)
+    assert_equal (1..count).to_a, notes("began").order(:number).pluck(:number)
+    assert_empty notes("half")
+  end
+
   # Of the calls, which have noted when they began and ended.
   def most_at_once
     changes = calls.flat_map { |_, began, ended| [[began.to_f, 1], [ended.to_f, -1]] }.sort
@@ -173,7 +203,12 @@ module QueueApp::Tests
   THERE = QueueApp.there?("solid_queue")
   MODES = { fibers: 100, threads: 5 }.freeze
 
-  def self.included(*) = THERE && QueueApp.load("solid_queue")
+  # @param adapter [String] ActiveRecord's
+  # @return [Module] this one, with the application loaded
+  def self.on(adapter)
+    QueueApp.load("solid_queue", adapter: adapter) if THERE
+    self
+  end
 
   def setup
     THERE ? QueueApp.empty : skip("gem solid_queue is not there for Ruby #{RUBY_VERSION}")
@@ -186,8 +221,16 @@ module QueueApp::Tests
     @programs.last
   end
 
+  # What a test that waits in vain has to say.
+  def so_far
+    executions = [SolidQueue::ReadyExecution, SolidQueue::ClaimedExecution, SolidQueue::Process]
+    [super, executions.to_h { |one| [one.name, one.count] }, failed.tally,
+     Note.group(:kind).count].join("\n")
+  end
+
   def failed = SolidQueue::FailedExecution.all.map { |one| [one.exception_class, one.message] }
-  def done = eventually { SolidQueue::Job.where(finished_at: nil).none? }
+  def unfinished = SolidQueue::Job.where(finished_at: nil)
+  def done = eventually { unfinished.none? }
   def worker = eventually { SolidQueue::Process.find_by(kind: "Worker") }
 
   def assert_none_left
@@ -195,10 +238,4 @@ module QueueApp::Tests
     assert_empty SolidQueue::Process.all
   end
 
-  # Nothing of the first runs was kept but that they began.
-  def assert_run_again(count)
-    assert_equal({ "again" => count }, notes("ended").group(:text).count)
-    assert_equal (1..count).to_a, notes("began").order(:number).pluck(:number)
-    assert_empty notes("half")
-  end
 end

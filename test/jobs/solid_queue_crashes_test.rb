@@ -5,7 +5,7 @@ require "jobs/helper"
 # Workers of Solid Queue with `fibers:` that are killed, and what becomes of their jobs. What is
 # expected is what workers with `threads:` do, which are tried too.
 class SolidQueueCrashesTest < Minitest::Test
-  include QueueApp::Tests
+  include QueueApp::Tests.on("postgresql")
 
   MODES.each_key do |mode|
     define_method("test_a_killed_worker_loses_nothing_with_#{mode}") do

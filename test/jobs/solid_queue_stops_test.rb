@@ -5,7 +5,7 @@ require "jobs/helper"
 # How workers of Solid Queue with `fibers:` end, and what becomes of their jobs. What is expected is
 # what workers with `threads:` do, which are tried too.
 class SolidQueueStopsTest < Minitest::Test
-  include QueueApp::Tests
+  include QueueApp::Tests.on("postgresql")
 
   MODES.each_key do |mode|
     define_method("test_term_lets_jobs_end_with_#{mode}") do

@@ -4,7 +4,7 @@ require "jobs/helper"
 
 # Solid Queue's workers with `fibers:`, in processes as its `bin/jobs` makes them, on PostgreSQL.
 class SolidQueueTest < Minitest::Test
-  include QueueApp::Tests
+  include QueueApp::Tests.on("postgresql")
 
   # One after the other they would need 100 s; five threads need 20 s.
   def test_a_hundred_wait_at_once_and_each_leaves_its_row

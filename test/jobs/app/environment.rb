@@ -27,6 +27,10 @@ module JobsApp
     config.i18n.available_locales = %i[en de fr]
     config.active_job.queue_adapter = APP_QUEUE.to_sym
     config.active_support.isolation_level = ENV["APP_LEVEL"].to_sym if ENV["APP_LEVEL"]
+    if APP_QUEUE == "good_job"
+      config.good_job.execution_mode = :external
+      config.good_job.cron = { tick: { cron: "* * * * * *", class: "TickJob" } }
+    end
     if APP_QUEUE == "solid_queue"
       config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
       config.solid_queue.process_heartbeat_interval = 0.5.seconds
@@ -35,6 +39,7 @@ module JobsApp
   end
 end
 
+GoodJob::CLI.log_to_stdout = false if defined?(GoodJob::CLI)
 Rails.application.initialize!
 
 class Current < ActiveSupport::CurrentAttributes
@@ -62,3 +67,13 @@ end
 Rails.error.subscribe(Reports.new)
 
 require_relative "jobs"
+
+# Solid Queue tells of its workers' ends by itself.
+if ENV["APP_EXIT_NOTE"]
+  at_exit do
+    stat = ActiveRecord::Base.connection_pool.stat
+    Note.create!(kind: "exit", number: 0, pid: Process.pid,
+                 text: "threads #{Thread.list.count}, busy #{stat[:busy]}, dead #{stat[:dead]}, " \
+                       "connections #{stat[:connections]}")
+  end
+end

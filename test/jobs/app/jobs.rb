@@ -130,13 +130,22 @@ class LongJob < ApplicationJob
     return if ended
 
     note("began", number)
+    wait(number, seconds)
+    ended = note("ended", number, "at once")
+  ensure
+    note("tidied", number) unless ended
+  end
+
+  private
+
+  # In the middle of a transaction. SQLite has one writer at a time: all others would wait.
+  def wait(number, seconds)
+    return sleep(seconds) if Note.connection_db_config.adapter.include?("sqlite")
+
     ActiveRecord::Base.transaction do
       note("half", number)
       sleep seconds
     end
-    ended = note("ended", number, "at once")
-  ensure
-    note("tidied", number) unless ended
   end
 end
 
@@ -151,7 +160,13 @@ end
 
 # One at a time.
 class LimitedJob < ApplicationJob
-  limits_concurrency to: 1, key: "all", duration: 1.minute if respond_to?(:limits_concurrency)
+  if respond_to?(:limits_concurrency) # Solid Queue's
+    limits_concurrency to: 1, key: "all", duration: 1.minute
+  elsif defined?(GoodJob)
+    include GoodJob::ActiveJobExtensions::Concurrency
+
+    good_job_concurrency_rule(label: "all", apply_label: true, perform_limit: 1)
+  end
 
   def perform(number)
     note("enter", number)
@@ -169,4 +184,18 @@ class KillingJob < ApplicationJob
     Thread.current.kill
     sleep
   end
+end
+
+# Of a schedule.
+class TickJob < ApplicationJob
+  def perform = note("tick", 0)
+end
+
+# Of a batch: what it has left, when all are done.
+class BatchEndJob < ApplicationJob
+  def perform(batch, _event) = note("batch", batch.properties[:number], notes_so_far.to_s)
+
+  private
+
+  def notes_so_far = Note.where(kind: "called").count
 end

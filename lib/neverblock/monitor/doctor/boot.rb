@@ -4,7 +4,7 @@ require_relative "child"
 
 module NB
   class Doctor
-    # Boots a Rails application in a process of its own, as a server would, and asks it.
+    # Boots a Rails application in a process of its own, as a server would, and questions it.
     class Boot
       # Runs in the application's folder.
       SCRIPT = <<~'RUBY'
@@ -12,6 +12,7 @@ module NB
         answer = $stdout.dup
         $stdout.reopen($stderr)
         require "./config/environment"
+        require "neverblock/monitor/doctor/job_facts"
         limit = lambda do |config|
           sql = { "postgresql" => "SELECT setting FROM pg_settings WHERE name = 'max_connections'",
                   "mysql2" => "SELECT @@max_connections",
@@ -33,7 +34,7 @@ module NB
               pooler: config.configuration_hash[:prepared_statements] == false }
           end
         end
-        # Those of the groups that Rails loads, and those that something has loaded.
+        # The gems of the groups that Rails loads, and those that something has loaded.
         gems = lambda do
           specs = Gem.loaded_specs
           next specs unless defined?(Bundler) && ENV["BUNDLE_GEMFILE"]
@@ -50,6 +51,7 @@ module NB
           isolation: ActiveSupport::IsolatedExecutionState.isolation_level,
           neverblock: defined?(NB::Rails) && !NB::Rails.autoload?(:Railtie) ? true : false,
           databases: databases.call, middleware: Rails.application.middleware.map(&:name),
+          jobs: NB::Doctor::JobFacts.collect,
           gems: gems.call.transform_values { |spec| spec.version.to_s },
           drivers: defined?(NB::Drivers) ? NB::Drivers.status.map(&:to_h) : []
         )
@@ -61,7 +63,7 @@ module NB
         @folder = folder
       end
 
-      # @return [Hash{String => Object}, String] what the application says, or why it does not boot
+      # @return [Hash{String => Object}, String] the application's answers, or why it does not boot
       # @scheduling always waits
       def facts = Child.new(@folder).ask(SCRIPT)
     end

@@ -4,8 +4,8 @@ require_relative "child"
 
 module NB
   class Doctor
-    # What a project's Gemfile and lock file say: which gems its servers load. Nothing need be
-    # installed.
+    # The gems that a project's servers load, according to its Gemfile and lock file. Nothing need
+    # be installed.
     class Bundle
       # Evaluates a Gemfile, as Bundler does; prints gem => groups.
       SCRIPT = <<~'RUBY'
@@ -21,12 +21,12 @@ module NB
         end
         answer.puts JSON.generate(bundle.dependencies.to_h { |gem| [gem.name, gem.groups] })
       RUBY
-      # Groups that belong to one environment: others do not load them.
+      # Groups for one environment only: others do not load them.
       ENVIRONMENTS = %w[development test].freeze
       private_constant :SCRIPT, :ENVIRONMENTS
 
       # @param folder [String]
-      # @param environment [String, nil] whose group counts although its name is in ENVIRONMENTS
+      # @param environment [String, nil] its group counts even though the name is in ENVIRONMENTS
       # @scheduling never waits
       def initialize(folder, environment)
         @folder = folder
@@ -37,7 +37,7 @@ module NB
       # @scheduling never waits
       def exist? = gemfile? || locked?
 
-      # @return [Boolean] whether the versions are known, and the gems that others need
+      # @return [Boolean] whether the versions and indirect dependencies are known
       # @scheduling never waits
       def locked? = !lock_file.nil?
 
@@ -45,8 +45,8 @@ module NB
       # @scheduling may wait
       def complaint = (groups if groups.is_a?(String))
 
-      # @return [Hash{String => String, nil}] gem => version (nil: there is no lock file), of the
-      #   groups that a server loads; all that are locked, if the Gemfile does not tell
+      # @return [Hash{String => String, nil}] gem => version (nil: there is no lock file), for the
+      #   groups that a server loads; all locked gems, if the Gemfile does not tell
       # @scheduling may wait
       def gems
         return versions unless groups.is_a?(Hash)
@@ -72,7 +72,7 @@ module NB
       # Without the platform that may follow.
       def versions = lock.scan(/^    (\S+) \(([^\s)-]+).*\)$/).to_h
 
-      # Gem => what it needs.
+      # Gem => its dependencies.
       def needs
         @needs ||= lock.scan(/^    (\S+) \(.+\)\n((?:      .+\n?)*)/)
           .each_with_object(Hash.new { |all, name| all[name] = [] }) do |(name, lines), all|

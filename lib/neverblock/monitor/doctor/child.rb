@@ -6,17 +6,20 @@ require "rbconfig"
 
 module NB
   class Doctor
-    # A Ruby of its own in a project's folder, which answers one question in JSON: what it loads
-    # and defines stays there.
+    # A separate Ruby process in a project's folder that answers one question in JSON. Whatever it
+    # loads and defines stays there.
     class Child
-      # Seconds until it must have answered.
+      # Seconds within which it has to compute a little: a boot takes minutes on a busy machine, and
+      # one that waits for a server for ever is not to take as long.
       PATIENCE = 60
-      # This NeverBlock, for applications that require it without Bundler.
+      # So often, at most.
+      ROUNDS = 20
+      # The path of this NeverBlock, for applications that require it without Bundler.
       LIB = File.expand_path("../../..", __dir__)
-      private_constant :LIB
+      private_constant :LIB, :ROUNDS
 
       # @param folder [String]
-      # @param patience [Numeric] seconds
+      # @param patience [Numeric] seconds, see {PATIENCE}
       def initialize(folder, patience: PATIENCE)
         @folder = folder
         @patience = patience
@@ -27,7 +30,7 @@ module NB
       # @scheduling always waits
       def ask(script)
         out, errors, status = run(script)
-        return "it takes longer than #{@patience} s" unless status
+        return "it has done nothing for #{@patience} s" unless status
         return JSON.parse(out) if status.success?
 
         errors.lines.map(&:strip).find { |line| !line.match?(/\A(\S+:\d+: warning:.*)?\z/) } ||
@@ -41,11 +44,32 @@ module NB
         Open3.popen3(*command, chdir: @folder, pgroup: true) do |input, *pipes, child|
           input.close
           readers = pipes.map { |pipe| Thread.new { pipe.read } }
-          next [*readers.map(&:value), child.value] if child.join(@patience)
+          next [*readers.map(&:value), child.value] if ended?(child)
 
           Process.kill(:KILL, -child.pid)
           readers.map(&:value)
         end
+      end
+
+      def ended?(child)
+        before = 0.0
+        ROUNDS.times do
+          return true if child.join(@patience)
+
+          used = seconds(child.pid)
+          return false unless used && used - before > @patience / 1000.0
+
+          before = used
+        end
+        false
+      end
+
+      # @return [Float, nil] of CPU time; nil where the system does not tell
+      def seconds(pid)
+        columns = File.read("/proc/#{pid}/stat").rpartition(") ").last.split
+        columns.values_at(11, 12).sum(&:to_f) / 100
+      rescue SystemCallError
+        nil
       end
     end
   end

@@ -5,28 +5,28 @@ require_relative "bundle"
 
 module NB
   class Doctor
-    # A folder with an application, and what can be told about it: by reading its files, and, of a
-    # Rails application, by booting it in a process of its own.
+    # A folder with an application, and what is known about it: from its files and, for a Rails
+    # application, from booting it in a process of its own.
     class Project
-      # Where an application's own Ruby is.
+      # The folders with the application's own Ruby code.
       SOURCES = %w[*.rb *.ru {app,lib,config}/**/*.rb].freeze
       private_constant :SOURCES
 
       # @return [String] absolute
       attr_reader :folder
-      # @return [Integer] requests that run at a time in one process
+      # @return [Integer] concurrent requests in one process
       attr_reader :fibers
       # @return [Integer] processes
       attr_reader :workers
-      # @return [String, nil] what is wrong in config/neverblock.rb
+      # @return [String, nil] an error in config/neverblock.rb
       attr_reader :complaint
 
       # @param folder [String]
       # @param fibers [Integer] see {#fibers}
       # @param workers [Integer] see {#workers}
       # @param complaint [String, nil] see {#complaint}
-      # @param boot [Boolean] false: read files only
-      # @raise [ArgumentError] when there is no such folder
+      # @param boot [Boolean] false: only read files
+      # @raise [ArgumentError] if there is no such folder
       # @scheduling never waits
       def initialize(folder, fibers: 1024, workers: 1, complaint: nil, boot: true)
         raise ArgumentError, "no such folder: #{folder}" unless File.directory?(folder)
@@ -42,32 +42,32 @@ module NB
       # @scheduling never waits
       def rails? = File.exist?(path("config/environment.rb"))
 
-      # @return [Boolean] whether a Rails application answered
+      # @return [Boolean] whether a Rails application has booted and answered
       # @scheduling may wait
       def booted? = facts.any?
 
-      # @param name [String] path in the folder
+      # @param name [String] a path inside the folder
       # @return [Boolean]
       # @scheduling never waits
       def file?(name) = File.file?(path(name))
 
-      # @return [Boolean] whether there is Ruby of its own
+      # @return [Boolean] whether the folder has Ruby code of its own
       # @scheduling never waits
       def sources? = source_files.any?
 
-      # @return [Bundle] what Gemfile and Gemfile.lock say
+      # @return [Bundle] the content of Gemfile and Gemfile.lock
       # @scheduling never waits
       def bundle
         @bundle ||= Bundle.new(folder, ENV["RAILS_ENV"] || ENV["RACK_ENV"] ||
                                        (rails? ? "development" : nil))
       end
 
-      # @return [Hash{String => String, nil}] gem => version (nil: there is no lock file): those
-      #   that the booted application loads, else those that the Gemfile's groups bring
+      # @return [Hash{String => String, nil}] gem => version (nil: there is no lock file): the gems
+      #   that the booted application loads, or else those of the Gemfile's groups
       # @scheduling may wait
       def gems = @gems ||= facts.fetch("gems") { bundle.gems }
 
-      # What the booted application says of itself; empty where it is none, or does not boot.
+      # The booted application's answers; empty if it is not an application, or does not boot.
       #
       # @return [Hash{String => Object}] see boot.rb
       # @scheduling may wait
@@ -77,18 +77,18 @@ module NB
       # @scheduling may wait
       def boot_error = booted.is_a?(String) ? booted : nil
 
-      # The first lines of the application's own Ruby that match.
+      # The first matching lines of the application's own Ruby code.
       #
       # @param pattern [Regexp]
-      # @param globs [Array<String>] in the folder
+      # @param globs [Array<String>] inside the folder
       # @return [Array<String>] "config/puma.rb:3: threads 5, 5"
       # @scheduling may wait
       def lines(pattern, *globs)
         source_files(*globs).flat_map { |file, name| Project.grep(file, pattern, name) }
       end
 
-      # @param globs [Array<String>] in the folder; none: the application's own Ruby
-      # @return [Array<Array(String, String)>] path of each file, and what to call it
+      # @param globs [Array<String>] inside the folder; none: the application's own Ruby code
+      # @return [Array<Array(String, String)>] for each file its path, and its name in reports
       # @scheduling never waits
       def source_files(*globs)
         globs = SOURCES if globs.empty?
@@ -97,8 +97,8 @@ module NB
       end
 
       # @param file [String]
-      # @param pattern [Regexp] of a line that is no comment
-      # @param name [String] what to call the file
+      # @param pattern [Regexp] for lines that are not comments
+      # @param name [String] the file's name in reports
       # @return [Array<String>]
       # @api private
       def self.grep(file, pattern, name)

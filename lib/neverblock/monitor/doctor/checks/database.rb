@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module NB
-  # Connections to databases, against fibers and against what the database allows.
+  # Connections to databases, compared with the fibers and with the database's limit.
   class Doctor
-    # What Rails calls its adapters behind our prefix.
+    # The names of Rails' adapters that our prefix can be put in front of.
     ADAPTERS = %w[postgresql mysql2 trilogy mysql sqlite3].freeze
-    # Seconds that requests wait for a connection before they fail, where a short wait is meant.
+    # Seconds that requests wait for a connection before they fail, if a short wait is intended.
     SHORT_CHECKOUT = 15
-    # Where there is a database, or an application that was not asked.
+    # Whether there is a database, or an application that was not asked.
     DATABASE = lambda do |project|
       !project.booted? || project.facts.fetch("databases", []).any?
     end

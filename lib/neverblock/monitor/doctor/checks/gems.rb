@@ -3,13 +3,13 @@
 require_relative "../thread_state"
 
 module NB
-  # Gems that stop the loop, or keep what belongs to a request in the thread.
+  # Gems that stop the loop, or keep a request's state in the thread.
   class Doctor
     OFFLOADED = "its calls wait in a limited number of native threads, not in the loop"
     HASHES = "hashing a password computes in C for tenths of a second, and everything stands still"
     HASH_ELSEWHERE = "NB.offload { } around what sets or checks passwords (password=, authenticate)"
-    # Gem => [level, what it does, cure], with the cures of NB::Drivers on; what was measured with
-    # each is in docs/TRANSPARENCY.md.
+    # Gem => [level, problem, cure], with the cures of NB::Drivers applied. docs/TRANSPARENCY.md has
+    # the measurements of each.
     GEMS = {
       "hiredis" => [:problem, "it waits in C, so everything stands still while Redis thinks",
         "remove it: redis 5 and redis-client bring a driver that waits"],
@@ -28,7 +28,7 @@ module NB
       "sqlite3" => [:note, "a query blocks the process until it is done",
         "short queries are fine; for slow ones use a database behind a socket"]
     }.freeze
-    # These keep in the thread what belongs there, or are cured.
+    # Gems whose thread state belongs to the thread, or is cured.
     THREAD_WISE = %w[
       activerecord activesupport async-http bundler concurrent-ruby curb fiber-local httpx
       neverblock puma sentry-ruby timeout typhoeus

@@ -3,15 +3,15 @@
 require "etc"
 
 module NB
-  # The Ruby and the machine that it all runs on.
+  # The Ruby and the machine that everything runs on.
   class Doctor
-    # A fiber's stack and its guard page.
+    # Memory mappings of a fiber: its stack and its guard page.
     MAPS_PER_FIBER = 2
-    # Mappings that a process has anyway.
+    # Mappings that a process has in any case.
     OTHER_MAPS = 5_000
-    # Descriptors of a process that serves: two for a request that asks one service.
+    # Descriptors of a serving process: two for a request that calls one service.
     FEWEST_FILES = 4_096
-    # Connections that the kernel keeps for a server that is busy.
+    # Connections that the kernel keeps for a busy server.
     FEWEST_BACKLOG = 1_024
     private_constant :MAPS_PER_FIBER, :OTHER_MAPS, :FEWEST_FILES, :FEWEST_BACKLOG
 
@@ -63,15 +63,15 @@ module NB
     end
 
     class << self
-      # @return [Integer, nil] what the kernel is set to
+      # @return [Integer, nil] the kernel's setting
       # @api private
       def sysctl(name)
         Integer(File.read("/proc/sys/#{name}"))
       rescue SystemCallError
-        nil # no Linux, or hidden
+        nil # not Linux, or hidden
       end
 
-      # @return [Float] cores, or fewer by the quota of the control group
+      # @return [Float] cores, or fewer by the control group's quota
       # @api private
       def usable_cores
         quota, period = File.read("/sys/fs/cgroup/cpu.max").split

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module NB
-  # What a Rails application sets.
+  # The settings of a Rails application.
   class Doctor
     check "boot", rails: true do |project|
       next unless project.boot_error
@@ -11,7 +11,7 @@ module NB
                     "#{project.folder}; until then doctor only reads its files"
     end
 
-    # The first whose pool lends a connection to each query, and which the cures are for.
+    # The first version whose pool lends a connection per query, and which the cures support.
     OLDEST_RAILS = Gem::Version.new("7.2")
     private_constant :OLDEST_RAILS
 
@@ -74,7 +74,7 @@ module NB
     end
 
     class << self
-      # @return [String, nil] what to do where ActiveRecord without Rails keeps its state in threads
+      # @return [String, nil] the cure if ActiveRecord without Rails keeps its state per thread
       # @api private
       def cure_for_threads(version, set)
         if version && Gem::Version.new(version) < OLDEST_RAILS
@@ -86,8 +86,8 @@ module NB
         end
       end
 
-      # A Rails application tells; others, and those that are not booted, get the cure where
-      # NeverBlock is loaded, as `nb serve` does.
+      # A booted Rails application tells. Others get the cure once NeverBlock is loaded, as in `nb
+      # serve`.
       #
       # @return [Boolean] whether rack-timeout raises in fibers
       # @api private
@@ -102,7 +102,7 @@ module NB
 
       private
 
-      # Whether NB_DRIVERS leaves it out.
+      # Whether NB_DRIVERS excludes it.
       def left_out?(driver)
         require_relative "../../../../neverblock"
         Drivers.status.find { |one| one.name == driver }.state == :off

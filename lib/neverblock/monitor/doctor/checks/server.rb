@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module NB
-  # What config/neverblock.rb and config/puma.rb say.
+  # The settings of config/neverblock.rb and config/puma.rb.
   class Doctor
     check "config", applies: ->(project) { project.file?("config/neverblock.rb") } do |project|
       next unless project.complaint

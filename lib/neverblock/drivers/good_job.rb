@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "job_loop"
+
+module NB
+  module Drivers
+    # GoodJob runs jobs on a pool of threads for each group of queues. With
+    # `config.good_job.fibers = true` (or GOOD_JOB_FIBERS=1), the pool is a loop's fibers, on one
+    # thread ({Executor}). Nothing else changes: LISTEN/NOTIFY, polling, locks, cron, batches,
+    # retries, concurrency controls and stops stay GoodJob's own.
+    #
+    # By default GoodJob locks a job by an advisory lock of PostgreSQL. This belongs to a
+    # connection, so each running job keeps one. With GoodJob's own setting
+    # `config.good_job.lock_strategy = :skiplocked`, jobs share connections.
+    module GoodJob
+      # Prepended to the singleton class of GoodJob::Scheduler::ThreadPoolExecutor.
+      module Build
+        # Works like GoodJob's own method.
+        # @api private
+        def new(options)
+          return super unless GoodJob.fibers?
+
+          GoodJob.check_connections(options.fetch(:max_threads))
+          Executor.new(options)
+        end
+      end
+
+      # Prepended to GoodJob::Scheduler.
+      module Scheduler
+        # Works like GoodJob's own method. A stopped job is no error, so no reporter sees one.
+        # @api private
+        def task_observer(time, output, error)
+          super(time, output, (error unless error.is_a?(JobLoop::Stopped)))
+        end
+      end
+
+      # Prepended to the singleton class of ActiveJob::Base.
+      module Execution
+        # Works like Active Job's own method, which a stop may end.
+        # @api private
+        def execute(job_data)
+          jobs = JobLoop.current
+          jobs ? jobs.cancellable { super } : super
+        end
+      end
+
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          require_relative "good_job/executor"
+          ::GoodJob::Scheduler.prepend(Scheduler)
+          ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
+          ActiveSupport.on_load(:active_job) { singleton_class.prepend(Execution) }
+        end
+
+        # @return [Boolean] whether the application wants fibers
+        # @api private
+        def fibers?
+          return false unless @driver&.on? && JobLoop.wanted?
+
+          given = setting(:fibers)
+          given.is_a?(String) ? ActiveModel::Type::Boolean.new.cast(given) : given
+        end
+
+        # @param fibers [Integer]
+        # @return [void]
+        # @api private
+        def check_connections(fibers)
+          strategy = ::GoodJob.configuration.lock_strategy
+          pool = ::GoodJob::Job.connection_pool.size
+          return if strategy == :skiplocked || fibers <= pool
+
+          @driver.notice(
+            "#{fibers} fibers, but only #{pool} jobs run at once: with lock_strategy " \
+            "#{strategy.inspect} each keeps a database connection. Set config.good_job." \
+            "lock_strategy = :skiplocked (docs/JOBS.md: through :hybrid while others run)"
+          )
+        end
+
+        private
+
+        # Looks in the order in which GoodJob does.
+        def setting(name)
+          configuration = ::GoodJob.configuration
+          [configuration.options[name], ::Rails.application&.config&.good_job&.[](name),
+           configuration.env["GOOD_JOB_#{name.upcase}"]].find { |value| !value.nil? }
+        end
+      end
+    end
+
+    # From the first version whose state belongs to fibers.
+    register("good_job", constant: "GoodJob::Scheduler", version: "GoodJob::VERSION",
+                         versions: [">= 4.19", "< 5"]) do |driver|
+      GoodJob.install(driver)
+    end
+  end
+end

@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+require "json"
+require "jobs/helper"
+require "support/program"
+
+# `nb doctor` on applications with job queues; none of them needs its database.
+class JobsDoctorTest < Minitest::Test
+  def test_good_job_whose_jobs_keep_their_connections
+    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50")
+    assert_finding "warning", /GoodJob: 50 fibers, .* keeps a connection .* and primary has 12/,
+                   /skiplocked/
+  end
+
+  def test_good_job_as_it_should_be
+    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50",
+                        GOOD_JOB_LOCK_STRATEGY: "skiplocked")
+    assert_empty findings
+  end
+
+  def test_solid_queue_with_threads_and_with_few_connections
+    examine("solid_queue", SOLID_QUEUE_CONFIG: configuration(threads: 7, processes: 2))
+    assert_finding "note", /Solid Queue: 7 jobs at once in each process, in threads/, /nb jobs/
+    examine("solid_queue", SOLID_QUEUE_CONFIG: configuration(fibers: 100), APP_CONNECTIONS: "5")
+    assert_finding "warning", /Solid Queue: 5 connections to primary for 100 fibers/,
+                   /connections: 12/
+  end
+
+  private
+
+  def examine(queue, **environment)
+    skip "gem #{queue} is not there for Ruby #{RUBY_VERSION}" unless QueueApp.there?(queue)
+
+    environment = { APP_QUEUE: queue, APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
+                    APP_DATABASE: "#{QueueApp::FOLDER}/doctor.sqlite3", RAILS_ENV: "test",
+                    APP_SERVICE: "0", **environment }
+    out, errors, = Open3.capture3(environment.transform_keys(&:to_s), *Program::NB, "doctor",
+                                  "--json", QueueApp.folder)
+    assert_empty errors
+    @findings = JSON.parse(out).fetch("findings")
+  end
+
+  def configuration(**worker)
+    "#{QueueApp::FOLDER}/#{worker.hash}.yml".tap do |file|
+      File.write(file, YAML.dump(QueueApp.queue(**worker)))
+    end
+  end
+
+  def findings = @findings.select { |finding| finding["check"] == "jobs" }
+
+  def assert_finding(level, what, cure)
+    assert_equal [level], findings.map { |finding| finding["level"] }, @findings.inspect
+    assert_match what, findings.first["what"]
+    assert_match cure, findings.first["cure"]
+  end
+end

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "jobs/good_job_case"
+
+# How processes of GoodJob with `fibers` end, and what becomes of their jobs. What is expected is
+# what its threads do, which are tried too.
+class GoodJobStopsTest < Minitest::Test
+  include QueueApp::GoodJobCase
+
+  MODES.each do |mode, settings|
+    define_method("test_term_lets_jobs_end_with_#{mode}") do
+      start(**settings)
+      enqueue(LongJob, 5, 1)
+      eventually { notes("began").count == 5 }
+      assert_equal 0, stop
+      assert_equal({ "at once" => 5 }, notes("ended").group(:text).count)
+      assert_empty unfinished
+      assert_none_left
+    end
+
+    define_method("test_a_killed_process_loses_nothing_with_#{mode}") do
+      start(**settings)
+      enqueue(LongJob, 5, 60)
+      eventually { notes("began").count == 5 }
+      @programs.last.kill
+      start(**settings)
+      done
+      assert_run_again(5)
+    end
+  end
+
+  # The process does not wait for threads that it kills: their jobs are found five minutes later.
+  def test_what_term_does_not_wait_for_is_given_back_and_runs_again
+    start(**MODES[:fibers], shutdown_timeout: 1)
+    enqueue(LongJob, 5, 60)
+    eventually { notes("began").count == 5 }
+    assert_equal 0, stop
+    assert_equal 5, unfinished.count
+    assert_equal 5, notes("tidied").count
+    assert_none_left
+    start(**MODES[:fibers])
+    done
+    assert_run_again(5)
+    assert_equal 5, GoodJob::Execution.where(error_event: "interrupted").count
+  end
+
+  # A thread cannot; what a job makes of its stop changes nothing.
+  def test_a_job_that_swallows_its_stop_runs_again
+    start(**MODES[:fibers], shutdown_timeout: 1)
+    enqueue(StubbornJob, 2, 60)
+    eventually { notes("began").count == 2 }
+    assert_equal 0, stop
+    assert_equal 2, unfinished.count
+    assert_empty GoodJob::Job.pluck(:error).compact
+    assert_none_left
+  end
+end

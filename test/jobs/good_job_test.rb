@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require "jobs/good_job_case"
+
+# GoodJob with `fibers`, in processes as its command makes them, on PostgreSQL. What is expected is
+# what its threads do, which are tried too.
+class GoodJobTest < Minitest::Test
+  include QueueApp::GoodJobCase
+
+  # One of the connections is the listener's.
+  def test_a_hundred_wait_at_once_on_few_connections_and_each_leaves_its_row
+    start(fibers: true, threads: 100, env: { APP_CONNECTIONS: "6" })
+    enqueue(CallJob, 200, 1000)
+    done
+    assert_equal (1..200).to_a, notes("called").order(:number).pluck(:number)
+    assert_equal %w[done], calls.map(&:first).uniq
+    assert_operator most_at_once, :>, 25
+    assert_equal 0, stop
+    assert_match(/busy 0, dead 0, connections [1-6]\z/, exit_notes.first)
+    assert_none_left
+  end
+
+  def test_state_does_not_cross
+    start(fibers: true, threads: 10)
+    enqueue(StateJob, 60)
+    done
+    assert_empty notes("mixed").pluck(:text)
+    assert_empty notes("kept")
+    assert_equal 60, notes("state").count
+    assert_equal 0, stop
+  end
+
+  MODES.each do |mode, settings|
+    define_method("test_failures_and_retries_with_#{mode}") do
+      start(**settings)
+      enqueue(FailingJob, 20)
+      enqueue(RetriedJob, 10)
+      done
+      failed = GoodJob::Job.where(job_class: "FailingJob").pluck(:error, :error_event)
+      expected = (1..20).map { |n| ["FailingJob::Broken: job #{n}", "unhandled"] }
+      assert_equal expected.sort, failed.sort
+      assert_equal({ "1" => 10, "2" => 10, "3" => 10 }, notes("attempt").group(:text).count)
+      assert_empty notes("lost")
+      assert_equal 0, stop
+      assert_match(/busy 0, dead 0/, exit_notes.first)
+      assert_none_left
+    end
+  end
+
+  def test_limits_batches_and_cron
+    start(fibers: true, threads: 50, env: { GOOD_JOB_ENABLE_CRON: "1" })
+    enqueue(LimitedJob, 10)
+    GoodJob::Batch.enqueue(on_finish: BatchEndJob, number: 7) do
+      20.times { |number| CallJob.perform_later(number, 100) }
+    end
+    eventually { notes("batch").any? && notes("tick").count >= 2 }
+    eventually { notes("leave").count == 10 }
+    assert_equal [[7, "20"]], notes("batch").pluck(:number, :text)
+    steps = Note.where(kind: %w[enter leave]).order(:id).pluck(:kind, :number)
+    steps.each_slice(2) { |(_, entered), (_, left)| assert_equal entered, left }
+    assert_equal %w[enter leave] * 10, steps.map(&:first)
+  end
+
+  # As GoodJob locks by itself: each job that runs has a connection.
+  def test_advisory_locks_hold_a_connection_for_each_job
+    start(fibers: true, threads: 20, lock_strategy: "advisory", env: { APP_CONNECTIONS: "8" })
+    enqueue(CallJob, 40, 100)
+    done
+    assert_equal (1..40).to_a, notes("called").order(:number).pluck(:number)
+    assert_operator most_at_once, :<=, 8
+    assert_match(/20 fibers, but only 8 jobs run at once: .* lock_strategy :advisory/, so_far)
+    assert_equal 0, stop
+    assert_none_left
+  end
+
+  def test_nb_jobs
+    strategy = { GOOD_JOB_LOCK_STRATEGY: "skiplocked" }
+    @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: strategy)]
+    enqueue(CallJob, 100, 500)
+    done
+    assert_operator most_at_once, :>, 10 # threads: 5
+    assert_equal 0, stop
+    assert_none_left
+  end
+end

@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+require "neverblock/drivers/job_loop"
+require "support/patience"
+
+# The loop of a queue's worker, without a queue.
+class JobLoopTest < Minitest::Test
+  include Patience
+
+  # One fiber runs the jobs one after the other, and keeps nothing of a job that was stopped.
+  def test_no_job_begins_after_a_stop
+    log = Thread::Queue.new
+    jobs = NB::Drivers::JobLoop.new(1, on_error: ->(error) { log << error }, name: "jobs")
+    worker = Thread.new { jobs.work }
+    4.times do |number|
+      jobs.post do
+        jobs.cancellable { sleep if log << "#{number} begins" }
+      rescue NB::Cancelled
+        log << "#{number} stopped"
+      end
+    end
+    eventually { log.size == 1 }
+    jobs.close
+    jobs.stop
+    assert worker.join(20), "still at work"
+    expected = ["0 begins", *Array.new(4) { |number| "#{number} stopped" }]
+    assert_equal expected, Array.new(log.size) { log.pop }
+  ensure
+    worker&.kill
+  end
+end
