@@ -5,12 +5,15 @@ require "em-http-request"
 require "net/http"
 require "neverblock/eventmachine"
 require "neverblock/cli/delay_server"
+require_relative "support/clock"
 require_relative "support/subprocess"
 require_relative "support/ticker"
 require_relative "support/timing"
 
 # EventMachine's reactor and our fibers in one thread, each with real sockets and timers.
 class EventMachineTest < Minitest::Test
+  include Clock
+
   LIMIT = 20
 
   def teardown = refute_predicate(EM, :reactor_running?)
@@ -40,8 +43,8 @@ class EventMachineTest < Minitest::Test
       ticker = Ticker.new
       run_reactor do
         beating = NB.async { ticker.run }
-        last = now
-        EM.add_periodic_timer(0.005) { last = now.tap { |time| beats << time - last } }
+        last = clock
+        EM.add_periodic_timer(0.005) { last = clock.tap { |time| beats << time - last } }
         3.times { NB.gather(-> { Net::HTTP.get(uri) }, -> { em_get(uri) }, -> { sleep 0.1 }) }
         ticker.stop
         beating.wait
@@ -55,9 +58,9 @@ class EventMachineTest < Minitest::Test
   def test_what_a_fiber_asks_of_the_reactor_is_done_at_once
     run_reactor do
       late = Array.new(20) do
-        start = now
+        start = clock
         NB.await { |resume| EM.add_timer(0.005) { resume.call } }
-        now - start - 0.005
+        clock - start - 0.005
       end
       assert_operator late.sort[10], :<, 0.02 # without our loop as a guest it is 0.09, its quantum
     end
@@ -328,10 +331,8 @@ class EventMachineTest < Minitest::Test
   end
 
   def seconds
-    start = now
+    start = clock
     yield
-    now - start
+    clock - start
   end
-
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

@@ -4,18 +4,19 @@ require "eventmachine"
 require_relative "../neverblock"
 
 module NB
-  # EventMachine and NeverBlock in one thread. After `require "neverblock/eventmachine"` fibers run
-  # inside `EM.run`: NB.async and the pools start them, they wait for whatever Ruby code waits for,
-  # and for EventMachine's callbacks with {NB.await}; meanwhile the reactor turns.
+  # EventMachine and NeverBlock in one thread. After `require "neverblock/eventmachine"`, fibers run
+  # inside `EM.run`: NB.async and the pools start them. A fiber can wait for anything Ruby code
+  # waits for, and with {NB.await} for EventMachine's callbacks; meanwhile the reactor turns.
   #
-  # Our loop is EventMachine's guest: the reactor sleeps for both and watches our one fd, so fibers
-  # run between its callbacks, and all that they ask of it is done before it sleeps again. A
-  # callback itself must not wait, as before; what it starts with NB.async may.
+  # Our loop is EventMachine's guest: the reactor sleeps for both and watches our one fd. Fibers run
+  # between its callbacks, and whatever they ask of the reactor is done before it sleeps again. A
+  # callback itself still must not wait; what it starts with NB.async may.
   #
-  # When the reactor stops, fibers that still run are cancelled, before EM.run returns or raises. In
-  # `NB.run { EM.run { } }` they belong to NB.run, and go on.
+  # When the reactor stops, it cancels running fibers before EM.run returns or raises. In `NB.run {
+  # EM.run { } }` the fibers belong to NB.run and continue.
   #
-  # The one patch of EventMachine is this module, prepended to its singleton class, for `run` alone.
+  # EventMachine is patched in one place: this module is prepended to its singleton class, for
+  # `run`.
   #
   # @example
   #   EM.run do
@@ -27,7 +28,7 @@ module NB
   #     end
   #   end
   module EventMachineRun
-    # Gives our fibers their turns.
+    # Gives our fibers their turn.
     class Turns < ::EventMachine::Connection
       # @param scheduler [NB::Scheduler]
       # @api private
@@ -42,8 +43,8 @@ module NB
     end
     private_constant :Turns
 
-    # As EventMachine.run, with a loop of ours in the same thread. Where another scheduler is there,
-    # or the reactor runs already, it is EventMachine's alone.
+    # The same as EventMachine.run, with a loop of ours in the same thread. If the thread has
+    # another scheduler, or the reactor already runs, this is EventMachine's own `run`.
     #
     # @return [void]
     # @raise what a callback raised, as without NeverBlock
@@ -76,8 +77,8 @@ module NB
       first&.call
     end
 
-    # The reactor does not turn any more, but is still there. (EventMachine calls the tails of the
-    # parent in a forked reactor too: there is nothing of ours to end then.)
+    # The reactor has stopped turning, but still exists. (In a forked reactor, EventMachine also
+    # calls the parent's tails: there is nothing of ours to end then.)
     def leave(scheduler, outlives, tail)
       scheduler.end_as_guest
       scheduler.cancel_all unless outlives

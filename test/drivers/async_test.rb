@@ -75,6 +75,29 @@ class AsyncTest < Contract
     assert_equal %i[child grandchild], left.sort
   end
 
+  # Before, an Enumerator's fiber blocks the thread.
+  contract "stop ends a task that waits in an Enumerator, at once", ruby: ">= 3.4" do
+    left = []
+    Sync do |task|
+      child = task.async { Enumerator.new { |list| list << noting(left, :inner) }.next }
+      sleep 0.001
+      child.stop
+      assert_equal [:inner], left
+      assert_predicate child, :stopped?
+    end
+  end
+
+  contract "a task that waits in an Enumerator, or has ended, is not resumed", only: :fibers,
+    ruby: ">= 3.4" do
+    Sync do |task|
+      child = task.async { Enumerator.new { |list| list << sleep(0.01) }.next }
+      2.times { task.reactor.resume(child.fiber) }
+      fiber = child.fiber
+      assert_equal 0, child.wait
+      task.reactor.resume(fiber)
+    end
+  end
+
   contract "a task that stops itself leaves" do
     left = []
     task = Sync { |outer| outer.async { (left << 1) && Async::Task.current.stop } }

@@ -7,10 +7,13 @@ require "open3"
 require "neverblock"
 require "connection_pool"
 require "net/http/persistent"
+require_relative "../support/clock"
 
 # The connection_pool gem in a loop: its waiters stand in line. Nothing is lost, whatever interrupts
 # them, and elsewhere it is as before.
 class ConnectionPoolGemTest < Minitest::Test
+  include Clock
+
   # What a pool of ours lends: an object that notices two holders.
   class Thing
     def use
@@ -238,7 +241,5 @@ class ConnectionPoolGemTest < Minitest::Test
   rescue StandardError => error
     [error.class, error.message]
   end
-
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 # rubocop:enable Layout/LineLength

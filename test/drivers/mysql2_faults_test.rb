@@ -5,6 +5,7 @@
 require "minitest/autorun"
 require "neverblock"
 require "mysql2"
+require_relative "../support/clock"
 require_relative "../support/certificates"
 require_relative "../support/databases"
 require_relative "../support/leaks"
@@ -16,6 +17,8 @@ require_relative "../support/timing"
 # What goes wrong while mysql2 waits in the loop: timeouts and cancels inside the client library,
 # one connection in two fibers, a killed server, garbage collection, and no loop at all.
 class Mysql2FaultsTest < Minitest::Test
+  include Clock
+
   # Each stops in another function of the library. The server does not answer in time.
   STOPS = {
     "connect" => ->(test) { Mysql2::Client.new(**test.options(port: test.silent)) },
@@ -75,6 +78,24 @@ class Mysql2FaultsTest < Minitest::Test
         end
         assert_nothing_left
       end
+    end
+  end
+
+  STOPS.slice("execute", "query").each do |place, work|
+    define_method("test_Fiber#kill in #{place}") do
+      skip "before Ruby 3.3, fibers cannot be killed" unless Fiber.method_defined?(:kill)
+      client
+      thread = Thread.new do
+        run_in_loop do
+          fiber = Fiber.schedule { work.call(self) }
+          sleep 0.15
+          fiber.kill
+          sleep 0.01 while fiber.alive?
+          @client.closed?
+        end
+      end
+      assert_equal true, thread.value # nil if it was killed
+      assert_nothing_left
     end
   end
 
@@ -357,7 +378,6 @@ class Mysql2FaultsTest < Minitest::Test
   end
 
   def together(count, &block) = NB.map(0...count, concurrency: count, &block)
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   # Nothing in the block blocks for 50 ms.
   def assert_others_run(&block) = assert_in_time(Ticker.lateness(&block), 0.05)

@@ -3,6 +3,7 @@
 require "minitest/autorun"
 require "neverblock"
 require "mysql2"
+require_relative "../support/clock"
 require_relative "../support/databases"
 require_relative "../support/subprocess"
 require_relative "../support/ticker"
@@ -11,6 +12,8 @@ require_relative "../support/timing"
 # What of mysql2 is left to the garbage collector: it neither waits for the server nor reads another
 # fiber's answer away, and nothing stays on the server.
 class Mysql2GarbageTest < Minitest::Test
+  include Clock
+
   # In a process of its own: where the garbage collector waits for the server, it does so for ever.
   def test_statements
     result = Subprocess.ruby(<<~RUBY, limit: 40)
@@ -126,7 +129,6 @@ class Mysql2GarbageTest < Minitest::Test
 
   def options = Databases.mariadb.options
   def connect = Mysql2::Client.new(**options)
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   # No other connection is left on the server.
   def assert_alone

@@ -120,6 +120,21 @@ class SequelTest < Transparency
     end
   end
 
+  # The second comes while the pool waits for PostgreSQL to cancel what the first has left.
+  def test_a_second_interruption_comes_out_and_its_connection_is_not_lent
+    late = Class.new(StandardError)
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        [[late, -> { Timeout.timeout(0.3, late) { cut_and_stuck(db) } }],
+         [NB::TaskCancelledError, -> { cancel_later { cut_and_stuck(db) } }]].each do |type, call|
+          assert_raises(type, &call)
+          assert_equal 7, db.get(7)
+          assert_equal 1, db.pool.size
+        end
+      end
+    end
+  end
+
   # To cancel it would fail the transaction, and PostgreSQL answer its COMMIT with ROLLBACK.
   def test_a_transaction_goes_on_where_a_query_was_interrupted
     assert_equal [1], interrupted_things { |db| db.run("SELECT pg_sleep(0.2)") }
@@ -216,6 +231,20 @@ class SequelTest < Transparency
   end
 
   private
+
+  def cut_and_stuck(db)
+    db.synchronize do |connection|
+      connection.define_singleton_method(:discard_results) { sleep }
+      NB.timeout(0.05) { connection.exec("SELECT pg_sleep(60)") }
+    end
+  end
+
+  def cancel_later(&block)
+    task = NB.async(&block)
+    sleep 0.3
+    task.cancel
+    task.value
+  end
 
   def telling(db, told)
     db.transaction do

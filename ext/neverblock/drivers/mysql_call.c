@@ -1,15 +1,16 @@
 /* mysql_call.c - mysql2's calls into its library: NB::Drivers::MysqlWait. Uses ruby.h.
  *
- * Every method of mysql2 that talks to the server runs inside of MysqlWait.call
- * (drivers/mysql2.rb), in four steps:
+ * Every method of mysql2 that talks to the server runs inside MysqlWait.call (drivers/mysql2.rb),
+ * in four steps:
  *
- *   1. another fiber is parked in the library with this client: refused, the library has no room
- *      for two;
- *   2. no loop, or a client without a connection's struct: the block runs as if we were not there;
- *   3. before a call that talks, what the garbage collector has found of this client is freed
- *      (mysql_free.c), for that talks too;
- *   4. the block runs, and its waits park this fiber (mysql_wait.c). What struck in one is raised
- *      here, when the library has returned and its frames are off the stack.
+ *   1. if another fiber is parked in the library with this client, the call is refused: the library
+ *      cannot hold two;
+ *   2. without a loop, or if the client has no struct of a connection, the block runs as if we were
+ *      not there;
+ *   3. before a call that talks to the server, what the garbage collector has found of this client
+ *      is freed (mysql_free.c), because that talks too;
+ *   4. the block runs, and its waits park this fiber (mysql_wait.c). What was raised in a wait is
+ *      raised here, once the library has returned and its frames are off the stack.
  *
  * Read after: mysql_wait.h, mysql_free.h.
  */
@@ -17,13 +18,14 @@
 #include "drivers/mysql_free.h"
 #include "drivers/mysql_wait.h"
 #include "loop/wait.h"
+#include <ruby/version.h>
 
 static size_t client_offset; /* of the MYSQL* in mysql2's struct */
-/* Of its `initialized`, which no release that the cure takes has moved. Until then, as after
- * `Mysql2::Client.allocate`, the MYSQL is memory that nobody has written to. */
+/* The offset of its `initialized`, which is the same in all releases that the cure accepts. Before
+ * that is set, as after `Mysql2::Client.allocate`, the MYSQL is memory that nobody has written. */
 enum { INITIALIZED_OFFSET = 40 };
 
-/* NULL: there is none yet. */
+/* Returns NULL if there is none yet. */
 static nb_mysql_t *mysql_of(VALUE client)
 {
     if (!RB_TYPE_P(client, T_DATA) || !RTYPEDDATA_P(client) ||
@@ -34,10 +36,26 @@ static nb_mysql_t *mysql_of(VALUE client)
                                                   : NULL;
 }
 
+#if RUBY_API_VERSION_CODE >= 30300
+static VALUE nothing(RB_BLOCK_CALL_FUNC_ARGLIST(unused, argument))
+{
+    return Qnil;
+}
+#endif
+
+/* Ends the fiber or the thread as the kill would have, which is no exception. */
+static void kill_again(void)
+{
+#if RUBY_API_VERSION_CODE >= 30300
+    rb_fiber_resume(rb_fiber_new(nothing, Qnil), 0, NULL); /* a Fiber#kill strikes at each switch */
+#endif
+    rb_thread_kill(rb_thread_current());
+}
+
 static void raise_again(VALUE raised)
 {
-    if (!nb_is_exception(raised)) /* a Thread#kill */
-        rb_thread_kill(rb_thread_current());
+    if (!nb_is_exception(raised))
+        kill_again();
     rb_exc_raise(raised);
 }
 
@@ -52,8 +70,8 @@ static bool has_raised(void *call)
  *     has found of this client
  *   @yieldparam in_loop [Boolean]
  *   @return the block's value
- *   @raise what was raised in a wait; the library has closed the connection then
- *   @raise what {.in_use} raises, when another fiber is waiting inside the library for this client
+ *   @raise what was raised in a wait; then the library has closed the connection
+ *   @raise what {.in_use} raises, if another fiber waits inside the library for this client
  *   @scheduling may wait */
 static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
 {
@@ -62,7 +80,7 @@ static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
     if (other)
         return rb_funcall(self, rb_intern("in_use"), 1, other->fiber);
     nb_mysql_t *mysql = loop ? mysql_of(client) : NULL;
-    if (!mysql) /* mysql2 says what is wrong */
+    if (!mysql) /* mysql2 itself says what is wrong */
         return rb_yield(Qfalse);
     nb_mysql_call_t call = {
         .loop = loop,
@@ -86,8 +104,8 @@ static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
 }
 
 /* @overload evict(client)
- *   Ends the call of another fiber that is waiting inside the library for this client: there its
- *   connection is lost. For who wants to close it.
+ *   Ends the call of another fiber that waits inside the library for this client: to that call, the
+ *   connection is lost. For callers that want to close the client.
  *   @return [void]
  *   @scheduling may wait, until that fiber has had its turn */
 static VALUE rb_nb_mysql_wait_evict(VALUE self, VALUE client)
@@ -112,7 +130,7 @@ static VALUE check_typed(VALUE object)
 }
 
 /* @overload free_later(object, client, streams)
- *   In a loop: has object freed by the client's next call, once the garbage collector has found it.
+ *   In a loop, lets the client's next call free object, once the garbage collector has found it.
  *   @param object [Mysql2::Statement, Mysql2::Result]
  *   @param streams [Boolean] whether it is a streamed result
  *   @return [void] */
@@ -125,7 +143,7 @@ static VALUE rb_nb_mysql_wait_free_later(VALUE self, VALUE object, VALUE client,
 }
 
 /* @overload has_read(result)
- *   The streamed result was read to its end, or freed.
+ *   Notes that the streamed result was read to its end, or freed.
  *   @return [void] */
 static VALUE rb_nb_mysql_wait_has_read(VALUE self, VALUE result)
 {
@@ -134,7 +152,7 @@ static VALUE rb_nb_mysql_wait_has_read(VALUE self, VALUE result)
 }
 
 /* @overload in_transaction?(client)
- *   @return [Boolean] as of the last answer */
+ *   @return [Boolean] according to the last answer */
 static VALUE rb_nb_mysql_wait_in_transaction(VALUE self, VALUE client)
 {
     nb_mysql_t *mysql = mysql_of(client);
@@ -152,8 +170,8 @@ static VALUE rb_nb_mysql_wait_made_by(VALUE self, VALUE client, VALUE statement)
 /* @overload attach(path, offset)
  *   @param path [String] mysql2's shared object
  *   @param offset [Integer] where in its struct the MYSQL* is
- *   @return [Array(String, Boolean), String] the library's version and whether TLS waits too; or
- *     why it cannot be made to wait */
+ *   @return [Array(String, Boolean), String] the library's version, and whether TLS waits too; or
+ *     why the library cannot wait in a loop */
 static VALUE rb_nb_mysql_wait_attach(VALUE self, VALUE path, VALUE offset)
 {
     const char *reason = nb_mysql_library_open(StringValueCStr(path));

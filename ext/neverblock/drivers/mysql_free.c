@@ -1,23 +1,23 @@
-/* mysql_free.c - mysql2's garbage is freed when its connection is idle. Uses ruby.h.
+/* mysql_free.c - frees mysql2's garbage once its connection is idle. Uses ruby.h.
  * Read after: mysql_free.h, mysql_library.h.
  *
- * mysql2 frees a statement by telling the server, and a streamed result by reading the rest of it.
- * Where another fiber is parked in the middle of an answer on that connection, the library would
- * read that answer away; and in the garbage collector nobody can park. So these objects, and their
+ * To free a statement, mysql2 tells the server; to free a streamed result, it reads the rest of it.
+ * If another fiber is parked in the middle of an answer on that connection, the library would
+ * swallow that answer; and in the garbage collector no fiber can park. So these objects, and their
  * clients, get a free function of ours (a rb_data_type_t whose parent is mysql2's):
  *
  *   collected: statement, result -> a note in `found` of its client; mysql2's struct stays
  *   next call of that client     -> mysql2's free function, for each of `found`
- *   collected: client            -> its socket is cut, and nothing waits any more: all is freed
+ *   collected: client            -> its socket is cut, so nothing can wait: all is freed
  *
- * Two tables by mysql2's struct, owners (clients) and notes (their objects), hold what the garbage
- * collector may not allocate when it comes. A note is in one of its owner's two lists:
+ * Two tables by mysql2's struct, owners (clients) and notes (their objects), are filled in advance,
+ * because the garbage collector may not allocate. A note is in one of its owner's two lists:
  *
  *   nb_mysql_free_later ─▶ living ──on_found──▶ found ──nb_mysql_free_found──▶ freed
  *                            └─on_client_found─▶ no owner ──on_found──▶ freed at once
  *
- * An owner ends with its client. `streams` counts the living results that still have rows on the
- * wire: while there are any, nothing of this client can be freed, as that would talk to the server.
+ * An owner ends with its client. `streams` counts the living results that have rows left to read:
+ * while there are any, nothing of this client can be freed, because that would talk to the server.
  */
 #include "drivers/mysql_free.h"
 #include "base/list.h"
@@ -30,7 +30,7 @@
 
 typedef struct { /* one Mysql2::Client */
     nb_list_t living, found;
-    size_t streams; /* among the living: with rows left to read */
+    size_t streams; /* among the living: those with rows left to read */
     nb_mysql_t *mysql;
 } nb_mysql_owner_t;
 
@@ -42,15 +42,15 @@ typedef struct { /* one Mysql2::Statement or Mysql2::Result */
     bool streams;
 } nb_mysql_note_t;
 
-typedef struct { /* a class of mysql2's */
+typedef struct { /* a class of mysql2 */
     const rb_data_type_t *theirs;
     rb_data_type_t ours;
 } nb_mysql_type_t;
 
-static nb_ptrmap_t owners, notes; /* by mysql2's struct; with the GVL */
+static nb_ptrmap_t owners, notes; /* by mysql2's struct; needs the GVL */
 static nb_mysql_type_t types[3];  /* client, statement, result */
 
-/* Has free called instead of mysql2's function, which is returned. */
+/* Installs free in place of mysql2's function, and returns the latter. */
 static void (*replace_free(VALUE object, nb_mysql_type_t *type, void (*free)(void *)))(void *)
 {
     if (!type->theirs) {
@@ -68,7 +68,7 @@ static void (*replace_free(VALUE object, nb_mysql_type_t *type, void (*free)(voi
     return type->theirs->function.dfree;
 }
 
-/* Returns what the note stood for to mysql2's function. It may park, but does not raise. */
+/* Gives the note's object to mysql2's function. It may park, but does not raise. */
 static void free_now(nb_mysql_note_t *note)
 {
     nb_mysql_note_t copy = *note;
@@ -84,7 +84,7 @@ static void has_read(nb_mysql_note_t *note)
     note->streams = false;
 }
 
-/* In the garbage collector, which allocates nothing. */
+/* Runs in the garbage collector, so it allocates nothing. */
 static void on_found(void *data)
 {
     nb_mysql_note_t *note = nb_ptrmap_get(&notes, (uintptr_t)data);
@@ -97,8 +97,8 @@ static void on_found(void *data)
         free_now(note);
 }
 
-/* As mysql2 does with automatic_close: false. The server sees the connection end, unless another
- * process has it too. */
+/* Works as mysql2 does with automatic_close: false. The server sees the connection end, unless
+ * another process has it too. */
 static void cut(nb_mysql_t *mysql)
 {
     int fd = nb_mysql_fd(mysql), null = fd < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -108,7 +108,7 @@ static void cut(nb_mysql_t *mysql)
     close(null);
 }
 
-/* In the garbage collector. The living are garbage too, as each marks its client. */
+/* Runs in the garbage collector. The living are garbage too, because each marks its client. */
 static void on_client_found(void *data)
 {
     nb_mysql_owner_t *owner = nb_ptrmap_get(&owners, (uintptr_t)data);
@@ -176,7 +176,7 @@ void nb_mysql_free_found(VALUE client, bool (*done)(void *), void *argument)
     nb_mysql_owner_t *owner = nb_ptrmap_get(&owners, (uintptr_t)data);
     if (!owner)
         return;
-    /* mysql2's active_fiber: between sending a query and its answer. */
+    /* mysql2's active_fiber is set from the sending of a query until its answer. */
     while (!nb_list_empty(&owner->found) && !owner->streams && NIL_P(data[1]) &&
            !nb_mysql_more_results(owner->mysql) && !done(argument))
         free_now(nb_container_of(owner->found.next, nb_mysql_note_t, link));

@@ -24,7 +24,7 @@ const char *nb_mysql_library_open(const char *path)
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
         return "its shared object cannot be found";
-    /* dlsym looks through what the object was linked against as well. */
+    /* dlsym also searches what the object was linked against. */
     *(void **)&library.get_client_info = dlsym(handle, "mysql_get_client_info");
     *(void **)&library.optionsv = dlsym(handle, "mysql_optionsv");
     *(void **)&library.get_socket = dlsym(handle, "mysql_get_socket");

@@ -1,8 +1,8 @@
-/* mysql_library.h - the MySQL client library of this process, as mysql2 has loaded it. Pure C.
+/* mysql_library.h - the MySQL client library that mysql2 has loaded into this process. Pure C.
  *
  * We are not linked against it: its functions are looked up through mysql2's own shared object, and
- * what of its structs we look at is repeated here. Both as MariaDB Connector/C 3.1 to 3.4 has them
- * (include/mysql.h, include/ma_pvio.h; the order of these fields has not changed since 3.0).
+ * the parts of its structs that we read are repeated here. Both follow MariaDB Connector/C 3.1 to
+ * 3.4 (include/mysql.h, include/ma_pvio.h; the order of these fields has not changed since 3.0).
  *
  * Used by: mysql_wait.c, mysql_free.c.
  */
@@ -33,25 +33,25 @@ struct nb_mysql {              /* struct st_mysql */
                                 * connected */
 };
 
-/* Asked by the library instead of poll(2). Returns > 0: ready; 0 with ETIMEDOUT; -1 with errno. */
+/* The library calls it instead of poll(2). Returns > 0: ready; 0 with ETIMEDOUT; -1 with errno. */
 typedef int (*nb_mysql_io_wait_t)(int fd, char is_read, int timeout);
 
-/* Told by the library after it has read (mode 0) or written (1). */
+/* The library calls it after it has read (mode 0) or written (1). */
 typedef void (*nb_mysql_trace_t)(int mode, nb_mysql_t *mysql, const unsigned char *buffer,
                                  size_t length);
 
-/* Finds the functions through the shared object at path, which is loaded already.
- * Returns NULL, or why this library cannot do. */
+/* Finds the functions through the shared object at path, which is already loaded. Returns NULL, or
+ * why this library does not work. */
 const char *nb_mysql_library_open(const char *path);
 
-/* "10.11.19"; NULL where not even that is known. */
+/* "10.11.19"; NULL if not even that is known. */
 const char *nb_mysql_library_version(void);
 
-/* Has the library ask io_wait for this connection from now on. Returns 0 or not. */
+/* Makes the library call io_wait for this connection from now on. Returns 0 on success. */
 int nb_mysql_set_io_wait(nb_mysql_t *mysql, nb_mysql_io_wait_t io_wait);
 
-/* Has trace called forevery read and write of the process; false if this library cannot, or not
- * with TLS in a way that we know. */
+/* Calls trace for every read and write of the process. Returns false if this library cannot do
+ * that, or handles TLS in a way that we do not know. */
 bool nb_mysql_set_trace(nb_mysql_trace_t trace);
 
 /* The fd, or -1. */
@@ -60,8 +60,8 @@ int nb_mysql_fd(nb_mysql_t *mysql);
 /* Whether the server has more to send for the last query. */
 bool nb_mysql_more_results(nb_mysql_t *mysql);
 
-/* Whether a transaction is open, as of the last answer; not where all statements are in one
- * (autocommit=0). */
+/* Whether a transaction is open, according to the last answer. False if every statement is in one
+ * anyway (autocommit=0). */
 bool nb_mysql_in_transaction(nb_mysql_t *mysql);
 
 /* Whether the connection is encrypted, or about to be. */
@@ -71,7 +71,7 @@ static inline bool nb_mysql_is_tls(const nb_mysql_t *mysql)
            mysql->socket->tls->ssl;
 }
 
-/* Of an encrypted connection: whether it is stuck in writing rather than reading. */
+/* For an encrypted connection: whether it waits to write rather than to read. */
 bool nb_mysql_tls_wants_write(const nb_mysql_t *mysql);
 
 #endif

@@ -2,21 +2,21 @@
  *
  * Read after: mysql_library.h, mysql_wait.h.
  *
- * MariaDB's library asks a function of ours wherever it would call poll(2) (MARIADB_OPT_IO_WAIT).
- * It parks the fiber, whose C stack then holds the library's frames:
+ * MariaDB's library calls a function of ours wherever it would call poll(2) (MARIADB_OPT_IO_WAIT).
+ * The function parks the fiber, whose C stack then holds the library's frames:
  *
  *   Ruby: client.ping -> NB::Drivers::MysqlWait.call(client) { ... }   mysql_call.c: an
  *                                                                    nb_mysql_call_t per call
  *     mysql2: rb_thread_call_without_gvl                               so we are without the GVL
  *       mysql_ping -> pvio_socket_read -> EAGAIN -> io_wait            takes the GVL, parks
  *
- * Nothing may jump through those frames. What is raised in a parked fiber (a timeout, a cancel) is
- * caught, the library is told that its connection is gone and closes it, and the exception goes on
- * from `call`, when the library has returned.
+ * Nothing may jump over those frames. What is raised in a parked fiber (a timeout, a cancel) is
+ * caught, the library is told that its connection is gone and closes it, and `call` raises the
+ * exception again once the library has returned.
  *
- * A wait has three ways: of a call in a loop, it parks; outside of any (no loop, another thread's,
- * the garbage collector's), it is a plain poll(2); of a call that was struck before, or on a client
- * that another fiber is parked with, it fails at once.
+ * There are three kinds of waits. In a call in a loop, a wait parks. Outside of such a call (no
+ * loop, another thread, the garbage collector), it is a plain poll(2). In a call that has been
+ * interrupted, or on a client with which another fiber is parked, it fails at once.
  */
 #include "drivers/mysql_wait.h"
 #include "base/clock.h"
@@ -30,21 +30,21 @@
 #include <ruby/thread.h>
 #include <stdatomic.h>
 
-static nb_ptrmap_t calls;         /* fiber -> the innermost call; with the GVL */
-static nb_ptrmap_t inside;        /* client -> the call that is parked in the library; dito */
-static atomic_size_t calls_count; /* the first one's, for who has no GVL */
-static nb_list_t connecting = {&connecting, &connecting}; /* with the lock */
+static nb_ptrmap_t calls;         /* fiber -> the innermost call; needs the GVL */
+static nb_ptrmap_t inside;        /* client -> the call parked in the library; needs the GVL */
+static atomic_size_t calls_count; /* the size of `calls`, for threads without the GVL */
+static nb_list_t connecting = {&connecting, &connecting}; /* needs the lock */
 static atomic_size_t connecting_count;
 static pthread_mutex_t connecting_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tls_waits; /* whether the library lets us do TLS without blocking */
+static bool tls_waits; /* whether the library lets TLS wait in the loop */
 
-/* Others have their turn after so long, also where no wait comes because data is always there. */
+/* After so long, others get their turn even if no wait comes because data is always there. */
 #define SLICE_NS 2000000
 static _Thread_local uint64_t slice_began_ns;
 
 int ruby_thread_has_gvl_p(void); /* exported, in no header */
 
-/* Calls function with the GVL, which the caller may have or not. */
+/* Calls function with the GVL, whether the caller has it or not. */
 static void with_gvl(void *(*function)(void *), void *argument)
 {
     if (ruby_thread_has_gvl_p())
@@ -53,15 +53,15 @@ static void with_gvl(void *(*function)(void *), void *argument)
         rb_thread_call_with_gvl(function, argument);
 }
 
-/* The call that the current fiber is in. GC may free what was made outside of a loop, and with it
- * talk to the server: it cannot park. */
+/* The call of the current fiber. GC may free what was made outside of a loop, and may talk to the
+ * server for that, but it cannot park. */
 static nb_mysql_call_t *current_call(void)
 {
     return rb_during_gc() ? NULL : nb_ptrmap_get(&calls, (uintptr_t)rb_fiber_current());
 }
 
-/* Keeps what body raises for later: the library hears at its next wait that its connection is gone,
- * and closes it. Where no wait comes any more, the call ends as if nothing had been. */
+/* Keeps what body raises for later: at its next wait, the library is told that its connection is
+ * gone, and closes it. If no wait follows, the call ends as if nothing had happened. */
 static void protect(nb_mysql_call_t *call, VALUE (*body)(VALUE), VALUE argument)
 {
     int tag = 0;
@@ -103,7 +103,7 @@ static VALUE park(VALUE argument)
     return Qnil;
 }
 
-/* Encrypted, the library says "to read" and means either, and gives seconds for milliseconds. */
+/* With TLS, the library says "to read" and may mean either, and gives seconds for milliseconds. */
 static void correct_for_tls(nb_mysql_wait_t *wait, const nb_mysql_t *mysql)
 {
     if (nb_mysql_tls_wants_write(mysql))
@@ -131,14 +131,14 @@ static void *wait_in_loop(void *argument)
     }
     if (!wait->result)
         wait->error = ETIMEDOUT;
-    if (call->refused) { /* not EINTR, upon which mysql2 connects anew */
+    if (call->refused) { /* not EINTR, on which mysql2 would connect again */
         wait->result = -1;
         wait->error = ECONNABORTED;
     }
     return NULL;
 }
 
-/* Called by the library, with or without the GVL, in whatever thread and fiber. */
+/* Called by the library, with or without the GVL, in any thread and fiber. */
 static int io_wait(int fd, char is_read, int timeout)
 {
     nb_mysql_wait_t wait = {.fd = fd,
@@ -156,8 +156,8 @@ static int io_wait(int fd, char is_read, int timeout)
 
 /* ---- TLS ----------------------------------------------------------------------------------- */
 
-/* The library reads and writes plain connections with MSG_DONTWAIT, but leaves it to OpenSSL to
- * read and write encrypted ones, and keeps the socket blocking. During our calls it is not. */
+/* The library reads and writes plain connections with MSG_DONTWAIT. It leaves encrypted ones to
+ * OpenSSL, and keeps their sockets blocking. During our calls they are not. */
 static void set_blocking(nb_mysql_t *mysql, bool blocking)
 {
     fcntl(nb_mysql_fd(mysql), F_SETFL, blocking ? 0 : O_NONBLOCK);
@@ -201,8 +201,8 @@ static void *give_way(void *mysql)
     return NULL;
 }
 
-/* Called after each read and write, with or without the GVL. The first is the server's greeting,
- * before any TLS. */
+/* Called after each read and write, with or without the GVL. The first one reads the server's
+ * greeting, before any TLS. */
 static void on_traffic(int mode, nb_mysql_t *mysql, const unsigned char *buffer, size_t length)
 {
     if (!atomic_load(&calls_count))
@@ -227,7 +227,7 @@ void nb_mysql_call_begin(nb_mysql_call_t *call, bool connects)
     nb_list_init(&call->link);
     if (connects && tls_waits)
         note_connecting(call, true);
-    if (connects || call->mysql->socket) /* on a closed one it would allocate and leak */
+    if (connects || call->mysql->socket) /* on a closed connection it would leak memory */
         nb_mysql_set_io_wait(call->mysql, io_wait);
     if (tls_waits && nb_mysql_is_tls(call->mysql))
         set_blocking(call->mysql, false);
@@ -240,14 +240,14 @@ void nb_mysql_call_end(nb_mysql_call_t *call)
         note_connecting(call, false);
     nb_ptrmap_remove(&calls, call->fiber);
     if (call->outer)
-        (void)nb_ptrmap_put(&calls, call->fiber, call->outer); /* there is room: one just left */
+        (void)nb_ptrmap_put(&calls, call->fiber, call->outer); /* has room: one has just left */
     atomic_store(&calls_count, calls.count);
     if (connected || (tls_waits && !call->outer && nb_mysql_is_tls(call->mysql)))
         set_blocking(call->mysql, true);
 }
 
-/* In a forked child: the stacks that the calls lie on are the parent's fibers', and the lock may be
- * held by a thread that is not here. */
+/* For a forked child: the calls lie on stacks of the parent's fibers, and a thread that the child
+ * does not have may hold the lock. */
 static void forget_calls(void)
 {
     nb_ptrmap_free(&calls);

@@ -1,4 +1,4 @@
-/* mysql_wait.h - the MySQL client library waits in our loop. Uses ruby.h.
+/* mysql_wait.h - lets the MySQL client library wait in our loop. Uses ruby.h.
  *
  * Read after: mysql_library.h.
  * Used by: mysql_call.c. */
@@ -9,26 +9,26 @@
 #include "drivers/mysql_library.h"
 #include "loop/loop.h"
 
-/* One call into the library from a fiber of a loop. Lies on that fiber's C stack. */
+/* One call into the library from a fiber of a loop. It lies on that fiber's C stack. */
 typedef struct nb_mysql_call {
     nb_loop_t *loop;
     VALUE fiber, client;
     nb_mysql_t *mysql;
-    VALUE raised;                /* what struck in a wait; Qundef: nothing */
-    bool refused;                /* the library hears from now on that its connection is gone */
+    VALUE raised;                /* in a wait; Qundef: nothing */
+    bool refused;                /* from now on the library is told that its connection is gone */
     struct nb_mysql_call *outer; /* of the same fiber */
     nb_list_t link;              /* in `connecting` */
 } nb_mysql_call_t;
 
-/* From begin to end the library's waits in this fiber are the loop's. What strikes in one is in
- * call->raised at the end. connects: the library makes the connection in this call. */
+/* From begin to end, the library's waits in this fiber are the loop's. What is raised in one is in
+ * call->raised at the end. connects: the library opens the connection in this call. */
 void nb_mysql_call_begin(nb_mysql_call_t *call, bool connects);
 void nb_mysql_call_end(nb_mysql_call_t *call);
 
 /* The call that is parked inside the library for this client, or NULL. With the GVL. */
 nb_mysql_call_t *nb_mysql_parked_call(VALUE client);
 
-/* Once, with the library open. Returns whether TLS waits too. */
+/* To be called once, when the library is open. Returns whether TLS waits in the loop, too. */
 bool nb_mysql_wait_init(void);
 
 #endif

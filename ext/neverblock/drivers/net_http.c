@@ -1,9 +1,9 @@
 /* net_http.c - reads the head of a response as Net::HTTP does. Uses ruby.h. Read after: answer.h.
  *
- * It stands in for Net::HTTPResponse.read_new and all that this calls, where these methods are the
- * library's own and the head is a plain one that has arrived; else it says nil before anything has
- * changed, and the library reads. Results are the library's down to encodings (all bytes are
- * BINARY) and what stays in the buffer.
+ * It stands in for Net::HTTPResponse.read_new and all that this calls, if these methods are the
+ * library's own and the head is a plain one that has arrived. Otherwise it returns nil before
+ * anything has changed, and the library reads. Results are the same as the library's, down to
+ * encodings (all bytes are BINARY) and to what stays in the buffer.
  */
 #include "drivers/net_http.h"
 #include "http/answer.h"
@@ -19,7 +19,7 @@
 static VALUE reading, taking;
 static VALUE filling; /* Hash of such Arrays by class of the response */
 static VALUE cResponse, cBufferedIO, mHeader;
-static bool has_offset; /* of net-protocol 0.2: @rbuf_offset, @rbuf_empty */
+static bool has_offset; /* as net-protocol 0.2 has: @rbuf_offset, @rbuf_empty */
 static ID id_rbuf, id_offset, id_empty, id_debug_output, id_header, id_fill, id_add_field,
     id_instance_method, id_response_class, id_new, id_max_head, id_max_name, id_max_value;
 
@@ -34,7 +34,7 @@ bool nb_net_http_are_stock(VALUE methods)
     return true;
 }
 
-/* A limit of the library's, in case someone has set a lower one than we take for granted. */
+/* A limit of the library, in case someone has set it lower than we assume. */
 static bool allows(VALUE module, ID name, long size)
 {
     if (!rb_const_defined(module, name))
@@ -69,7 +69,7 @@ static long bytes_left(const input_t *input)
     return RSTRING_LEN(input->string) - input->offset;
 }
 
-/* As one rbuf_consume per line leaves it. */
+/* Leaves the buffer as one rbuf_consume per line would. */
 static void consume(const input_t *input, long size)
 {
     bool all = size == bytes_left(input);
@@ -104,7 +104,7 @@ static bool is_short(const nb_answer_t *answer, const nb_field_t *fields)
            allows(mHeader, id_max_value, value);
 }
 
-/* The name in lower case, frozen and shared as a Hash keeps its keys. */
+/* The name in lower case, frozen and shared, as a Hash keeps its keys. */
 static VALUE key_of(const char *bytes, const nb_field_t *field)
 {
     char name[NAME_BYTES];
@@ -137,7 +137,7 @@ static bool may_fill(VALUE response, VALUE header)
            rb_obj_class(header) == rb_cHash && RHASH_EMPTY_P(header);
 }
 
-/* One by one where someone has methods of his own for it. */
+/* Adds the fields one by one if the class has methods of its own for that. */
 static void add_fields(VALUE response, VALUE head, const nb_answer_t *answer,
                        const nb_field_t *fields)
 {
@@ -172,7 +172,7 @@ static VALUE read_response(const input_t *input)
     if (!nb_answer_read(&answer, bytes, (size_t)bytes_left(input), fields, FIELDS) ||
         !is_short(&answer, fields) || !nb_net_http_are_stock(taking))
         return Qnil;
-    /* Making the response is Ruby code, which may do anything. */
+    /* What makes the response is Ruby code, which may do anything. */
     VALUE head = rb_str_new(RSTRING_PTR(input->string) + input->offset, answer.size);
     consume(input, answer.size);
     VALUE response = new_response(RSTRING_PTR(head), &answer);
@@ -184,8 +184,8 @@ static VALUE read_response(const input_t *input)
 /* @overload read(klass, socket)
  *   @param klass [Class] whose read_new was called
  *   @param socket [Net::BufferedIO]
- *   @return [Net::HTTPResponse, nil] nil: nothing has happened that the library would not do too,
- *     which is at most to fill its empty buffer
+ *   @return [Net::HTTPResponse, nil] nil: at most the empty buffer was filled, as the library would
+ *     do too
  *   @scheduling may wait */
 static VALUE rb_nb_net_http_read(VALUE self, VALUE klass, VALUE socket)
 {
@@ -220,11 +220,11 @@ static void intern_names(void)
 }
 
 /* @overload attach(reading, taking, filling, offset)
- *   @param reading [Array] class, name and UnboundMethod, again and again: what read_new calls
- *     before the head has arrived
- *   @param taking [Array] and after that
+ *   @param reading [Array] class, name and UnboundMethod, repeated: what read_new calls before the
+ *     head has arrived
+ *   @param taking [Array] the same, for what it calls after that
  *   @param filling [Hash] such Arrays of what adds fields, by class of the response
- *   @param offset [Boolean] whether a BufferedIO counts what was read, and does not cut it off
+ *   @param offset [Boolean] whether a BufferedIO counts what was read, instead of cutting it off
  *   @return [nil] */
 static VALUE rb_nb_net_http_attach(VALUE self, VALUE before, VALUE after, VALUE adding,
                                    VALUE offset)

@@ -1,4 +1,4 @@
-/* net_http.h - what Net::HTTP's hot methods do, for plain cases. Uses ruby.h. Used by: init.c,
+/* net_http.h - replaces Net::HTTP's hot methods for plain cases. Uses ruby.h. Used by: init.c,
  * net_http_write.c. */
 #ifndef NB_NET_HTTP_H
 #define NB_NET_HTTP_H
@@ -6,8 +6,8 @@
 #include <ruby.h>
 #include <stdbool.h>
 
-/* Whether these are what they were at first. methods: an Array of class, name and UnboundMethod,
- * again and again. */
+/* Whether these methods are still the original ones. methods: a flat Array of class, name and
+ * UnboundMethod, repeated. */
 bool nb_net_http_are_stock(VALUE methods);
 
 void Init_nb_net_http(VALUE mNB);

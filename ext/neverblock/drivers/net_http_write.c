@@ -1,8 +1,8 @@
 /* net_http_write.c - writes the head of a request as Net::HTTP does. Uses ruby.h.
  * Read after: net_http.h.
  *
- * It stands in for Net::HTTPGenericRequest#write_header and what this calls, under the same terms
- * as net_http.c does: the library's own methods, plain Strings of ASCII; else it says nil.
+ * It stands in for Net::HTTPGenericRequest#write_header and what this calls, on the terms of
+ * net_http.c: the library's own methods, plain Strings of ASCII. Otherwise it returns nil.
  */
 #include "drivers/net_http_write.h"
 #include "drivers/net_http.h"
@@ -11,7 +11,7 @@
 #include <ruby/fiber/scheduler.h>
 #include <string.h>
 
-static VALUE naming; /* Hash of the methods that capitalize, by class of the request */
+static VALUE naming; /* Hash of the methods that capitalize names, by class of the request */
 static ID id_header, id_method, id_capitalize, id_split;
 
 static bool is_plain(VALUE string)
@@ -26,7 +26,7 @@ static bool has_no_line_end(VALUE string)
            !memchr(RSTRING_PTR(string), '\n', (size_t)RSTRING_LEN(string));
 }
 
-/* "content-type" becomes "Content-Type". A hyphen at the end is lost in the library. */
+/* "content-type" becomes "Content-Type". The library, too, drops a hyphen at the end. */
 static bool add_name(VALUE head, VALUE name)
 {
     long size = is_plain(name) ? RSTRING_LEN(name) : 0, at = RSTRING_LEN(head);
@@ -102,7 +102,7 @@ static bool names_as_the_library(VALUE request)
  *   @param request [Net::HTTPGenericRequest]
  *   @param version [String] such as "1.1"
  *   @param path [String]
- *   @return [String, nil] what write_header would write; nil: that is for the library to say
+ *   @return [String, nil] what write_header would write; nil: the library has to do it
  *   @scheduling never waits */
 static VALUE rb_nb_net_http_request_head(VALUE self, VALUE request, VALUE version, VALUE path)
 {
@@ -118,7 +118,7 @@ static VALUE rb_nb_net_http_request_head(VALUE self, VALUE request, VALUE versio
 }
 
 /* @overload attach_writing(naming)
- *   @param naming [Hash] as nb_net_http_are_stock takes them, by class of the request
+ *   @param naming [Hash] methods as nb_net_http_are_stock takes them, by class of the request
  *   @return [nil] */
 static VALUE rb_nb_net_http_attach_writing(VALUE self, VALUE methods)
 {

@@ -2,9 +2,9 @@
 
 require_relative "registry"
 
-# ActiveSupport without Rails keeps CurrentAttributes, Time.zone and tags of the log per thread:
-# fibers would see each other's. Which of them are there is known when a loop starts. It stays so
-# where ActiveRecord, whose connections go by the same state, is to be left alone.
+# ActiveSupport without Rails keeps CurrentAttributes, Time.zone and log tags per thread, so fibers
+# would see each other's. Which of these are loaded is known when a loop starts. They stay per
+# thread if ActiveRecord is to be left alone, because its connections go by the same setting.
 NB::Drivers.register("active_support", features: %w[active_support active_support/all],
                                        constant: "ActiveSupport",
                                        version: "ActiveSupport::VERSION::STRING",

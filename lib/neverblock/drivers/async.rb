@@ -5,11 +5,12 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # The gem async has an event loop of its own, and asks `Fiber.scheduler` for what only that one
-    # can do. Cured, its tasks live in our loop: each is one of our fibers, a child of the loop's
-    # {Root}, and waits as everything else does. `Async { }` starts one beside the others, while
-    # `Sync { }` runs its block in the fiber that calls it, where timeouts and cancels meet it. What
-    # a request has started goes on after the request, as under Falcon and as with {NB.async}.
+    # The gem async has an event loop of its own, and asks `Fiber.scheduler` for things that only
+    # that loop can do. With this cure its tasks live in our loop: each is one of our fibers, a
+    # child of the loop's {Root}, and waits like all others. `Async { }` starts a task beside the
+    # others; `Sync { }` runs its block in the fiber that calls it, where timeouts and cancels reach
+    # it. What a request has started continues after the request, as under Falcon and with
+    # {NB.async}.
     module Async
       class << self
         # Applies the cure.
@@ -27,7 +28,7 @@ module NB
           replace_sync
         end
 
-        # @return [Root, nil] of the loop of this thread, unless the cure is switched off
+        # @return [Root, nil] of this thread's loop; nil if the cure is switched off
         # @api private
         def root
           scheduler = ::Fiber.scheduler
@@ -36,7 +37,7 @@ module NB
 
         private
 
-        # async before 2.25 keeps the waiting fibers itself and transfers to them.
+        # async before 2.25 stores the waiting fibers itself, and transfers to them.
         def old_condition
           condition = ::Async::Condition
           yield condition.const_get(:FiberNode) if condition.const_defined?(:FiberNode, false)
@@ -54,9 +55,9 @@ module NB
         end
       end
 
-      # In front of Async::Task.
+      # Prepended to Async::Task.
       module InLoop
-        # As async.
+        # Works like async's own method.
         # @api private
         def transient=(value)
           super
@@ -71,9 +72,9 @@ module NB
         end
       end
 
-      # In front of Async::Scheduler, which would take the thread from the loop that runs it.
+      # Prepended to Async::Scheduler, which would take the thread from the loop that runs it.
       module NotHere
-        # As async.
+        # Works like async's own method.
         # @api private
         def initialize(...)
           Async.root and ::Kernel.raise(WrongThreadError, "#{self.class}.new: this thread has " \
@@ -83,9 +84,9 @@ module NB
         end
       end
 
-      # In front of what async before 2.25 queues in a condition.
+      # Prepended to what async before 2.25 queues in a condition.
       module Waiter
-        # As async.
+        # Works like async's own method.
         # @api private
         def transfer(*values)
           root = Async.root

@@ -6,13 +6,14 @@ require_relative "connection_pool/line"
 
 module NB
   module Drivers
-    # The connection_pool gem wakes everyone who waits at each check-in: with 1,000 waiters, 50,000
-    # times and more for 1,000 check-ins. And whoever gives a connection back and asks for the next
-    # is first again, for it still runs; others wait until it has ended. Cured, fibers of a loop
-    # stand in a line, and a check-in hands the connection to the first.
+    # At each check-in the connection_pool gem wakes everyone who waits: with 1,000 waiters, more
+    # than 50,000 wake-ups for 1,000 check-ins. And a fiber that returns a connection and asks for
+    # another is served first, because it still runs; the others wait until it has ended. With this
+    # cure the fibers of a loop form a line, and a check-in hands the connection to the first one.
     #
-    # Only the gem's own stack. Subclasses, as net-http-persistent's, may have waiters for different
-    # things and go on waking all. Threads outside of a loop wait as before, behind the line.
+    # Applies to the gem's own stack only. Subclasses, as in net-http-persistent, may have waiters
+    # for different things, and still wake all. Threads outside a loop wait as before, behind the
+    # line.
     module ConnectionPool
       class << self
         # Applies the cure.
@@ -26,7 +27,7 @@ module NB
           tell_when_changed(:shutdown, :decrement_created)
         end
 
-        # @return [Boolean] whether a fiber that finds nothing in this stack stands in line
+        # @return [Boolean] whether a fiber that finds nothing in this stack joins a line
         # @api private
         def lines?(stack)
           Repairs.main? && stack.instance_of?(@stack) && @driver.on? && Repairs.loop_here
@@ -57,7 +58,7 @@ module NB
           end
         end
 
-        # Who waits may make a new connection now, or the pool is at its end.
+        # Waiters may make a new connection now, or the pool is shutting down.
         def tell_when_changed(*names)
           names.each do |name|
             Repairs.repair(@stack, name) do |original|

@@ -6,27 +6,28 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # Datadog keeps the active trace in a fiber-local, so what a request starts by {NB.gather} or
-    # {NB.async}, and what runs in an Enumerator, would begin traces of its own. Cured, a fiber
-    # continues the trace from the span in which it was started, in a part of its own, as another
-    # process does: two fibers that shared one would take each other's spans for their parents.
+    # Datadog keeps the active trace in a fiber-local, so code that a request starts by {NB.gather}
+    # or {NB.async}, or that runs in an Enumerator, would begin traces of its own. With this cure, a
+    # fiber continues the trace from the span in which it was started, in a part of its own, as
+    # another process does. If two fibers shared one part, each would take the other's spans for its
+    # parents.
     module Datadog
-      # Where the loop's fiber has its context, for those within it.
+      # The loop's fiber keeps its context here, for the fibers inside it.
       CONTEXT = :@neverblock_datadog_context
-      # Where a fiber within it has the trace that was continued there, and the span from which.
+      # A fiber inside it keeps the continued trace here, and the span it continues from.
       CONTINUED = :@neverblock_datadog_continued
       private_constant :CONTEXT, :CONTINUED
 
-      # In front of Datadog::Tracing::FiberLocalContext.
+      # Prepended to Datadog::Tracing::FiberLocalContext.
       module Local
-        # As Datadog.
+        # Works like Datadog's own method.
         # @api private
         def local=(context)
           Datadog.keep(context) unless LoopFiber.around
           super
         end
 
-        # As Datadog.
+        # Works like Datadog's own method.
         # @api private
         def local(storage = Thread.current)
           context = super
@@ -45,7 +46,7 @@ module NB
           Inheritance.add(trace: true) { capture }
         end
 
-        # Notes the context of the calling fiber, for those within it.
+        # Stores the context of the calling fiber, for the fibers inside it.
         #
         # @api private
         def keep(context) = Fiber.current.instance_variable_set(CONTEXT, context)
@@ -69,7 +70,7 @@ module NB
           return if ours == :soon || (own && !own.equal?(ours))
           return if own && span == outer.active_span
 
-          note(:soon) # what follows asks for the context, too
+          note(:soon) # the code that follows asks for the context, too
           context.activate!(nil)
           span = outer.active_span
           ours = ::Datadog::Tracing.continue_trace!(outer.to_digest)

@@ -4,8 +4,8 @@ require_relative "../errors"
 
 module NB
   module Drivers
-    # What one foreign library needs to wait properly, and whether it has it: a cure that is applied
-    # once, as soon as the library is there.
+    # One cure: what a foreign library needs to wait in the loop, and whether it is in force. It is
+    # applied once, as soon as the library is loaded.
     class Driver
       # One row of {Drivers.status}.
       Status = Struct.new(:name, :state, :version, :reason) do
@@ -30,7 +30,7 @@ module NB
         @lock = Thread::Mutex.new
       end
 
-      # Applies the cure if the library is loaded and it has not been decided about yet.
+      # Applies the cure, if the library is loaded and nothing has been decided yet.
       #
       # @return [void]
       # @thread any
@@ -40,15 +40,15 @@ module NB
         apply if @lock.synchronize { @state == :"not loaded" && @state = :on }
       end
 
-      # Whether the cure is in force. A cure asks where that costs next to nothing, so that
-      # {Drivers.off} also works later.
+      # Whether the cure is in force. A cure asks this where the check costs almost nothing, so
+      # {Drivers.off} works later, too.
       #
       # @return [Boolean]
       # @scheduling never waits
       # @thread any
       def on? = @state == :on
 
-      # Leaves the library as it is from now on.
+      # Leaves the library as it is, from now on.
       #
       # @param reason [String]
       # @return [void]
@@ -58,9 +58,9 @@ module NB
         @reason = reason
       end
 
-      # Tells the user something, once per process.
+      # Tells the user something on stderr, once per process.
       #
-      # @param text [String] what is so, and what to do
+      # @param text [String] the problem, and what to do about it
       # @return [void]
       # @thread any
       def notice(text)
@@ -76,7 +76,7 @@ module NB
       # @thread any
       def status = Status.new(@name, @state, version&.to_s, @reason)
 
-      # The constant of that name, if it is there without loading anything.
+      # The constant of that name, if it is defined, without loading anything.
       #
       # @param path [String] such as "Mysql2::Client"
       # @return [Object, nil]
@@ -96,7 +96,7 @@ module NB
         return unsupported unless version.nil? || requirement.satisfied_by?(version)
 
         @cure.call(self)
-      rescue StandardError => error # the library is as good as without us: it only blocks
+      rescue StandardError => error # without the cure the library works, but blocks the loop
         refuse("the cure failed: #{error.message} (#{error.class}, #{error.backtrace.first})")
       end
 
@@ -110,7 +110,7 @@ module NB
         notice("left as it is, so it blocks the loop: #{reason}")
       end
 
-      # Ruby may run without RubyGems: no version is known then.
+      # Ruby may run without RubyGems: then no version is known.
       def requirement = Gem::Requirement.new(@versions)
 
       def version

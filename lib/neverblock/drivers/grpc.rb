@@ -4,7 +4,7 @@ require_relative "registry"
 require_relative "offload"
 
 # grpc waits for its completion queue in C: each batch of a call (what is sent and received with it)
-# goes to a native thread. The servers of grpc have threads of their own and need nothing.
+# runs on a native thread. The servers of grpc have threads of their own and need no cure.
 NB::Drivers.register("grpc", constant: "GRPC::Core::Call",
                              version: "GRPC::VERSION", versions: "~> 1.60") do |driver|
   offloaded = Module.new do

@@ -2,9 +2,9 @@
 
 require_relative "registry"
 
-# hiredis-client makes itself the default driver of redis-client when it is loaded, and waits in C.
-# A connection that is made inside a loop gets redis-client's own driver, which waits there; others
-# stay with hiredis.
+# hiredis-client waits in C, and makes itself redis-client's default driver when it is loaded. A
+# connection made inside a loop gets redis-client's own driver, which waits in the loop; others keep
+# hiredis.
 NB::Drivers.register("hiredis-client", constant: "RedisClient::HiredisConnection",
                                        features: %w[hiredis-client],
                                        version: "RedisClient::VERSION",

@@ -2,8 +2,8 @@
 
 require_relative "registry"
 
-# I18n before 1.15, and on Ruby before 3.2 also later, keeps the locale in a thread variable: one
-# request would answer in the language of another. Without Rails, whose railtie does that there.
+# I18n before 1.15, and later versions on Ruby before 3.2, keep the locale in a thread variable: one
+# request would answer in another's language. Only without Rails: there the railtie handles it.
 NB::Drivers.register("i18n", constant: "I18n", version: "I18n::VERSION",
                              versions: [">= 1", "< 2"]) do |driver|
   install = -> { NB::Rails::Alone.install_locale(driver) }

@@ -9,29 +9,29 @@ require_relative "mysql2/connecting"
 
 module NB
   module Drivers
-    # mysql2 by itself waits in the loop only between sending a query and the first byte of its
-    # answer. Cured, all of it does: connecting, TLS, ping, prepared statements, `stream: true`,
-    # long results. MariaDB's client library asks us wherever it would wait
-    # (ext/neverblock/drivers/mysql_call.c); mysql2's own behaviour stays:
+    # By itself mysql2 waits in the loop only between sending a query and the first byte of its
+    # answer. With this cure everything does: connecting, TLS, ping, prepared statements, `stream:
+    # true`, long results. MariaDB's client library asks us wherever it would wait
+    # (ext/neverblock/drivers/mysql_call.c). mysql2's own behaviour stays:
     #
-    # - A timeout or a cancel in the middle closes the connection, and you get that exception.
-    # - `close` from another fiber ends the wait of the one that uses the connection ("Lost
+    # - A timeout or a cancel in mid-call closes the connection, and raises that exception.
+    # - `close` from another fiber ends the wait of the fiber that uses the connection ("Lost
     #   connection"). Any other call from another fiber gets mysql2's own "This connection is in
     #   use by".
     #
-    # Where mysql2 was built with Oracle's library, what would block is done on native threads, and
+    # If mysql2 was built with Oracle's library, calls that would block run on native threads, and
     # downloads of long results still block.
     module Mysql2
-      # Where in mysql2's struct mysql_client_wrapper (client.h) the MYSQL* is.
+      # The position of the MYSQL* in mysql2's struct mysql_client_wrapper (client.h).
       POSITIONS = { "0.5.5" => 56, "0.5.6" => 56, "0.5.7" => 64 }.freeze
-      # What talks to the server, beside `_query`, `connect` and `close`.
+      # The methods that talk to the server, in addition to `_query`, `connect` and `close`.
       CLIENT_CALLS = %i[async_result ping prepare select_db set_server_option next_result
                         store_result abandon_results!].freeze
 
       private_constant :POSITIONS, :CLIENT_CALLS
 
       class << self
-        # @return [Boolean] whether the client library lets us wait for TLS
+        # @return [Boolean] whether we can wait for TLS in the client library
         attr_reader :tls_waits
 
         # Applies the cure.
@@ -50,9 +50,9 @@ module NB
           wait_in_result
         end
 
-        # Has the library wait in the loop during the block, a call of mysql2.
+        # Makes the library wait in the loop during the block, which is a call of mysql2.
         #
-        # @param client [Mysql2::Client, nil] nil: one of before the cure
+        # @param client [Mysql2::Client, nil] nil: one made before the cure
         # @yieldparam in_loop [Boolean]
         # @api private
         def call(client, use = :talk, &original)
@@ -61,12 +61,12 @@ module NB
           MysqlWait.call(client, use, &original)
         end
 
-        # @return [Boolean] whether a loop runs the caller, and the cure is on
+        # @return [Boolean] whether a loop runs the caller and the cure is on
         # @api private
         def cures? = @driver.on? && !Repairs.loop_here.nil?
 
-        # Lets a statement or a streamed result know its client, and has the garbage collector leave
-        # it to that client's next call: to free it is to talk to the server.
+        # Links a statement or a streamed result to its client. The garbage collector leaves it to
+        # that client's next call, because freeing it means talking to the server.
         #
         # @api private
         def keep(made, client)
@@ -78,8 +78,8 @@ module NB
           made
         end
 
-        # A statement that could not be prepared is garbage at once. It is rare, and a look through
-        # the heap takes a few ms.
+        # A statement that could not be prepared is garbage at once. This is rare, and searching the
+        # heap takes a few ms.
         #
         # @api private
         def keep_failed(client)
@@ -93,9 +93,9 @@ module NB
         # @api private
         def streamed?(result) = result.instance_variable_get(:@query_options)[:stream]
 
-        # Mysql2 does so on threads without the library's hook.
+        # Without the library's hook, mysql2 runs such calls on threads.
         #
-        # @param reason [String] why it has none
+        # @param reason [String] why there is no hook
         # @api private
         def on_threads(reason)
           @driver.notice("connecting, ping and prepared statements run on native threads, and " \
@@ -128,8 +128,9 @@ module NB
           end
         end
 
-        # mysql2 would send, wait for the fd by itself, for which Ruby makes an IO object, and read.
-        # Sent as an async query, the library waits when it reads: 20 % less CPU per small query.
+        # By itself mysql2 would send, wait for the fd (for which Ruby makes an IO object), and
+        # read. If the query is sent as an async one, the library waits when it reads: 20 % less CPU
+        # per small query.
         def wait_in_query(result)
           mine = self
           Repairs.replace(::Mysql2::Client, :_query) do |original|
@@ -138,7 +139,7 @@ module NB
                 next mine.keep(original.bind_call(self, sql, options), self) if
                   !in_loop || options[:async] || @read_timeout
 
-                options[:async] = true # the hash is Mysql2::Client#query's own
+                options[:async] = true # this Hash is made by Mysql2::Client#query
                 original.bind_call(self, sql, options)
                 options[:async] = false
                 mine.keep(result.bind_call(self), self)
@@ -171,7 +172,7 @@ module NB
           end
         end
 
-        # Other results are in memory: another fiber may use the connection meanwhile.
+        # Other results are in memory, so another fiber may use the connection meanwhile.
         def wait_in_result
           mine = self
           %i[each free].each do |name|
@@ -186,8 +187,8 @@ module NB
           end
         end
 
-        # Who is interrupted waits for the end of a call, which uses the connection; not when he
-        # connects, as nobody else has that client.
+        # An interrupted fiber waits for the end of a call, which uses the connection. Not while it
+        # connects, because nobody else has that client.
         def offload(owner, name)
           mine = self
           place = name == :connect ? NB : Drivers
@@ -202,7 +203,7 @@ module NB
       end
     end
 
-    # The client library waits in the loop; the rest is C (ext/neverblock/drivers/mysql_call.c).
+    # Lets the client library wait in the loop; the rest is C (ext/neverblock/drivers/mysql_call.c).
     #
     # @api private
     module MysqlWait

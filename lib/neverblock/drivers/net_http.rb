@@ -3,19 +3,19 @@
 require_relative "registry"
 require_relative "../loop/repairs"
 
-# Net::HTTP waits by itself, but of a small request's time most is its own Ruby code: it reads the
-# head line by line, with a regular expression each, and writes that of the request field by field.
-# In a loop C reads and writes plain heads as a whole (ext/neverblock/drivers/net_http.c). Whatever
-# is not plain, and whatever someone has methods of his own for (WebMock, a patched BufferedIO,
-# debug output), is left to the library.
+# Net::HTTP waits in the loop by itself, but most of a small request's time is its own Ruby code: it
+# reads the response head line by line, with a regular expression for each, and writes the request
+# head field by field. In a loop, C reads and writes plain heads as a whole
+# (ext/neverblock/drivers/net_http.c). Whatever is not plain, or is patched (WebMock, a changed
+# BufferedIO, debug output), is left to the library.
 module NB
   module Drivers
-    # What of Net::HTTP is done in C.
+    # The part of Net::HTTP that C does.
     module NetHTTP
-      # Versions whose code was compared with ours, as test/drivers/net_http_heads_test.rb does it.
+      # The versions compared with our C code, as test/drivers/net_http_heads_test.rb does it.
       KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.10.0],
                 "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
-      # Which methods of which files C stands in for.
+      # The methods that C replaces, by file.
       READING = { "Net::HTTPResponse.read_status_line" => "net/http/response.rb",
                   "Net::HTTPResponse.each_response_header" => "net/http/response.rb",
                   "Net::HTTPResponse.read_line" => "net/http/response.rb",
@@ -46,7 +46,7 @@ module NB
 
         private
 
-        # Someone was there before us.
+        # Somebody has patched it before us.
         class Patched < StandardError; end
         private_constant :Patched
 
@@ -84,7 +84,7 @@ module NB
           end
         end
 
-        # Those methods of the list that there are in this version.
+        # Those methods of the list that this version has.
         def stock(list)
           list.flat_map do |path, file|
             owner, separator, name = path.rpartition(/[.#]/)
@@ -122,7 +122,7 @@ module NB
       end
     end
 
-    # What reads for it, in C (ext/neverblock/drivers/net_http.c).
+    # Reads for it, in C (ext/neverblock/drivers/net_http.c).
     #
     # @api private
     module NetHTTPCalls

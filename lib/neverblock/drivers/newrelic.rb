@@ -6,21 +6,21 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # New Relic hands its transaction on to fibers and threads that are made in it. It loses it in
-    # an Enumerator, and in what runs in fibers and threads that were there before. And it takes the
-    # thread for the one who is busy, with all its requests. Cured, these go on in the transaction,
-    # and each fiber is busy by itself. Only what outlives the transaction is not in its trace, as
-    # with threads.
+    # New Relic passes its transaction on to fibers and threads made inside it. It loses the
+    # transaction in an Enumerator, and in fibers and threads that existed before. And it counts the
+    # thread as busy for all its requests. With this cure, such code continues the transaction, and
+    # each fiber counts as busy by itself. As with threads, only work that outlives the transaction
+    # is missing in its trace.
     module NewRelic
-      # Where the loop's fiber has what New Relic keeps in it, for fibers within it.
+      # The loop's fiber keeps New Relic's state here, for the fibers inside it.
       STATE = :@neverblock_newrelic
-      # Which fiber has an id. A search through all objects would take its time for each fiber.
+      # Which fiber has which id. Searching all objects would take too long for each fiber.
       FIBERS = ObjectSpace::WeakMap.new
       private_constant :STATE, :FIBERS
 
-      # In front of NewRelic::ThreadLocalStorage's own methods.
+      # Prepended to NewRelic::ThreadLocalStorage's singleton class.
       module Storage
-        # As New Relic.
+        # Works like New Relic's own method.
         # @api private
         def get(thread, key)
           value = super
@@ -29,7 +29,7 @@ module NB
           value.nil? ? NewRelic.outer(key) : NewRelic.keep(key, value)
         end
 
-        # As New Relic.
+        # Works like New Relic's own method.
         # @api private
         def set(thread, key, value)
           NewRelic.keep(key, value) if thread.equal?(Thread.current)
@@ -37,13 +37,13 @@ module NB
         end
       end
 
-      # In front of NewRelic::Agent::Transaction.
+      # Prepended to NewRelic::Agent::Transaction.
       module Transaction
-        # As New Relic.
+        # Works like New Relic's own method.
         # @api private
         def parent_segment_key = super || NewRelic.around&.object_id
 
-        # As New Relic.
+        # Works like New Relic's own method.
         # @api private
         def thread_starting_span
           fiber = NewRelic.around
@@ -51,16 +51,16 @@ module NB
         end
       end
 
-      # In front of the own methods of NewRelic::Agent::TransactionTimeAggregator.
+      # Prepended to the singleton class of NewRelic::Agent::TransactionTimeAggregator.
       module Busy
-        # As New Relic.
+        # Works like New Relic's own method.
         # @api private
         def current_execution_context
           fiber = NewRelic.fiber or return super
           FIBERS[fiber.object_id] = fiber
         end
 
-        # As New Relic; it calls the one above by name.
+        # Works like New Relic's own method, which calls the one above by name.
         # @api private
         def current_execution_context_id = current_execution_context.object_id
 
@@ -85,15 +85,15 @@ module NB
         # @api private
         def fiber = (LoopFiber.current if @driver.on?)
 
-        # @return [Fiber, nil] of the loop, in a fiber within that one
+        # @return [Fiber, nil] of the loop, if the caller runs in a fiber inside it
         # @api private
         def around = (LoopFiber.around if @driver.on?)
 
-        # @return [Object, nil] what the loop's fiber has there, in a fiber within that one
+        # @return [Object, nil] the loop's fiber's value, if the caller runs in a fiber inside it
         # @api private
         def outer(key) = around&.instance_variable_get(STATE)&.[](key)
 
-        # Notes what the loop's fiber has there.
+        # Stores the value of the loop's fiber.
         #
         # @return [Object] the value
         # @api private

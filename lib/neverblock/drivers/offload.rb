@@ -6,13 +6,13 @@ require_relative "../sync/inheritance"
 
 module NB
   module Drivers
-    # Native threads for C calls of libraries that wait by themselves: more than {NB.offload} has,
-    # since they sleep. They end after some seconds without work.
+    # Native threads for C calls that wait inside a library: more than {NB.offload} has, because
+    # they only sleep. They end after some seconds without work.
     OFFLOAD_THREADS = 256
 
     class << self
-      # Runs a C call on a native thread if a loop runs the caller, else right here. A cancel or a
-      # timeout waits for its end: the call uses what the caller would free.
+      # Runs a C call on a native thread if a loop runs the caller, otherwise directly. A cancel or
+      # a timeout waits for its end, because the call uses what the caller would free.
       #
       # @return the block's value
       # @raise whatever the block raised
@@ -22,22 +22,13 @@ module NB
         return yield unless Fiber.current_scheduler.is_a?(Scheduler)
 
         job = pool.start(&Inheritance.trace(block))
-        interrupted = nil
-        until job.done?
-          begin
-            job.wait
-          rescue Exception => error # rubocop:disable Lint/RescueException -- raised below
-            interrupted = error
-          end
-        end
-        raise interrupted if interrupted
-
+        job.outlast
         job.value
       end
 
       private
 
-      # One per process: threads do not live on in a forked child.
+      # One per process: threads do not survive in a forked child.
       def pool
         @pool = nil unless @pool_pid == Process.pid
         @pool_pid = Process.pid

@@ -2,8 +2,8 @@
 
 require_relative "registry"
 
-# An SSLSocket waits through io_wait, but asks nobody as long as its socket has bytes or room: a
-# download from a fast sender stopped all other fibers. Its reads and writes count as a socket's do
+# An SSLSocket waits through io_wait, but asks nobody while its socket has bytes or room: a download
+# from a fast sender stopped all other fibers. Its reads and writes count like those of a socket
 # (loop/repairs/eager_sockets.rb).
 NB::Drivers.register("openssl", constant: "OpenSSL::SSL::SSLSocket",
                                 version: "OpenSSL::VERSION") do

@@ -6,14 +6,14 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # OpenTelemetry keeps its context in the fiber, so what a request starts by {NB.gather} or
-    # {NB.async}, and what runs in an Enumerator, would begin traces of its own. Cured, a fiber
-    # begins with the context of the one that started it, and one within another goes on with its;
-    # what they attach is theirs.
+    # OpenTelemetry keeps its context in the fiber, so code that a request starts by {NB.gather} or
+    # {NB.async}, or that runs in an Enumerator, would begin traces of its own. With this cure, a
+    # fiber begins with the context of the one that started it, and a fiber inside another continues
+    # with the outer one's context. What they attach themselves stays theirs.
     module OpenTelemetry
-      # In front of OpenTelemetry::Context's own methods.
+      # Prepended to the singleton class of OpenTelemetry::Context.
       module Context
-        # As OpenTelemetry.
+        # Works like OpenTelemetry's own method.
         # @api private
         def current
           context = super
@@ -28,11 +28,12 @@ module NB
         def install(driver)
           @driver = driver
           ::OpenTelemetry::Context.singleton_class.prepend(Context) if
-            Fiber.method_defined?(:opentelemetry_context) # from 1.6 on; a fiber-local before
+            Fiber.method_defined?(:opentelemetry_context) # from 1.6 on; before that, a fiber-local
           Inheritance.add(trace: true) { capture }
         end
 
-        # @return [OpenTelemetry::Context, nil] of the loop's fiber, in a fiber within that one
+        # @return [OpenTelemetry::Context, nil] the loop's fiber's, if the caller runs in a fiber
+        #   inside it
         # @api private
         def outer = @driver.on? ? LoopFiber.around&.opentelemetry_context&.last : nil
 

@@ -3,8 +3,8 @@
 require_relative "registry"
 require_relative "offload"
 
-# patron before 1.0 waits inside curl_easy_perform: a request goes to a native thread, with its
-# progress block. 1.0 (Ruby 3.3 and later) waits by Ruby's scheduler and needs nothing.
+# patron before 1.0 waits inside curl_easy_perform: a request runs on a native thread, with its
+# progress block. 1.0 (Ruby 3.3 and later) waits through Ruby's scheduler and needs no cure.
 NB::Drivers.register("patron", constant: "Patron::Session",
                                version: "Patron::VERSION", versions: [">= 0.13", "< 2"]) do |driver|
   next if Gem::Version.new(Patron::VERSION) >= Gem::Version.new("1.0")

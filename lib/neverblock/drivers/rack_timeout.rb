@@ -5,10 +5,10 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # rack-timeout raises on the thread of the late request, which in a loop is that of all
-    # requests: some other one would end, or the server. Here it raises in the fiber.
+    # rack-timeout raises on the thread of the late request, which in a loop is the thread of all
+    # requests: it would end some other request, or the server. Here it raises in the fiber.
     module RackTimeout
-      # What rack-timeout takes for the thread of the request.
+      # Passed to rack-timeout in place of the request's thread.
       class Request
         def initialize
           @scheduler = Fiber.current_scheduler
@@ -16,7 +16,7 @@ module NB
           @lock = Thread::Mutex.new
         end
 
-        # As Thread#raise; comes from the thread of rack-timeout.
+        # The same as Thread#raise; called from the thread of rack-timeout.
         # @return [void]
         # @thread any
         def raise(error, message)
@@ -28,8 +28,8 @@ module NB
           end
         end
 
-        # Nothing is raised any more. What was, but has not arrived, arrives here: else it would
-        # meet the next request of this fiber.
+        # Nothing is raised from now on. An exception that was sent but has not arrived is raised
+        # here; otherwise it would meet the next request of this fiber.
         # @return [void]
         # @scheduling may wait
         def finish
@@ -38,9 +38,9 @@ module NB
         end
       end
 
-      # In front of Rack::Timeout::Scheduler::Timeout.
+      # Prepended to Rack::Timeout::Scheduler::Timeout.
       module PerFiber
-        # As rack-timeout.
+        # Works like rack-timeout's own method.
         # @api private
         def timeout(seconds)
           return super unless seconds&.positive? && RACK_TIMEOUT.on? && NB.running?

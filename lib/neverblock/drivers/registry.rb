@@ -6,12 +6,12 @@ require_relative "driver"
 
 module NB
   # Cures for libraries that would block the loop: one file of this folder per library, listed in
-  # all.rb. Each is switched on by itself when NeverBlock and the library are both loaded, in
-  # whatever order: at `require "neverblock"`, when the library's `require` returns
-  # (require_hook.rb), and when a loop starts. Outside of a loop a cured library behaves as before.
+  # all.rb. A cure is applied automatically once NeverBlock and the library are both loaded, in
+  # either order: at `require "neverblock"`, when the library's `require` returns (require_hook.rb),
+  # or when a loop starts. Outside a loop, a cured library behaves as before.
   #
-  # NB_DRIVERS=0 leaves all libraries (and `require`) as they are, NB_DRIVERS=-mysql2,-sequel those
-  # two. What each library does with and without its cure: docs/TRANSPARENCY.md.
+  # NB_DRIVERS=0 leaves all libraries (and `require`) as they are; NB_DRIVERS=-mysql2,-sequel leaves
+  # these two. docs/TRANSPARENCY.md says what each library does with and without its cure.
   #
   # @example What is cured here
   #   puts NB::Drivers.status
@@ -20,15 +20,15 @@ module NB
     @features = {}
 
     class << self
-      # Declares a cure. It is applied at once if the library is loaded already.
+      # Declares a cure. It is applied at once if the library is already loaded.
       #
       # @example
       #   NB::Drivers.register("mysql2", constant: "Mysql2::Client", version: "Mysql2::VERSION",
       #                        versions: "~> 0.5.4") { |driver| Mysql2::Client.prepend(Waiting) }
       # @param name [String] the library
-      # @param constant [String] what is defined once it is loaded
-      # @param features [Array<String>] what programs `require` to load it
-      # @param version [String, nil] constant with its version; nil: it has none
+      # @param constant [String] is defined once the library is loaded
+      # @param features [Array<String>] what programs `require` to load the library
+      # @param version [String, nil] the constant with the version; nil: there is none
       # @param versions [String, Array<String>] requirement, as in a Gemfile
       # @yield [driver] applies the cure; called at most once
       # @yieldparam driver [Driver] for `on?` and `notice`
@@ -42,24 +42,24 @@ module NB
         off?(name) ? driver.off("NB_DRIVERS") : driver.install
       end
 
-      # Applies the cures of what is loaded by now. Done at the start of each loop.
+      # Applies the cures of the libraries loaded so far. Called at the start of each loop.
       #
       # @return [void]
       # @thread any
       def install = @all.each_value(&:install)
 
-      # Switches a cure off. When it is on already, connections made so far may keep it.
+      # Switches a cure off. If it was on, connections made so far may keep it.
       #
       # @param name [String, Symbol]
       # @return [void]
-      # @raise [ArgumentError] for a name that there is not
+      # @raise [ArgumentError] for an unknown name
       # @scheduling never waits
       # @thread any
       def off(name)
         @all.fetch(name.to_s) { raise ArgumentError, unknown(name) }.off
       end
 
-      # @return [Array<Driver::Status>] each library with its state; printable
+      # @return [Array<Driver::Status>] the state of each library; printable
       # @scheduling never waits
       # @thread any
       def status = @all.each_value.map(&:status)
@@ -71,7 +71,7 @@ module NB
         @features[feature]&.each(&:install) if Repairs.main?
       end
 
-      # Ends the list: wrong names in NB_DRIVERS are told, libraries to come are noticed.
+      # Ends the list: reports unknown names in NB_DRIVERS, and watches for libraries still to come.
       #
       # @api private
       def complete

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# A library that is loaded after us is noticed when its `require` returns: the only moment that is
-# both after its classes are complete and before its first connection. Ruby has no hook for it
-# (Module#const_added is 3.2 and comes too early; a TracePoint makes YJIT throw its code away), so
-# Kernel#require is replaced, as RubyGems, Zeitwerk and Bootsnap do. It costs one lookup in a Hash
-# per file; NB_DRIVERS=0 leaves it out.
+# Notices a library that is loaded after us when its `require` returns: the only moment that is both
+# after its classes are complete and before its first connection. Ruby has no hook for that
+# (Module#const_added is 3.2 and comes too early; a TracePoint makes YJIT discard its code). So
+# Kernel#require is replaced, as RubyGems, Zeitwerk and Bootsnap do. It costs one Hash lookup per
+# file; NB_DRIVERS=0 leaves it out.
 module Kernel
   alias neverblock_original_require require
   private :neverblock_original_require

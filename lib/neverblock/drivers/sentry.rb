@@ -6,24 +6,24 @@ require_relative "registry"
 
 module NB
   module Drivers
-    # sentry-ruby keeps who the user is, tags and breadcrumbs (its hub) in a thread variable, so
-    # requests in fibers would report each other's. (Its `hub_isolation_level` is :thread unless
-    # told otherwise, and can be nothing else on Ruby before 3.2.) Cured, the hub belongs to the
-    # fiber that the loop runs; {NB.gather}, {NB.offload} and the like begin with a copy.
+    # sentry-ruby keeps its hub (the user, tags and breadcrumbs) in a thread variable, so requests
+    # in fibers would report each other's. (Its `hub_isolation_level` is :thread by default, and
+    # cannot be anything else on Ruby before 3.2.) With this cure the hub belongs to the fiber that
+    # the loop runs; {NB.gather}, {NB.offload} and the like start with a copy.
     module Sentry
-      # Where a fiber has its hub.
+      # A fiber keeps its hub here.
       HUB = :@neverblock_sentry_hub
 
-      # In front of the gem's module methods.
+      # Prepended to the singleton class of the gem's module.
       module PerFiber
-        # As sentry-ruby.
+        # Works like sentry-ruby's own method.
         # @api private
-        def get_current_hub # rubocop:disable Naming/AccessorMethodName -- its name there
+        def get_current_hub # rubocop:disable Naming/AccessorMethodName -- the gem's name
           holder = Sentry.holder or return super
           holder.instance_variable_get(HUB) || clone_hub_to_current_thread
         end
 
-        # As sentry-ruby; also called when a request begins.
+        # Works like sentry-ruby's own method; also called when a request begins.
         # @api private
         def clone_hub_to_current_thread
           holder = Sentry.holder or return super
@@ -41,8 +41,8 @@ module NB
           Inheritance.add(trace: true) { capture }
         end
 
-        # @return [Fiber, nil] whose hub it is, also on a thread that got one handed on; nil: the
-        #   thread's, also in the block of {NB.run}
+        # @return [Fiber, nil] the owner of the hub, also on a thread that was given one; nil: the
+        #   thread owns it, also in the block of {NB.run}
         # @api private
         def holder
           return unless @driver.on?

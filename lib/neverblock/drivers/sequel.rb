@@ -2,23 +2,24 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
+require_relative "../sync/interruption"
 require_relative "../sync/tidy"
 require_relative "sequel/accounts"
 
 module NB
   module Drivers
-    # Sequel lends connections to threads. In a loop that would mean: all fibers on one connection,
-    # one in the other's transaction. Its own extension `fiber_concurrency` lends them to fibers;
-    # here it is so within a loop, and elsewhere as it was.
+    # Sequel lends connections to threads. In a loop, all fibers would share one connection, each
+    # inside the other's transaction. Sequel's own extension `fiber_concurrency` lends connections
+    # to fibers. With this cure it does so inside a loop, and elsewhere as before.
     module Sequel
-      # What the application is told.
+      # The notice to the application.
       FAILED = "a query of this transaction was interrupted and failed: PostgreSQL rolls it back"
       private_constant :FAILED
 
-      # What Sequel keeps connections by.
+      # The key by which Sequel assigns connections.
       #
-      # @return [Fiber, Thread] the fiber that the loop runs, so that of an Enumerator is in the
-      #   same transaction; in the block of {NB.run}, which is the thread's own code, the thread
+      # @return [Fiber, Thread] the fiber that the loop runs, so an Enumerator's fiber is in the
+      #   same transaction; the thread in the block of {NB.run}, which is the thread's own code
       # @scheduling never waits
       def current
         scheduler = Fiber.scheduler
@@ -28,13 +29,14 @@ module NB
         fiber.equal?(scheduler.thread_fiber) ? Thread.current : fiber
       end
 
-      # A timeout or a cancel in the middle of a query closes the connection of mysql2 and trilogy.
-      # Sequel would find out when the next one asks for it, who gets the error; with trilogy never,
-      # and the connection would stay in the pool. So it is thrown away when its block ends.
+      # A timeout or a cancel in mid-query closes the connection of mysql2 and trilogy. Sequel would
+      # notice only when the next user gets the connection, and the error; with trilogy never, so
+      # the connection would stay in the pool. Here it is thrown away when its block ends.
       #
-      # pg keeps it open, with the query still running: the next one would wait for that. So the
-      # query is cancelled, and a transaction that is left rolled back. Within a transaction that
-      # goes on nothing is cancelled: PostgreSQL would roll back all of it at COMMIT, silently.
+      # pg keeps the connection open with the query still running, and the next query would wait for
+      # that one. Here the query is cancelled, and an abandoned transaction is rolled back. In a
+      # transaction that continues, nothing is cancelled: PostgreSQL would silently roll all of it
+      # back at COMMIT.
       module Database
         # Lends the block a connection.
         #
@@ -47,11 +49,11 @@ module NB
           super(server) do |connection|
             yield connection
           rescue Exception => error # rubocop:disable Lint/RescueException -- is raised again below
-            Sequel.settle(connection) unless _trans(connection)
-            raise unless Sequel.lost?(connection)
+            error = Sequel.settle(connection) || error unless _trans(connection)
+            raise error, cause: error.cause unless Sequel.lost?(connection)
 
             interrupted = error
-            raise ::Sequel::DatabaseDisconnectError, "closed" # so the pool takes it out
+            raise ::Sequel::DatabaseDisconnectError, "closed" # so the pool removes it
           end
         rescue ::Sequel::DatabaseDisconnectError
           interrupted ? raise(interrupted, cause: interrupted.cause) : raise
@@ -59,8 +61,8 @@ module NB
 
         private
 
-        # PostgreSQL would answer with ROLLBACK, which Sequel takes for success. Where no answer has
-        # come nobody knows: Sequel alone would tell `after_rollback`.
+        # PostgreSQL would answer with ROLLBACK, which Sequel takes for success. If there was no
+        # answer, the outcome is unknown; without the cure Sequel would run `after_rollback`.
         def commit_transaction(connection, *)
           raise ::Sequel::DatabaseError, FAILED if Sequel.failed?(connection)
 
@@ -72,7 +74,7 @@ module NB
           raise
         end
 
-        # Whether the error is what the database has answered.
+        # Whether the error is the database's answer.
         def answered?(error, connection)
           return true unless Sequel.remote?(connection)
           return false if error.is_a?(::Sequel::DatabaseDisconnectError) || Sequel.lost?(connection)
@@ -81,16 +83,16 @@ module NB
             !disconnect_error?(error, conn: connection)
         end
 
-        # Where the connection is lost the server has rolled back by itself.
+        # If the connection is lost, the server has rolled back by itself.
         def rollback_transaction(connection, *)
           Sequel.cancel(connection)&.instance_variable_set(:@neverblock_interrupted, true)
           super unless Sequel.lost?(connection)
         end
       end
 
-      # Its pool for Ruby 3.1 has a thread sleep for 0 s with the pool's lock, so that another one
-      # gets the connection. A cancelled fiber that has to wait for that lock to give its own
-      # connection back would keep it.
+      # Sequel's pool for Ruby 3.1 lets a thread sleep for 0 s while it holds the pool's lock, so
+      # that another thread gets the connection. A cancelled fiber that has to wait for that lock to
+      # return its own connection would keep it.
       module Pool
         private
 
@@ -99,27 +101,33 @@ module NB
         end
       end
 
-      # Leaves nothing of an interruption to the next one.
+      # Leaves nothing of an interruption to the next user. If that fails, or a second interruption
+      # strikes, the connection is closed, so the pool removes it.
       #
+      # @return [Exception, nil] the second interruption
       # @api private
       def self.settle(connection)
         return unless in_loop?
 
+        settled = false
         running = cancel(connection)
-        return unless running || (!postgresql?(connection) && Tidy.in_transaction?(connection))
-
-        Tidy.call(connection)
-      rescue StandardError # of the driver
-        connection.close unless lost?(connection) # so the pool takes it out
+        open = running || (!postgresql?(connection) && Tidy.in_transaction?(connection))
+        Tidy.call(connection) if open
+        settled = true
+        nil
+      rescue Exception => error # rubocop:disable Lint/RescueException -- the caller raises it
+        error if Interruption.struck?(error) # otherwise it is the driver's
+      ensure
+        connection.close if settled == false && !lost?(connection)
       end
 
       # @return [Boolean] whether the cure is in force for the caller
       # @api private
       def self.in_loop? = SEQUEL.on? && !Repairs.loop_here.nil?
 
-      # SQLite answers for itself: a COMMIT that raises has committed nothing.
+      # SQLite needs no server: a COMMIT that raises has committed nothing.
       #
-      # @return [Boolean] whether a server is asked, and its answer may be lost
+      # @return [Boolean] whether a server is asked, whose answer may be lost
       # @api private
       def self.remote?(connection) = in_loop? && !connection.respond_to?(:transaction_active?)
 
@@ -133,7 +141,7 @@ module NB
         connection
       end
 
-      # @return [Boolean] whether a query was interrupted, and failed the transaction with it
+      # @return [Boolean] whether a query was interrupted, which failed the transaction
       # @api private
       def self.failed?(connection)
         running = busy?(connection)
@@ -151,7 +159,7 @@ module NB
           connection.transaction_status == ::PG::PQTRANS_ACTIVE
       end
 
-      # The server may have ended it, which pg alone does not call finished.
+      # The server may have ended it; pg alone does not report that as finished.
       #
       # @return [Boolean]
       # @api private
@@ -165,7 +173,7 @@ module NB
         defined?(::PG::Connection) && connection.is_a?(::PG::Connection)
       end
 
-      # Trilogy only shuts its socket down, and tells by `check`, which does not wait.
+      # Trilogy only shuts its socket down; its `check` tells, without waiting.
       #
       # @return [Boolean] whether a loop runs the caller and the connection is closed
       # @api private

@@ -6,13 +6,13 @@ require_relative "sidekiq/crew"
 module NB
   module Drivers
     # Sidekiq runs each of its `concurrency` processors on a thread. With `fibers: true` in
-    # config/sidekiq.yml, or `config[:fibers] = true` in `Sidekiq.configure_server`, those of a
-    # capsule are fibers of one loop, on one thread ({Crew}). Nothing else changes: fetching,
+    # config/sidekiq.yml, or `config[:fibers] = true` in `Sidekiq.configure_server`, the processors
+    # of a capsule are fibers of one loop, on one thread ({Crew}). Nothing else changes: fetching,
     # retries, middleware, heartbeats and stops stay Sidekiq's own.
     module Sidekiq
-      # In front of Sidekiq::Processor.
+      # Prepended to Sidekiq::Processor.
       module Processor
-        # As Sidekiq.
+        # Works like Sidekiq's own method.
         # @api private
         def start
           return super unless capsule[:fibers] && Sidekiq.on?
@@ -23,8 +23,8 @@ module NB
           end
         end
 
-        # As Sidekiq, but one without a job ends by itself, since it was told to stop: what Redis
-        # has just given it would be lost otherwise.
+        # Works like Sidekiq's own method, except that a processor without a job ends by itself,
+        # because it was told to stop: otherwise a job that Redis has just handed out would be lost.
         # @api private
         def kill(wait = false)
           @thread.is_a?(Strand) && job.nil? ? terminate(wait) : super
@@ -32,7 +32,7 @@ module NB
 
         private
 
-        # By it Sidekiq tells processors apart, and makes it of the thread.
+        # The id by which Sidekiq tells processors apart. Sidekiq derives it from the thread.
         def identify
           Thread.current["sidekiq_tid"] = (Fiber.current.object_id ^ ::Process.pid).to_s(36)
         end

@@ -1,28 +1,29 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "job_loop"
 
 module NB
   module Drivers
-    # Solid Queue from 1.6 on runs jobs in fibers of gem async where config/queue.yml says
-    # `fibers: 100`. Cured, they are fibers of our loop, and nothing else changes: claims,
+    # From 1.6 on, Solid Queue runs jobs in fibers of the gem async if config/queue.yml says
+    # `fibers: 100`. With this cure they are fibers of our loop, and nothing else changes: claims,
     # heartbeats, limits, stops and recovery stay Solid Queue's own ({FiberPool}). Workers with
-    # `threads:` stay as they are, and so do releases before 1.6, which know no `fibers:`.
+    # `threads:` stay as they are, and so do releases before 1.6, which do not know `fibers:`.
     module SolidQueue
-      # In front of SolidQueue::Pool.build.
+      # Prepended to SolidQueue::Pool.build.
       module Build
-        # As Solid Queue.
+        # Works like Solid Queue's own method.
         # @api private
         def build(type:, size:, **hooks)
           type == :fiber && SolidQueue.on? ? FiberPool.new(size, **hooks) : super
         end
       end
 
-      # In front of SolidQueue::Configuration.
+      # Prepended to SolidQueue::Configuration.
       module Configuration
         private
 
-        # As Solid Queue, but the gem that it needs is this one.
+        # Works like Solid Queue's own method, but the gem it needs is this one.
         def ensure_fiber_workers_have_required_dependency = (super unless SolidQueue.on?)
       end
 
@@ -32,7 +33,7 @@ module NB
         # @api private
         def install(driver)
           @driver = driver
-          return unless ::SolidQueue::Pool.respond_to?(:build) && wanted?
+          return unless ::SolidQueue::Pool.respond_to?(:build) && JobLoop.wanted?
 
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
@@ -42,18 +43,10 @@ module NB
         # @return [Boolean]
         # @api private
         def on? = @driver.on?
-
-        private
-
-        # Where Rails is left as it is, so is Solid Queue.
-        def wanted?
-          config = ::Rails.application&.config
-          !config.respond_to?(:neverblock) || config.neverblock.enabled
-        end
       end
     end
 
-    # Its classes load more of Rails than is there when the gem is required.
+    # Its classes load parts of Rails that are not there yet when the gem is required.
     register("solid_queue", constant: "SolidQueue", version: "SolidQueue::VERSION") do |driver|
       ActiveSupport.on_load(:after_initialize) { SolidQueue.install(driver) }
     end

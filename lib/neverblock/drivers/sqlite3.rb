@@ -3,30 +3,30 @@
 require_relative "registry"
 require_relative "../loop/repairs"
 
-# `busy_timeout=` of sqlite3 sleeps in C while another connection holds the lock. Here it is a busy
-# handler that sleeps in Ruby, so that other fibers go on. SQLite allows no other use of a
+# sqlite3's `busy_timeout=` sleeps in C while another connection holds the lock. Here it becomes a
+# busy handler that sleeps in Ruby, so other fibers run. SQLite allows no other use of the
 # connection meanwhile: it belongs to one fiber at a time. Everything else that sqlite3 does holds
-# Ruby's lock, in a thread as well as here.
+# Ruby's lock, in threads as well as here.
 module NB
   module Drivers
-    # What waits for the lock of a database.
+    # Waits for the lock of a database.
     module SQLite
       # The first sqlite3 that lets SQLite end its call before it raises what a busy handler raised.
       ENDS_CALLS = "2.10.2"
-      # Key of the fiber-local that holds what was raised in a busy handler.
+      # Key of the fiber-local that holds what a busy handler raised.
       RAISED = :neverblock_sqlite3_raised
       private_constant :RAISED
 
-      # The busy handler that stands for `busy_timeout=`.
+      # The busy handler in place of `busy_timeout=`.
       class Wait
-        # Seconds between two looks at the lock; SQLite begins with 1 ms and goes up to 100 ms.
+        # Seconds between two attempts. SQLite begins with 1 ms and goes up to 100 ms.
         INTERVAL = 0.002
 
         def initialize(milliseconds)
           @seconds = milliseconds / 1000.0
         end
 
-        # @return [Boolean] whether SQLite shall try again
+        # @return [Boolean] whether SQLite should try again
         def call(count)
           now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
           @deadline = now + @seconds if count.zero?
@@ -37,9 +37,9 @@ module NB
         end
       end
 
-      # Around any busy handler: a timeout or a cancel must not leave SQLite's C frames, where it
+      # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
       # would leave a mutex locked, and the next thread that uses the connection would stop the
-      # process. SQLite gives up, and the call that asked raises what came ({Calls}).
+      # process. Instead SQLite gives up, and the calling method raises the exception ({Calls}).
       class Guard
         def initialize(handler)
           @handler = handler
@@ -56,7 +56,7 @@ module NB
         end
       end
 
-      # In front of the methods that call SQLite.
+      # Prepended to the classes whose methods call SQLite.
       class Calls < Module
         def initialize(*names)
           super()
@@ -73,7 +73,7 @@ module NB
       end
 
       # @return [void]
-      # @raise [Exception] what was raised in a busy handler of this fiber
+      # @raise [Exception] what a busy handler of this fiber raised
       # @api private
       def self.raise_what_came
         error = Thread.current[RAISED] or return

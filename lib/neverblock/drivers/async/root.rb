@@ -8,15 +8,15 @@ require_relative "../../sync/task"
 module NB
   module Drivers
     module Async
-      # The root of Async's tree of tasks in one of our loops, and what Async::Task#reactor answers.
+      # The root of Async's task tree in one of our loops; Async::Task#reactor returns it.
       class Root < ::Async::Node
         extend Forwardable
 
-        # What a fiber in {#transfer} waits for, for {NB.dump}.
+        # What a fiber in {#transfer} waits for, as {NB.dump} shows it.
         TRANSFER = :"async transfer"
 
         # @param scheduler [NB::Scheduler]
-        # @return [Root] the one of this loop; in a forked child a new one
+        # @return [Root] of this loop; a forked child makes a new one
         def self.of(scheduler)
           root = scheduler.instance_variable_get(:@neverblock_async)
           return root if root && root.forks == Task.forks
@@ -34,7 +34,7 @@ module NB
           super(nil)
           @scheduler = scheduler
           @forks = Task.forks
-          @values = {}.compare_by_identity # fiber in #transfer => what it was woken with
+          @values = {}.compare_by_identity # fiber in #transfer => the value it was woken with
           @resting = {}.compare_by_identity # task with a fiber of its own => the loop may end
           @syncs = {}.compare_by_identity # fiber in #sync => what was raised in it
         end
@@ -58,7 +58,7 @@ module NB
           end
         end
 
-        # The fiber that a task is about to get.
+        # The fiber for a task.
         #
         # @return [Fiber] of this loop, not begun; in {#sync} the current one
         def new_fiber(annotation, body)
@@ -73,7 +73,7 @@ module NB
           fiber
         end
 
-        # @return [Proc] the block, as a task's fiber runs it
+        # @return [Proc] the block in the form that a task's fiber runs
         def carry(task, block)
           return block if @here
 
@@ -81,15 +81,15 @@ module NB
           -> { run_task(task, own) }
         end
 
-        # A transient task rests: the loop does not go on for it. One that has not begun or has
-        # ended is not asked, nor is that of {#sync}, which is part of its caller.
+        # Marks a transient task, which does not keep the loop running. A task that has not begun or
+        # has ended is left out, and so is that of {#sync}, which is part of its caller.
         #
         # @return [void]
         def resting(task, transient)
           rest(task, transient ? true : false) if @resting.key?(task) && @forks == Task.forks
         end
 
-        # As Async::Scheduler.
+        # Works like Async::Scheduler's method.
         # @scheduling always waits
         def transfer
           @scheduler.block(TRANSFER, nil)
@@ -98,19 +98,22 @@ module NB
           @values.delete(::Fiber.current) unless @values.empty?
         end
 
-        # As Async::Scheduler.
+        # Works like Async::Scheduler's method.
         # @scheduling may wait
         def resume(fiber, *values)
           return fiber.transfer(*values) unless fiber.is_a?(::Fiber)
           return begin_here if fiber.equal?(::Fiber.current)
-          return enter(fiber) unless @scheduler.waiting?(fiber)
+          return unless fiber.alive?
+
+          within = @scheduler.__send__(:waiting_within?, fiber)
+          return enter(fiber) unless within
 
           @values[fiber] = values.first if values.any?
-          @scheduler.unblock(TRANSFER, fiber)
+          @scheduler.unblock(TRANSFER, fiber) # in a fiber that it resumed, that waits on
           @scheduler.__send__(:give_way, fiber)
         end
 
-        # As Async::Scheduler.
+        # Works like Async::Scheduler's method.
         # @scheduling never waits
         def push(target)
           return @scheduler.unblock(TRANSFER, target) if target.is_a?(::Fiber)
@@ -121,8 +124,8 @@ module NB
           end
         end
 
-        # As Async::Scheduler. A shield, or a lock just won, holds it back until the fiber's next
-        # wait.
+        # Works like Async::Scheduler's method. A shield, or a lock just won, delays it until the
+        # fiber's next wait.
         # @scheduling may wait
         def raise(fiber, *arguments, **options)
           error = exception(*arguments, **options)
@@ -133,7 +136,7 @@ module NB
           @scheduler.__send__(:give_way, fiber)
         end
 
-        # As Async::Scheduler.
+        # Works like Async::Scheduler's method.
         # @scheduling may wait, as the block does
         def with_timeout(duration, exception = ::Async::TimeoutError,
                          message = "execution expired", &block)
@@ -143,7 +146,7 @@ module NB
           @scheduler.timeout_after(seconds, exception, message) { yield }
         end
 
-        # As Async::Scheduler.
+        # Works like Async::Scheduler's method.
         # @scheduling never waits, but the block runs until its own first wait
         def async(*arguments, **options, &block)
           task = ::Async::Task.new(::Async::Task.current? || self, **options, &block)
@@ -151,11 +154,12 @@ module NB
           task
         end
 
-        # Async::Scheduler's runs the loop, which here runs anyway.
+        # Async::Scheduler's method runs the loop, which here runs anyway.
         # @return [Async::Task, nil]
         def run(...) = block_given? ? async(...) : nil
 
-        # As Async::Scheduler: all tasks, also transient ones, which a task leaves to themselves.
+        # Works like Async::Scheduler's method: stops all tasks, including transient ones, which a
+        # single task's stop spares.
         # @scheduling may wait
         def stop(*arguments, **options)
           children&.each { |task| task.stop(*arguments, **options) }
@@ -170,7 +174,7 @@ module NB
         end
         alias interrupt close
 
-        # @return [Float] the part of the time that this thread has computed of late, 0 to 1
+        # @return [Float] the recent share of time in which this thread computed, 0 to 1
         def load
           now, busy = [Process::CLOCK_MONOTONIC, Process::CLOCK_THREAD_CPUTIME_ID]
                       .map { |clock| Process.clock_gettime(clock) }
@@ -203,7 +207,7 @@ module NB
           body.call
         end
 
-        # What had no room, or met an exception before it began, never runs.
+        # If there was no room, or an exception struck before it began, the task never runs.
         def enter(fiber)
           @scheduler.__send__(:enter, fiber)
         rescue ::Exception # rubocop:disable Lint/RescueException -- raised again
@@ -211,7 +215,7 @@ module NB
           ::Kernel.raise
         end
 
-        # When the loop cancels the fiber, that stops the task and its children.
+        # When the loop cancels the fiber, the task and its children stop.
         def run_task(task, block)
           @resting[task] = false
           resting(task, task.transient?)
@@ -243,7 +247,7 @@ module NB
           end
         end
 
-        # A timeout or a cancel has ended the task: its children end with it.
+        # A timeout or a cancel has ended the task, so its children end, too.
         def end_children(task)
           nodes = []
           task.traverse { |node| nodes << node unless node.equal?(task) || node.transient? }

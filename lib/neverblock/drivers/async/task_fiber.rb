@@ -3,7 +3,8 @@
 module NB
   module Drivers
     module Async
-      # What Async::Task finds under the name of Fiber: Ruby's class, but for fibers of our loop.
+      # What Async::Task finds under the name Fiber: Ruby's class, except that it makes fibers of
+      # our loop.
       class TaskFiber < ::Fiber
         # @return [Fiber]
         def self.new(annotation: nil, **options, &block)
@@ -13,7 +14,7 @@ module NB
           root.new_fiber(annotation, block)
         end
 
-        # Whether it is a fiber of any kind.
+        # Whether an object is a fiber of any kind.
         def self.===(object) = object.is_a?(::Fiber)
       end
     end

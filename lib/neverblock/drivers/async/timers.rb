@@ -5,9 +5,9 @@ require_relative "../../sync/interruption"
 module NB
   module Drivers
     module Async
-      # The timers of an Async::Timeout, which a block may move or cancel: a fiber sleeps for each.
+      # The timers of an Async::Timeout, which a block may move or cancel. A fiber sleeps for each.
       class Timers
-        # One of them.
+        # One of these timers.
         Handle = Struct.new(:time, :block, :task) do
           # @return [void]
           def cancel!
@@ -19,11 +19,11 @@ module NB
           def cancelled? = block.nil?
         end
 
-        # Some 30 years: what is longer, no clock can sleep.
+        # About 30 years: no clock can sleep longer.
         LONGEST = 1e9
         private_constant :LONGEST
 
-        # What is left of a time may be negative: async ends the block at its first wait then.
+        # The time left may be negative: then async ends the block at its first wait.
         #
         # @return [Float]
         def self.seconds(duration) = duration.to_f.clamp(0.0, LONGEST)
@@ -31,7 +31,7 @@ module NB
         # Runs the block with a timeout that it can move.
         #
         # @yieldparam timeout [Async::Timeout]
-        # @param error [Exception] what ends it
+        # @param error [Exception] ends the block
         # @return the block's value
         # @scheduling may wait
         def self.limit(duration, error)
@@ -47,7 +47,8 @@ module NB
           Timers.take(error) if struck
         end
 
-        # Waits until an exception that was sent here has arrived: else it would meet later code.
+        # Waits until an exception that was sent here has arrived; otherwise it would meet later
+        # code.
         #
         # @return [void]
         # @scheduling may wait

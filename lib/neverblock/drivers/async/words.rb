@@ -3,22 +3,22 @@
 module NB
   module Drivers
     module Async
-      # What async asks of `Fiber.scheduler`, in {NB::Scheduler}. As in Async::Scheduler, whose
-      # reference describes them; the work is done by the loop's {Root}. Switched off, there are
-      # none of them.
+      # The methods that async calls on `Fiber.scheduler`, for {NB::Scheduler}. They work like those
+      # of Async::Scheduler, whose reference describes them; the loop's {Root} does the work. If the
+      # cure is switched off, these methods do not exist.
       module Words
         # @!method add_child(node)
         #   Takes a task into the tree of this loop.
         # @!method transfer
         #   Waits until another fiber resumes or pushes this one.
         # @!method push(fiber)
-        #   Has a fiber, or what behaves like one, go on later.
+        #   Makes a fiber, or an object that behaves like one, continue later.
         # @!method resume(fiber, *values)
-        #   Runs a fiber now, and the caller when that waits or ends.
+        #   Runs a fiber now, and the caller again when that fiber waits or ends.
         # @!method with_timeout(duration, exception, message)
-        #   Raises in the block when it waits past the time.
+        #   Raises in the block if it takes longer than the duration.
         # @!method load
-        #   How much of its time this thread computes, 0 to 1.
+        #   The share of its time in which this thread computes, 0 to 1.
         # @!method async(*arguments, **options)
         #   Starts a task.
         # @!method stop
@@ -26,7 +26,7 @@ module NB
         # @!method cancel
         #   The same, by its newer name (2.38).
         # @!method sleep(duration = nil)
-        #   As Kernel#sleep.
+        #   The same as Kernel#sleep.
         # @!method children
         #   The outermost tasks of this loop.
         # @!method print_hierarchy(out = $stdout, backtrace: true)
@@ -39,7 +39,7 @@ module NB
           end
         end
 
-        # In a fiber as Async::Scheduler, everywhere else as Ruby.
+        # In a fiber, works like Async::Scheduler's; everywhere else, like Ruby's.
         def raise(*arguments, **options)
           fiber, *rest = arguments
           return super unless fiber.is_a?(::Fiber) && (root = Async.root)

@@ -5,19 +5,19 @@ require_relative "../../sync/pools"
 module NB
   module Drivers
     module ConnectionPool
-      # The fibers that wait for a connection of one ConnectionPool::TimedStack, in order. All with
-      # the stack's own mutex.
+      # The line of fibers that wait for a connection of one ConnectionPool::TimedStack. All methods
+      # use the stack's own mutex.
       #
       # @api private
       class Line
-        # One that waits: what wakes it, what it was handed, who it is and since when.
+        # One waiter: what wakes it, what it was handed, its fiber, and since when it waits.
         Turn = Struct.new(:wakeup, :connection, :fiber, :since)
-        # Taken instead of a connection: room to make one.
+        # Handed out instead of a connection: room to make one.
         ROOM = Object.new
         private_constant :Turn, :ROOM
 
         # @param stack [ConnectionPool::TimedStack]
-        # @param mutex [Thread::Mutex] its own
+        # @param mutex [Thread::Mutex] the stack's own
         def initialize(stack, mutex)
           @stack = stack
           @mutex = mutex
@@ -30,7 +30,7 @@ module NB
         # @return [WaitCount] see {Pools}
         attr_reader :waits
 
-        # Who holds what is known only to the gem: it is in the locals of each fiber.
+        # Only the gem knows who holds a connection: it is in the locals of each fiber.
         #
         # @return [Pools::Account] without the gem's lock
         def account
@@ -43,7 +43,7 @@ module NB
           )
         end
 
-        # As TimedStack#pop, but nobody is overtaken.
+        # The same as TimedStack#pop, but in order of arrival.
         #
         # @param timeout [Numeric] seconds
         # @param options [Hash] of TimedStack#pop
@@ -58,14 +58,14 @@ module NB
           ROOM.equal?(taken) ? make : taken
         end
 
-        # Hands the connection to the first in line.
+        # Hands the connection to the first waiter.
         #
-        # @return [Boolean] false: nobody waits, or the pool is at its end
+        # @return [Boolean] false: nobody waits, or the pool is shutting down
         # @scheduling waits only for the lock
         # @thread any
         def give(connection) = @mutex.synchronize { !ending? && hand_over(connection) }
 
-        # All look again whether there is room, or the pool is at its end.
+        # Makes all waiters look again for room, or for the pool's shutdown.
         #
         # @scheduling waits only for the lock
         # @thread any
@@ -73,7 +73,7 @@ module NB
 
         private
 
-        # The place of the block that connects: the gem gives its pools no names.
+        # The place of the block that connects, because the gem's pools have no names.
         def name
           path, line = @stack.instance_variable_get(:@create_block).source_location
           path ? "#{path.delete_prefix("#{Dir.pwd}/")}:#{line}" : "connection_pool"
@@ -82,7 +82,7 @@ module NB
         def ending? = @stack.instance_variable_get(:@shutdown_block)
         def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
 
-        # The stack itself looks at no options, but an application's own version of it may.
+        # The stack itself ignores options, but an application's own version of it may use them.
         def take(options)
           options = options.except(:timeout, :exception) unless old?
           hold = @stack.method(:try_fetch_connection)
@@ -101,8 +101,8 @@ module NB
           ROOM
         end
 
-        # The gem connects with its lock. Others would have to wait for that to give a connection
-        # back, and one that is cancelled while it waits would keep it.
+        # The gem connects while it holds its lock. Others would have to wait for that lock to
+        # return a connection, and a fiber cancelled during that wait would keep its connection.
         def make
           made = false
           connection = @stack.instance_variable_get(:@create_block).call
@@ -149,7 +149,7 @@ module NB
         def refuse(timeout, options)
           @waits.count_timeout
           kind = options.fetch(:exception, ::ConnectionPool::TimeoutError) or return
-          kind = ::ConnectionPool::TimeoutError if old? # which raises no other
+          kind = ::ConnectionPool::TimeoutError if old? # the old versions raise no other
           raise kind, "Waited #{timeout} sec, #{@stack.length}/#{@stack.max} available"
         end
 

@@ -6,13 +6,13 @@ require_relative "../../loop/offload"
 module NB
   module Drivers
     module Mysql2
-      # One Mysql2::Client#connect. The library looks host names up itself, which blocks; so we do
-      # it and give it addresses. What must be left to the library, or computes for long, is done
-      # on a native thread.
+      # One Mysql2::Client#connect. The library looks up host names itself, which blocks, so we do
+      # it and pass addresses to the library. What must be left to the library, or computes for
+      # long, runs on a native thread.
       #
       # @api private
       class Connecting
-        # For the library this is the Unix socket.
+        # With this host name the library uses the UNIX socket.
         LOCALHOST = "localhost"
         # CR_CONNECTION_ERROR and CR_CONN_HOST_ERROR: the next address may answer.
         UNREACHABLE = [2002, 2003].freeze
@@ -62,13 +62,13 @@ module NB
           raise named(error, address), cause: nil
         end
 
-        # The library's own words, as if it had looked up the name.
+        # The library's own message, as if it had looked up the name.
         def named(error, address)
           ::Mysql2::Error.new_with_args(error.message.sub(address, host), nil,
                                         error.error_number, error.sql_state)
         end
 
-        # @return [Array<String>, nil] nil: the library shall say why not
+        # @return [Array<String>, nil] nil: the library has to say why not
         def look_up
           Addrinfo.getaddrinfo(host, nil, nil, :STREAM).map(&:ip_address).uniq
         rescue SocketError
@@ -77,8 +77,8 @@ module NB
 
         def name? = host && host != LOCALHOST && !host.match?(/:|\A[\d.]+\z/)
 
-        # A failover list, a certificate that names the host and reconnecting need the name in the
-        # library. A TLS connection without a CA of its own reads the system's: 20 ms on the CPU.
+        # A failover list, a certificate that names the host, and reconnecting need the name in the
+        # library. A TLS connection without a CA of its own reads the system's: 20 ms of CPU time.
         def thread?
           return true if @options[:default_file] || @options[:default_group]
           return true if name? && (host.include?(",") || @options[:reconnect] || verifies_name?)

@@ -16,7 +16,7 @@ module NB
 
           private
 
-          # One of a server each for a database with several.
+          # A database with several servers has one account per server.
           def of(database)
             held, queue, idle = %i[@allocated @queue @available_connections].map do |name|
               database.pool.instance_variable_get(name)
@@ -38,7 +38,7 @@ module NB
             )
           end
 
-          # Not the URL, which may have a password.
+          # Not the URL, which may contain a password.
           def name(database, server)
             words = [database.adapter_scheme, database.opts[:database], server]
             words.compact.map { |word| File.basename(word.to_s) }.join("/")

@@ -5,15 +5,15 @@ require_relative "strand"
 module NB
   module Drivers
     module Sidekiq
-      # The loop of one capsule, on a thread of its own, whose fibers run the processors. There is
-      # none while there are no processors.
+      # The loop of one capsule, on a thread of its own, whose fibers run the processors. It exists
+      # only while there are processors.
       class Crew
         LOCK = Thread::Mutex.new
         private_constant :LOCK
         @all = ObjectSpace::WeakMap.new
 
         # @param capsule [Sidekiq::Capsule]
-        # @return [Crew] its own
+        # @return [Crew] of this capsule
         # @thread any
         # @api private
         def self.of(capsule) = LOCK.synchronize { @all[capsule] ||= new(capsule) }
@@ -42,7 +42,7 @@ module NB
 
         private
 
-        # Sidekiq 7 knows none.
+        # Sidekiq 7 does not have it.
         def priority(capsule)
           return 0 unless capsule.respond_to?(:thread_priority)
 
@@ -66,7 +66,7 @@ module NB
           end
         end
 
-        # A variable of its own for each.
+        # A method of its own, so each strand has its own variable.
         def run(strand)
           Fiber.schedule do
             strand.run

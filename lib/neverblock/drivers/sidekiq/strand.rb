@@ -5,7 +5,7 @@ require_relative "../../sync/interruption"
 module NB
   module Drivers
     module Sidekiq
-      # What a processor takes for its thread: a fiber of a {Crew}, or one that is still to begin.
+      # What a processor takes for its thread: a fiber of a {Crew}, which may not have begun yet.
       class Strand
         # @param block [#call] what it runs
         # @api private
@@ -24,14 +24,14 @@ module NB
             @fiber = Fiber.current
           end
           @block.call
-        rescue Exception # rubocop:disable Lint/RescueException -- Sidekiq's watchdog has told it
+        rescue Exception # rubocop:disable Lint/RescueException -- Sidekiq's watchdog reports it
           nil
         ensure
           @lock.synchronize { @fiber = nil }
           @ended.close
         end
 
-        # As Thread#raise: comes out of the wait that the fiber is in, or out of its next one.
+        # The same as Thread#raise: the fiber's current wait raises it, or else its next one.
         # @param error [Class, Exception]
         # @return [void]
         # @thread any
@@ -42,7 +42,7 @@ module NB
           end
         end
 
-        # Waits for the end, as Thread#value.
+        # Waits for the end, as Thread#value does.
         # @return [nil]
         # @scheduling may wait
         # @thread any

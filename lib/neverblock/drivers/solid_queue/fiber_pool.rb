@@ -1,53 +1,45 @@
 # frozen_string_literal: true
 
-require_relative "../../errors"
-require_relative "../../sync/interruption"
+require_relative "../job_loop"
 
 module NB
   module Drivers
     module SolidQueue
-      # Where a worker of Solid Queue runs its jobs: at most `size` fibers of a loop on a thread of
-      # its own, beside those of the worker that claim jobs and send heartbeats.
+      # Runs the jobs of a Solid Queue worker: in at most `size` fibers of a loop on a thread of its
+      # own, beside the worker's own threads that claim jobs and send heartbeats.
       #
-      # When the worker stops, jobs have `SolidQueue.shutdown_timeout` to end, as with threads. Just
-      # before it is over, those that still wait are cancelled: their `ensure` blocks run, their
-      # transactions are rolled back, and neither success nor failure is noted. So the worker
-      # releases them when it deregisters, and they run again.
+      # When the worker stops, jobs have `SolidQueue.shutdown_timeout` to end, as with threads.
+      # Shortly before that time is over, jobs that still wait are cancelled: their `ensure` blocks
+      # run, their transactions are rolled back, and neither success nor failure is recorded. So the
+      # worker releases them when it deregisters, and they run again.
       class FiberPool < ::SolidQueue::Pool
-        # What a job gets that must not end as failed.
-        Stopped = Class.new(Cancelled)
-        # The share of the shutdown's time in which cancelled jobs may tidy up, and its limit in
+        # The share of the shutdown time that cancelled jobs have to clean up, and its limit in
         # seconds. The supervisor kills the worker when all the time is over.
         GRACE = 0.1
         MAX_GRACE = 1.0
-        private_constant :Stopped, :GRACE, :MAX_GRACE
+        private_constant :GRACE, :MAX_GRACE
 
-        # In front of one claimed execution.
+        # Prepended to one claimed execution.
         module Cancellable
-          # @return [FiberPool]
-          attr_writer :neverblock_pool
-
-          # As Solid Queue. That a job was stopped is no error, and no reporter is to see one.
+          # Works like Solid Queue's own method. A stopped job is no error, so no reporter sees one.
           # @api private
           def perform
             super
-          rescue Stopped
+          rescue JobLoop::Stopped
             nil
           end
 
           private
 
-          # As Solid Queue, for the part that a stop may end.
-          def execute = @neverblock_pool.cancellable { super }
+          # Works like Solid Queue's own method, for the part that a stop may end.
+          def execute = JobLoop.current.cancellable { super }
         end
 
         # As Solid Queue. No thread starts here: the worker is made before it is forked.
         # @api private
         def initialize(size, **hooks)
           super
-          @executions = Thread::Queue.new
-          @stop = Thread::Queue.new
-          @running = {}.compare_by_identity # fiber => what would stop its job
+          @jobs = JobLoop.new(size, on_error: method(:handle_thread_error), name: "solid_queue")
         end
 
         # @raise [Exception] what has ended the loop: the worker ends, and is replaced
@@ -61,11 +53,11 @@ module NB
         # As Solid Queue.
         # @return [void]
         # @api private
-        def shutdown = @executions.close
+        def shutdown = @jobs.close
 
         # As Solid Queue.
         # @api private
-        def shutdown? = @executions.closed?
+        def shutdown? = @jobs.closed?
 
         # @param timeout [Numeric] seconds
         # @return [Object, nil] nil when jobs still run
@@ -76,45 +68,19 @@ module NB
           grace = [timeout.to_f * GRACE, MAX_GRACE].min
           return true if @thread.join(timeout.to_f - grace)
 
-          @stop << true
+          @jobs.stop
           @thread.join(grace)
-        end
-
-        # Runs the block so that a stop can end it.
-        #
-        # @return the block's value
-        # @raise [NB::Cancelled] when it was stopped, whatever it made of that
-        # @scheduling may wait
-        # @api private
-        def cancellable
-          stop = @running[Fiber.current] = Stopped.new("the worker stops")
-          raise stop if @stopping
-
-          result = begin
-            yield
-          ensure
-            @running.delete(Fiber.current)
-            Fiber.scheduler.forget_interrupts # what is noted of the job is noted in full
-          end
-          stop.backtrace ? raise(stop) : result
         end
 
         private
 
         def schedule(execution)
           @thread ||= create_thread { work }
-          @executions << execution
+          @jobs.post { perform_execution(execution) }
         end
 
         def work
-          NB.run do
-            fibers = NB::FiberPool.new(size, on_error: method(:handle_thread_error))
-            NB.async(background: true) { @stop.pop && stop_all }
-            while (execution = @executions.pop)
-              start(fibers, execution)
-            end
-            fibers.close.wait
-          end
+          @jobs.work
           @ended = true
         rescue Exception => error # rubocop:disable Lint/RescueException -- raised in the worker
           @fatal = error
@@ -129,18 +95,7 @@ module NB
           on_idle&.call
         end
 
-        # A variable of its own for each job.
-        def start(fibers, execution) = fibers.spawn { perform_execution(execution) }
-
-        def perform_execution(execution)
-          execution.extend(Cancellable).neverblock_pool = self
-          super
-        end
-
-        def stop_all
-          @stopping = true
-          @running.each { |fiber, stop| Interruption.deliver(Fiber.scheduler, fiber, stop) }
-        end
+        def perform_execution(execution) = super(execution.extend(Cancellable))
 
         def name = "neverblock jobs"
       end
