@@ -13,13 +13,16 @@ module NB
     # Exit status after Ctrl-C, as shells have it.
     INTERRUPTED = 130
     # What they run reports its own errors.
-    OWN_REPORTS = %w[run serve jobs].freeze
-    private_constant :INTERRUPTED, :OWN_REPORTS
+    OWN_REPORTS = %w[run profile serve jobs].freeze
+    # What run a script read their words by hand: the script gets them as they are.
+    SCRIPTS = %w[run profile].freeze
+    private_constant :INTERRUPTED, :OWN_REPORTS, :SCRIPTS
     # Every command and the constant it is.
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
       "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
-      "doctor" => :Doctor, "jobs" => :Jobs, "top" => :Top, "dump" => :Dump
+      "doctor" => :Doctor, "jobs" => :Jobs, "top" => :Top, "dump" => :Dump,
+      "profile" => :Profile
     }.freeze
 
     # The command line was wrong. The message says what, with the value.
@@ -33,13 +36,13 @@ module NB
       # @return [Integer] the exit status: 0 well, 1 failed, 2 wrong command line
       def start(argv)
         name, *rest = argv
-        choose(name, name == "run" ? rest : readable(rest))
+        choose(name, SCRIPTS.include?(name) ? rest : readable(rest))
       rescue UsageError => error
         complain(name, error)
       rescue Failure => error
         fail_with(name, error.message)
       rescue Errno::EPIPE
-        raise if name == "run"
+        raise if SCRIPTS.include?(name)
 
         1 # nobody reads the output any more
       rescue SystemCallError, IOError => error
@@ -97,6 +100,12 @@ module NB
         raise Failure, "#{option}: cannot use this folder: #{error.message}: name another one"
       end
 
+      # Says something on stderr, also under ruby -W0, where warn says nothing.
+      #
+      # @param text [String]
+      # @return [nil]
+      def tell(text) = $stderr.puts(text) # rubocop:disable Style/StderrPuts
+
       private
 
       def choose(name, rest)
@@ -110,7 +119,7 @@ module NB
 
       def call(name, argv)
         found = command(name)
-        return call("help", [name]) if name != "run" && (argv & %w[-h --help]).any?
+        return call("help", [name]) if !SCRIPTS.include?(name) && (argv & %w[-h --help]).any?
 
         status = found.run(argv)
         status.is_a?(Integer) ? status : 0
@@ -141,13 +150,13 @@ module NB
       end
 
       def fail_with(name, message)
-        warn "nb #{name}: #{plain(message)}"
+        tell "nb #{name}: #{plain(message)}"
         1
       end
 
       def complain(name, error)
-        warn "nb#{" #{name}" if COMMANDS.key?(name)}: #{plain(error.message)}"
-        warn "See: nb help#{" #{name}" if COMMANDS.key?(name)}"
+        tell "nb#{" #{name}" if COMMANDS.key?(name)}: #{plain(error.message)}"
+        tell "See: nb help#{" #{name}" if COMMANDS.key?(name)}"
         USAGE_STATUS
       end
 

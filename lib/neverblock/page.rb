@@ -9,11 +9,11 @@ require_relative "page/source"
 require_relative "page/story"
 
 module NB
-  # A page that shows what this server does now: requests in flight, fibers, stalls, pools, workers.
-  # It is a Rack application. Mount it anywhere, or have `nb serve --page` mount it.
+  # A live page about this server: requests in flight, fibers, stalls, pools, workers. It is a Rack
+  # application: mount it anywhere, or let `nb serve --page` mount it.
   #
-  # It shows paths and lines of the program: without options it answers clients on this machine
-  # only. See docs/OBSERVE.md.
+  # It shows paths and lines of your program, so without options it answers only clients on this
+  # machine. See docs/OBSERVE.md.
   #
   # @example config/routes.rb: the application has authenticated whoever gets there
   #   authenticate(:user, ->(user) { user.admin? }) { mount NB::Page.new(allow: :all) => "/loop" }
@@ -27,7 +27,7 @@ module NB
               **%w[page charts rates story tables words].to_h do |name|
                 ["/#{name}.js", ["#{name}.js", "text/javascript; charset=utf-8"]]
               end}.freeze
-    # No scripts, styles or connections but the page's own, and no frame around it.
+    # Allows only the page's own scripts, styles and connections, and no frame around it.
     HEADERS = {
       "content-security-policy" =>
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
@@ -39,7 +39,7 @@ module NB
     TEXT_TYPE = "text/plain; charset=utf-8"
     private_constant :FOLDER, :ASSETS, :HEADERS, :JSON_TYPE, :TEXT_TYPE
 
-    # As {#call} of a page without options, so that the class itself can be mounted.
+    # The same as {#call} of a page without options, so the class itself can be mounted.
     #
     # @param env [Hash]
     # @return [Array(Integer, Hash, #each)]
@@ -47,13 +47,13 @@ module NB
     # @thread any
     def self.call(env) = (@page ||= new).call(env)
 
-    # @param allow [Symbol, Array<String>] who may look: :loopback, clients on this machine;
-    #   addresses and networks, such as `["10.0.0.0/8"]`; :all, everybody, where the application
-    #   has authenticated the request
-    # @param hosts [Array<String>] names in the Host field of requests, besides `localhost` and
-    #   addresses: a foreign name may be made to point at this machine
-    # @param password [String, nil] whoever knows it may look, from anywhere, as any user (HTTP
-    #   Basic)
+    # @param allow [Symbol, Array<String>] who may look. :loopback: clients on this machine; an
+    #   Array of addresses and networks, such as `["10.0.0.0/8"]`; :all: everybody, if the
+    #   application has authenticated the request
+    # @param hosts [Array<String>] names allowed in the Host field, besides `localhost` and
+    #   addresses. Other names are refused, because anybody can point a name at this machine
+    # @param password [String, nil] whoever knows it may look, under any user name (HTTP Basic);
+    #   from anywhere, unless `allow` names addresses
     # @raise [ArgumentError]
     def initialize(allow: :loopback, hosts: [], password: nil)
       @gate = Gate.new(allow: allow, hosts: hosts, password: password)
@@ -87,11 +87,11 @@ module NB
       say(400, error.message)
     end
 
-    # Rails says "/" for "/loop", too; what the client has asked for is in its URI.
+    # Rails sets "/" for "/loop", too; the URI has the path that the client asked for.
     def folder?(env) = uri(env).nil? || uri(env).end_with?("/")
     def uri(env) = env["REQUEST_URI"]&.slice(/\A[^?]*/)
 
-    # Its links are relative, so that it may be mounted anywhere, also behind a proxy's prefix.
+    # The page's links are relative, so it can be mounted anywhere, also behind a proxy's prefix.
     def to_folder(env)
       name = (uri(env) || env["SCRIPT_NAME"]).to_s[%r{[^/]*\z}]
       [301, {"location" => "./#{name}/", "content-type" => TEXT_TYPE}, []]
@@ -112,7 +112,7 @@ module NB
       [200, headers, [Story.text(Source.json(Story::DETAIL))]]
     end
 
-    # Other servers would lend a thread to each viewer: there the page asks again and again.
+    # Other servers would occupy a thread for each viewer: there the page polls instead.
     def events(env)
       return say(404, "Only NeverBlock's server sends events.") unless env["neverblock.exchange"]
 

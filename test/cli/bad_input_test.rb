@@ -16,7 +16,8 @@ class BadInputTest < Minitest::Test
     "serve -p x" => /invalid argument: -p x/, "serve -b foo" => /bind: expected/,
     "serve -b ssl://127.0.0.1:0?cert=no&key=no" => /no file for cert and key/,
     "serve -b ssl://127.0.0.1:0?cert=config.ru&key=config.ru" => /certificate/i,
-    "serve -b ssl://[bad" => /bad URI/, "serve -w x" => /invalid argument: -w x/,
+    "serve -b ssl://[bad" => /no file for cert and key/,
+    "serve -w x" => /invalid argument: -w x/,
     "serve -w 99999999" => /workers: must be/, "serve --fibers 0" => /fibers: must be/,
     "serve --bogus" => /invalid option/, "serve none.ru" => /no such file: none.ru/,
     "serve ." => /no such file: \./, "serve a b" => /one rackup file/,
@@ -119,6 +120,15 @@ class BadInputTest < Minitest::Test
       refute_match(/\bin ['`]/, errors, "#{words}: a backtrace")
       assert_equal errors.lines.grep(/\Anb/).size + errors.lines.grep(/\ASee: /).size,
         errors.lines.size, "#{words}: #{errors}"
+    end
+  end
+
+  # As Rails applications often have it in RUBYOPT: `warn` says nothing then.
+  def test_a_ruby_without_warnings_hears_of_errors
+    expected = {"bogus" => /unknown command/, "stats unix:///nowhere" => /nobody answers/}
+    expected.each do |words, said|
+      _, err, = Open3.capture3({"RUBYOPT" => "-W0"}, *Program::NB, *words.split)
+      assert_match(said, err)
     end
   end
 

@@ -13,7 +13,7 @@ class BenchCommandTest < Minitest::Test
     output, = capture_io { assert_equal 0, COMMAND.run(%w[--list]) }
 
     assert_match(/^a5 +A thousand requests/, output)
-    assert_match(/A5, A5 CPU, A5 share, A6; about \d+:\d\d/, output)
+    assert_match(/A5, A5 CPU, A5 share, A6; about \d+:\d\d.* for the first look/, output)
   end
 
   def test_what_is_unknown_is_named_with_what_is_known
@@ -24,6 +24,12 @@ class BenchCommandTest < Minitest::Test
     assert_match(/no runtime node; known are async/, error.message)
 
     assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[--pairs many]) }
+    { %w[--budget soon] => /a time such as 90s, 12m or 2h, got: "soon"/,
+      %w[--where speed=9] => /an axis of a table and its values.*got: "speed=9"/,
+      %w[--where connections] => /got: "connections"/,
+      %w[--where connections=65] => /got: "connections=65"/ }.each do |words, text|
+      assert_match text, assert_raises(NB::CLI::UsageError) { COMMAND.run(words) }.message
+    end
   end
 
   def test_a_directory_without_results_is_refused
@@ -36,7 +42,7 @@ class BenchCommandTest < Minitest::Test
 
   def test_a_table_is_measured_and_reported_again
     Dir.mktmpdir do |directory|
-      short = %w[b3 --quick --pairs 1 --seconds 0.01 --only fibers]
+      short = %w[b3 --quick --pairs 1 --seconds 0.01 --only fibers --busy]
       first, = capture_io { assert_equal 0, COMMAND.run([*short, "--out", directory]) }
       second, = capture_io { assert_equal 0, COMMAND.run(["b3", "--report", directory]) }
 

@@ -53,7 +53,7 @@ class CLITest < Minitest::Test
       Open3.popen3(*Program::NB, "demo", "--out", folder) do |*pipes, process|
         _, stdout, stderr = pipes
         assert_includes stdout.gets, "Measuring on ruby"
-        assert_includes stderr.gets, "a3 pass 1/2" # the first cell runs
+        assert_includes stderr.gets, "a3: blocking, 1,000 ms, pass 1" # the first cell runs
         Process.kill(:INT, process.pid)
         assert_equal "Page: #{folder}/index.html", stdout.read.lines.last.chomp
         assert_equal 130, process.value.exitstatus

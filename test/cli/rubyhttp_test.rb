@@ -72,6 +72,15 @@ class RubyhttpTest < Minitest::Test
     rows.each { |row| assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1, row }
   end
 
+  # A slow site keeps every read waiting, sysread's too.
+  def test_a_read_waits_in_every_world
+    worlds = %w[blocking thread nb async].reject { |world| MISSING[world] }
+    rows = measure("-S", "london", "-i", "custom-1kbuffer-timeout", "-l", "40k", "-w", worlds.join(","))
+
+    assert_equal worlds.size, rows.size
+    rows.each { |row| assert_in_delta 40_000 / 1024.0, row["KBytes Transferred"].to_f, 0.1, row }
+  end
+
   # Whoever keeps one String allocates fewer bytes than the file has.
   def test_json_tells_objects_bytes_and_garbage
     out, errors, status = Program.nb("rubyhttp", "-l", "2m", "-S", "dallas", "-J", "-n", "3",

@@ -3,13 +3,14 @@
 require "minitest/autorun"
 require "neverblock"
 require "neverblock/server/control"
+require "pty"
 require "socket"
 require_relative "../support/program"
 
 # `nb stats` against whatever listens at the address.
 class StatsTest < Minitest::Test
-  # @return [Array(String, String, Integer)] stdout, stderr, status
-  def ask(answer, *what)
+  # @yieldparam address [String] of a server that gives this answer once
+  def answering(answer)
     server = TCPServer.new("127.0.0.1", 0)
     thread = Thread.new do
       server.accept.then do |client|
@@ -18,15 +19,40 @@ class StatsTest < Minitest::Test
         client.close
       end
     end
-    address = "tcp://127.0.0.1:#{server.local_address.ip_port}"
-    out, errors, status = Program.nb("stats", address, *what)
-    thread.join
-    [out, errors, status.exitstatus]
+    yield("tcp://127.0.0.1:#{server.local_address.ip_port}").tap { thread.join }
   ensure
     server&.close
   end
 
+  # @return [Array(String, String, Integer)] stdout, stderr, status
+  def ask(answer, *what)
+    out, errors, status = answering(answer) { |address| Program.nb("stats", address, *what) }
+    [out, errors, status.exitstatus]
+  end
+
+  # @return [String] what a terminal gets
+  def ask_on_a_terminal(answer)
+    shown = +""
+    answering(answer) do |address|
+      PTY.spawn(*Program::NB, "stats", address) do |output, _, pid|
+        loop { shown << output.readpartial(1000) }
+      rescue EOFError, Errno::EIO # its end
+        Process.wait(pid)
+      end
+    end
+    shown
+  end
+
   def test_an_answer = assert_equal(["{}\n", "", 0], ask("HTTP/1.0 200 OK\r\n\r\n{}\n"))
+
+  # The name of a task may come from a client: it obeys no terminal, but stays as it is in a pipe.
+  def test_what_a_terminal_would_obey
+    assert_equal ["a\e[31m\n", "", 0], ask("HTTP/1.0 200 OK\r\n\r\na\e[31m\n")
+    shown = ask_on_a_terminal("HTTP/1.0 200 OK\r\n\r\na\e[31m\nb\n")
+    assert_equal "a\\x1b[31m\r\nb\r\n", shown
+    _, errors, = ask("HTTP/1.0 404 No\r\n\r\na\e[31m\n", "ready")
+    assert_match(/answers 404 to ready: a\\x1b/, errors)
+  end
 
   # It is no failure to be asked; the status says it, for scripts.
   def test_a_server_that_is_not_ready

@@ -248,6 +248,56 @@ class TopTest < Minitest::Test
     assert_equal ["nb top: needs a terminal that can move the cursor: --once and --json do not\n", 1], [err, status.exitstatus]
   end
 
+  EVIL = "\e]0;pwned\a\e[31m\u009b2J\n"
+  ROW = {method: EVIL, path: EVIL, age_seconds: 1, waits_for: EVIL, waited_seconds: nil, id: 1, fiber: 2, backtrace: [EVIL]}.freeze
+  SNAPSHOT = {
+    time: 1.0, pid: 1, version: EVIL, ruby: EVIL, uptime_seconds: 1, ready: true, workers: [], requests: [ROW],
+    loop: {fibers: {EVIL => 1}, stands_seconds: 1}, fibers: [ROW.merge(name: EVIL, state: EVIL, place: EVIL)],
+    pools: [{name: EVIL, kind: EVIL, size: 1, in_use: 1, holders: [{name: EVIL, place: EVIL}], waiters: [{fiber: 2}]}],
+    stalls: [{place: EVIL, method: EVIL, doing: EVIL, count: 1, longest_ms: 1, last_seconds_ago: 1}]
+  }.freeze
+  # What may answer at an address, and is no snapshot that can be shown.
+  OTHERS = {
+    "200 OK" => ["[]", "null", "5", "{}", '{"workers":5}', "[" * 9999, SNAPSHOT.merge(workers: ["a"]).to_json, SNAPSHOT.merge(uptime_seconds: "x").to_json,
+                 SNAPSHOT.merge(requests: [{}]).to_json, SNAPSHOT.merge(pools: [{}]).to_json, SNAPSHOT.to_json.sub('"pid":1', '"pid":1,"memory_bytes":1e999')],
+    "404 Not Found" => ['{"error":"there is /stats"}'], "500 Error" => ["[1]", "{}", "oops"]
+  }.freeze
+
+  # @yieldparam [String] the address of one who answers so, again and again
+  def answering(status, body)
+    UNIXServer.open("#{@dir}/other") do |server|
+      thread = Thread.new { loop { server.accept.tap { |one| one.readpartial(100) && one.write("HTTP/1.0 #{status}\r\n\r\n", body) }.close } }
+      yield "unix://#{@dir}/other"
+    ensure
+      thread&.kill
+      File.unlink("#{@dir}/other")
+    end
+  end
+
+  def test_whatever_else_answers_is_one_sentence
+    require "neverblock/cli"
+    require "neverblock/cli/dump"
+    OTHERS.each do |status, bodies|
+      bodies.each do |body|
+        answering(status, body) do |address|
+          error = assert_raises(NB::CLI::Failure, body) { NB::CLI::Dump.run([address]) }
+          assert_match(/\A#{address} (answers something else than a snapshot|has no snapshot: status \d+)[^\n]*\z/, error.message)
+        end
+      end
+    end
+  end
+
+  def test_a_server_writes_on_nobodys_terminal
+    answering("200 OK", SNAPSHOT.to_json) do |address|
+      [["dump"], ["top", "--once", "--interval", "0.1"]].each do |words|
+        out, err, status = Program.nb(*words, address)
+        assert_equal ["", 0], [err, status.exitstatus], words
+        assert_includes out, "pwned"
+        refute_match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/, out)
+      end
+    end
+  end
+
   def test_something_else_that_answers
     UNIXServer.open("#{@dir}/other") do |server|
       answering = Thread.new { server.accept.tap { |one| one.readpartial(100) && one.write("HTTP/1.0 200 OK\r\n\r\n<html>") }.close }

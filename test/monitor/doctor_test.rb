@@ -3,6 +3,7 @@
 require "minitest/autorun"
 require "fileutils"
 require "json"
+require "neverblock/monitor/doctor"
 require "tmpdir"
 require_relative "../support/databases"
 require_relative "../support/program"
@@ -168,6 +169,17 @@ class DoctorTest < Minitest::Test
     assert_finding "processor", :warning, "900 processes", "one per core"
   end
 
+  def test_an_application_that_computes_for_long_while_it_boots
+    assert_equal({ "rails" => "8" }, child(1.0).ask(<<~'RUBY'))
+      nil until Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) > 1.1
+      puts '{"rails": "8"}'
+    RUBY
+  end
+
+  def test_an_application_that_waits_for_ever_while_it_boots
+    assert_equal "it has done nothing for 0.5 s", child(0.5).ask("sleep")
+  end
+
   def test_checks_can_be_left_out
     examine("wrong_rack", "--except", "gems,rails,active record,thread variables,stacks,config," \
                                     "timeouts")
@@ -194,6 +206,8 @@ class DoctorTest < Minitest::Test
   end
 
   private
+
+  def child(patience) = NB::Doctor::Child.new(Dir.tmpdir, patience: patience)
 
   def examine(app, *options, prefix: [], env: {})
     environment = { "DOCTOR_DATABASE" => Databases.postgresql.url, "RACK_ENV" => nil,

@@ -4,8 +4,8 @@ require "optparse"
 
 module NB
   module CLI
-    # `nb bench`: measures the published tables anew and reports them. The work is done in bench/ of
-    # the source tree, which is no part of the installed gem.
+    # `nb bench`: measures the published tables again and reports them. The code is in bench/ of the
+    # source tree, which is not part of the installed gem.
     module Bench
       # One line for the list of commands.
       SUMMARY = "measure the published tables again, beside other runtimes"
@@ -14,13 +14,22 @@ module NB
         usage: nb bench [ID ...] [options]
 
         Measures the tables with these IDs (all, if you give none; nb bench --list shows them), prints
-        them, and writes every sample and a page. Ctrl-C ends it and keeps what is done.
+        them, and writes every sample and a page. Cells that are compared are measured in pairs, with
+        a look after 6, 12 and 20 of them: only what is still undecided is measured on. A sample beside
+        which other programs use more than 5 % of a core is taken again. Ctrl-C ends it and keeps what
+        is done; --resume goes on from there.
 
           -l, --list           list the tables, their questions and how long they take
-          -q, --quick          samples of 1 s instead of 5 s, 3 passes instead of 10, fewer columns
-          -n, --pairs N        passes over all cells; samples of the same pass make a pair
+          -q, --quick          samples of 1 s instead of 5 s, 3 passes and so no verdicts, fewer
+                               columns, --busy
+          -n, --pairs N        N passes over all cells; samples of the same pass make a pair
           -s, --seconds S      minimum length of a sample
           -o, --only IDS       only these runtimes, with commas between: --only threads,nb
+          -w, --where AXIS=V   only these values of an axis: --where connections=64,1000; may be given
+                               more than once
+          -b, --budget TIME    90s, 12m or 2h: leave out, and name, the cells that take too long for it
+              --resume         measure what the last session in the directory has not measured
+              --busy           keep samples beside which other programs compute
           -r, --ruby PATH      the Ruby that cells run on (this one); may be given more than once
               --no-yjit        without YJIT; otherwise with it, if the Ruby has it
               --out DIR        where samples (JSONL) and page go: bench/results/DATE-HOST,
@@ -31,7 +40,7 @@ module NB
       TEXT
       # The source tree's half of this command.
       HOME = File.expand_path("../../../bench", __dir__)
-      # Exit status after Ctrl-C, as shells count it.
+      # Exit status after Ctrl-C, as in shells.
       INTERRUPTED = 130
       private_constant :HOME, :INTERRUPTED
 
@@ -58,7 +67,7 @@ module NB
           require File.join(HOME, "bench")
         end
 
-        # Runs the block; what the bench cannot do becomes a message and exit status 1.
+        # Runs the block; a failure of the bench becomes a message and exit status 1.
         #
         # @param command [String]
         # @return [Integer] exit status
@@ -68,7 +77,7 @@ module NB
         rescue OptionParser::ParseError => error
           raise UsageError, error.message
         rescue ::Bench::Error, ArgumentError => error
-          warn "nb #{command}: #{error.message}"
+          CLI.tell "nb #{command}: #{error.message}"
           1
         end
 
@@ -90,10 +99,35 @@ module NB
             on.on("-n", "--pairs N", Integer) { |count| session[:pairs] = count }
             on.on("-s", "--seconds S", Float) { |seconds| session[:seconds] = seconds }
             on.on("-o", "--only IDS", Array) { |ids| session[:only] = known(ids) }
+            plan(on, session)
             on.on("--out DIR") { |path| session[:out] = CLI.folder("--out", path) }
             on.on("--delayd COMMAND") { |line| session[:delayd] = command(line) }
             more(on, options)
           end
+        end
+
+        def plan(on, session)
+          on.on("-w", "--where AXIS=V") { |text| (session[:where] ||= {}).store(*axis(text)) }
+          on.on("-b", "--budget TIME") { |text| session[:budget] = span(text) }
+          on.on("--resume") { session[:resume] = true }
+          on.on("--busy") { session[:busy] = true }
+        end
+
+        def axis(text)
+          name, values = text.split("=", 2)
+          known = ::Bench.tables.values.flat_map(&:axes).select { |one| one.name.to_s == name }
+          strange = values.to_s.split(",") - known.flat_map(&:values).map(&:to_s)
+          return [name, values.split(",")] if known.any? && values && strange.empty?
+
+          raise UsageError, "--where: must be an axis of a table and its values, such as " \
+                            "connections=64,1000, got: #{text.inspect}"
+        end
+
+        def span(text)
+          match = text.match(/\A(\d+(?:\.\d+)?)(s|m|h)\z/)
+          return match[1].to_f * { "s" => 1, "m" => 60, "h" => 3600 }.fetch(match[2]) if match
+
+          raise UsageError, "--budget: must be a time such as 90s, 12m or 2h, got: #{text.inspect}"
         end
 
         def more(on, options)
@@ -131,10 +165,17 @@ module NB
           session = ::Bench::Session
           full, quick = [session::FULL, session::QUICK].map do |usual|
             short = usual == session::QUICK
-            steps = ::Bench::Order.steps(table, pairs: usual[:pairs], quick: short)
-            ::Bench::Progress.duration(steps.size * (table.lasts || (usual[:seconds] + 1)))
+            count = samples(table, usual[:looks].first, short)
+            ::Bench::Progress.duration(count * (table.lasts || (usual[:seconds] + 1)))
           end
-          "about #{full}, quick #{quick}"
+          "about #{full} for the first look, quick #{quick}"
+        end
+
+        def samples(table, passes, quick)
+          again = passes >= ::Bench::Estimate::FEWEST
+          table.groups(quick: quick).product([*0...passes]).sum do |cells, pass|
+            ::Bench::Order.pass(table, cells, pass, quick: quick, again: again).size
+          end
         end
 
         def report(tables, options)
@@ -146,7 +187,7 @@ module NB
           interrupted ? INTERRUPTED : 0
         end
 
-        # @return [Array] results, where their samples are, whether the user ended it
+        # @return [Array] the results, the path of their samples, whether the user interrupted it
         def results(tables, options)
           if options[:report]
             found = ::Bench::Result.load(options[:report])
@@ -154,10 +195,17 @@ module NB
             return [found, options[:report], false]
           end
 
-          warn_when_busy
+          measure(tables, options)
+        end
+
+        def measure(tables, options)
           session = ::Bench::Session.new(tables: tables, rubies: rubies(options),
                                          **options[:session])
-          [session.run, session.out, session.interrupted]
+          warn_when_busy unless session.busy?
+          found = session.run
+          session.begun_anew.each { |text| CLI.tell "nb bench: begun anew: #{text}" }
+          session.left.each { |text| CLI.tell "nb bench: not measured, no time: #{text}" }
+          [found, session.out, session.interrupted]
         end
 
         def rubies(options)
@@ -169,9 +217,9 @@ module NB
           load = ::Bench::Machine.load_average
           return if load <= ::Bench::Machine::BUSY || ::Bench::Machine.priority
 
-          warn "nb bench: load average is #{load}: other programs use this machine, so numbers " \
-               "are doubtful (each sample records the load). As root, `chrt -r 1 nb bench …` " \
-               "makes the others wait"
+          CLI.tell "nb bench: load average is #{load}: other programs use this machine, so many " \
+                   "samples will be taken again, and in the end make no pair (--busy keeps the " \
+                   "first). As root, `chrt -r 1 nb bench …` makes the others wait"
         end
 
         def document(results, directory)

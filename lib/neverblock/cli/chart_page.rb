@@ -6,14 +6,15 @@ require_relative "bench"
 
 module NB
   module CLI
-    # A page of charts in the form of the bench's pages: no network, no script. A subclass has
-    # `title`, `lead`, `content` and `footer`, all of them HTML.
+    # A page of charts in the style of the bench's pages, without network or scripts. A subclass has
+    # `title`, `lead`, `content` and `footer`, all HTML.
     class ChartPage
-      # Widths of both pictures of each chart, in pixels: the style sheet shows the one that fits.
+      # The widths of the two versions of each chart, in pixels: the style sheet shows the one that
+      # fits.
       WIDTHS = [720, 340].freeze
       private_constant :WIDTHS
 
-      # @param path [String] folders are made
+      # @param path [String] missing folders are created
       # @return [String] path
       # @raise [UsageError] in an installed gem, which has no charts
       # @scheduling may wait
@@ -49,10 +50,11 @@ module NB
           "<div class=\"small\">#{small}</div></figure>"
       end
 
-      # @param heading [Array(String, String, Symbol)] title, unit, which is better
+      # @param heading [Array(String, String, Symbol)] title, unit, and whether higher or lower is
+      #   better
       # @param rows [Array<Array(String, String, Array)>] label, colour, values by column or nil
       # @param columns [Array<String, Numeric>]
-      # @param more [Hash] of ::Bench::Grid
+      # @param more [Hash] for ::Bench::Grid
       # @return [::Bench::Grid]
       def grid(heading, rows, columns, **more) # rubocop:disable Metrics/ParameterLists
         title, unit, better = heading

@@ -3,13 +3,13 @@
 require_relative "../native"
 
 module NB
-  # An HTTP server in C that answers every request after a delay: it stands for the slow service of
-  # an experiment and costs so little that it is never what an experiment measures.
+  # An HTTP server in C that answers every request after a delay. It plays the slow service in an
+  # experiment, and costs so little that the experiment does not measure it.
   #
-  # `GET /?ms=250&bytes=1000` is answered after 250 ms with 1,000 bytes; without them the server's
-  # own `delay:` and `body:` hold. It speaks HTTP/1.1 and 1.0 with keep-alive, answers pipelined
-  # requests in order, drops the bodies of requests, and refuses what it cannot read with 400.
-  # On systems without epoll {DelayServerPortable} does the same, slower.
+  # `GET /?ms=250&bytes=1000` is answered after 250 ms with 1,000 bytes; the defaults are the
+  # server's own `delay:` and `body_bytes:`. It speaks HTTP/1.1 and 1.0 with keep-alive, answers
+  # pipelined requests in order, drops request bodies, and answers malformed requests with 400. On
+  # systems without epoll, {DelayServerPortable} does the same, more slowly.
   #
   # @example Twenty requests of a second each, from threads
   #   server = NB::DelayServer.new(delay: 1.0)
@@ -25,23 +25,24 @@ module NB
       include DelayServerPortable
     end
 
-    # The longest delay, in seconds.
+    # The maximum delay, in seconds.
     MAX_DELAY = 86_400.0
-    # The longest body.
+    # The maximum body length.
     MAX_BODY_BYTES = 1_000_000_000_000
 
     # Listens at once: connections queue until {#run}.
     #
     # @param bind [String] address or host name to listen on
     # @param port [Integer] 0 (the kernel chooses) to 65535
-    # @param delay [Numeric] seconds before an answer, 0 to 86400, where the request has no `ms=`
-    # @param body_bytes [Integer] length of the answer, 0 to 1000000000000, where the request has
-    #   no `bytes=`
-    # @param close [Boolean] close the connection after each answer, whatever the client asks for
+    # @param delay [Numeric] seconds before an answer, 0 to 86400, for requests without `ms=`
+    # @param body_bytes [Integer] length of the answer, 0 to 1000000000000, for requests without
+    #   `bytes=`
+    # @param close [Boolean] close the connection after each answer, even if the client asks to keep
+    #   it
     # @param shared [Boolean] let other servers share the port (SO_REUSEPORT)
     # @raise [ArgumentError] for a value out of range
-    # @raise [SystemCallError] when it cannot listen there
-    # @scheduling may wait, for a host name that has to be looked up
+    # @raise [SystemCallError] if it cannot listen there
+    # @scheduling may wait, for a host name to be looked up
     def initialize(bind: "127.0.0.1", port: 0, delay: 0, body_bytes: 4, close: false, shared: false)
       port = in_range(:port, Integer(port), 0..65_535)
       delay = in_range(:delay, Float(delay), 0..MAX_DELAY)

@@ -3,21 +3,21 @@
 require_relative "../server"
 
 module NB
-  # What {DelayServer} does in C on Linux, on other systems by the server of this gem: the same
-  # answers, with more CPU.
+  # Implements {DelayServer} on systems other than Linux with the server of this gem: the same
+  # answers at a higher cost.
   #
   # @api private
   module DelayServerPortable
-    # What `ms=` and `bytes=` may be.
+    # The allowed forms of `ms=` and `bytes=`.
     MS, BYTES = /\A\d+(\.\d+)?\z/, /\A\d+\z/
-    # What a client is told otherwise.
+    # The answers to other forms.
     MS_TEXT = "ms= takes milliseconds from 0 to 86400000, such as 250 or 28.6\n"
     BYTES_TEXT = "bytes= takes a whole number from 0 to 1000000000000\n"
-    # Of a long body, so much at a time.
+    # One part of a long body.
     PART = ("done" * 16_384).freeze
     private_constant :MS, :BYTES, :MS_TEXT, :BYTES_TEXT, :PART
 
-    # A body of so many bytes, never in memory as a whole.
+    # A body of this many bytes, never in memory as a whole.
     Body = Struct.new(:bytes) do
       # @yield [String]
       # @return [void]
@@ -83,8 +83,8 @@ module NB
     def answer(env)
       query = env["QUERY_STRING"].split("&").to_h { |pair| pair.split("=", 2).values_at(0, 1) }
       ms, bytes = query.values_at("ms", "bytes")
-      return refuse(MS_TEXT) unless ms.nil? || fits?(ms, MS, DelayServer::MAX_DELAY * 1000)
-      return refuse(BYTES_TEXT) unless bytes.nil? || fits?(bytes, BYTES, DelayServer::MAX_BODY_BYTES)
+      return refuse(MS_TEXT) unless ms.nil? || fits?(ms, MS, self.class::MAX_DELAY * 1000)
+      return refuse(BYTES_TEXT) unless bytes.nil? || fits?(bytes, BYTES, self.class::MAX_BODY_BYTES)
 
       sleep ms ? ms.to_f / 1000 : @delay
       @answered += 1

@@ -27,9 +27,9 @@ module NB
         At Ctrl-C or SIGTERM it prints what it did and ends. It raises its limit of open files as far
         as the system permits; docs/TROUBLESHOOTING.md says how to raise it further.
       TEXT
-      # Enough for 10,000 connections and more; above it the kernel's own default is kept.
+      # The listen queue: enough for more than 10,000 connections; the kernel may limit it further.
       OPEN_FILES = 65_536
-      # What to do about it.
+      # The cures.
       CURES = {
         Errno::EADDRINUSE => ": choose another --port, or 0 for any free one",
         Errno::EADDRNOTAVAIL => ": --bind must be an address of this machine, or a name for one",
@@ -47,7 +47,7 @@ module NB
           raise_open_files
           servers = listen(**options.slice(:server, :workers))
           serve(servers) { announce(servers.first, options) unless options[:quiet] }
-          warn totals(servers) unless options[:quiet]
+          CLI.tell totals(servers) unless options[:quiet]
           0
         end
 
@@ -109,7 +109,7 @@ module NB
         end
 
         # Ruby's own handlers raise in the main thread: Interrupt, or SignalException for SIGTERM.
-        # From the block on they end it well.
+        # Inside the block, these signals end the server cleanly.
         def serve(servers)
           threads = servers.map { |server| Thread.new { server.run } }
           threads.each { |thread| thread.report_on_exception = false }
@@ -135,7 +135,7 @@ module NB
 
           Process.setrlimit(:NOFILE, OPEN_FILES, [hard, OPEN_FILES].max)
         rescue SystemCallError
-          Process.setrlimit(:NOFILE, hard, hard) # only root may go above the hard limit
+          Process.setrlimit(:NOFILE, hard, hard) # only root may exceed the hard limit
         end
       end
     end

@@ -6,7 +6,7 @@ require_relative "terminal"
 
 module NB
   module CLI
-    # `nb demo`: the first two tables of the bench in a minute, in the terminal and as a page.
+    # `nb demo`: the first two tables of the bench in a minute, on the terminal and as a page.
     module Demo
       # One line for the list of commands.
       SUMMARY = "show what it does, in a minute: two tables and a page"
@@ -22,14 +22,14 @@ module NB
         nb demo rails runs the Rails shop of examples/rails under Puma with threads and under
         NeverBlock at the same time, and requests N pages (400) from each; --shop only serves the shop.
       TEXT
-      # What is measured, by whom: the bench knows more clients.
+      # The measurements and the clients; the bench has more clients.
       CLIENTS = { "a3" => %w[blocking nb], "a5" => %w[blocking threads nb] }.freeze
-      # Pages at most: more than an hour of them.
+      # The maximum number of pages: more than an hour of them.
       PAGES = 1_000_000
       private_constant :CLIENTS, :PAGES
 
       class << self
-        # @param argv [Array<String>] nothing
+        # @param argv [Array<String>] must be empty
         # @return [Integer] exit status
         # @raise [UsageError]
         # @scheduling always waits
@@ -85,7 +85,7 @@ module NB
 
         # @return [Boolean] whether the user ended it
         def measure(id, clients, results, out:)
-          FileUtils.rm_rf(out) # samples of an earlier demo
+          FileUtils.rm_rf(out) # the samples of an earlier demo
           session = ::Bench::Session.new(tables: ::Bench.select([id]), rubies: [ruby], out: out,
                                          quick: true, pairs: 2, seconds: 0.5, only: clients,
                                          progress: progress)
@@ -95,15 +95,15 @@ module NB
           session.interrupted
         end
 
-        # A status line in a terminal; in a log, a line for each step.
+        # On a terminal a status line; in a log one line per step.
         def progress
           progress = ::Bench::Progress.new
           return progress if Terminal.live?($stderr)
 
-          progress.tap { |one| one.define_singleton_method(:show) { |text| warn("  #{text}") } }
+          progress.tap { |one| one.define_singleton_method(:show) { |text| CLI.tell("  #{text}") } }
         end
 
-        # YJIT only where Ruby itself calls it ready.
+        # YJIT, if Ruby itself calls it ready.
         def ruby = ::Bench::RubyTarget.new(yjit: RUBY_VERSION >= "3.2")
 
         def write_page(results, folder)

@@ -5,18 +5,18 @@ require_relative "terminal"
 
 module NB
   module CLI
-    # Servers that are asked for the same number of pages at the same time, by one C program each;
-    # shows how far they are.
+    # A race: each server is asked for the same number of pages at the same time, by a C program of
+    # its own. Shows how far each one is.
     class DemoRace
-      # Characters of a bar.
+      # Width of a bar, in characters.
       WIDTH = 32
-      # Characters beside it.
+      # Width of the text beside it.
       BESIDE = 46
-      # Seconds between two pictures.
+      # Seconds between two updates.
       STEP = 0.1
-      # Pages before the clock runs.
+      # Pages before the clock starts.
       WARM_UP = 60
-      # One of them, as it runs.
+      # One running server.
       Runner = Struct.new(:name, :server, :out, :err, :pid, :history, :result, keyword_init: true)
       private_constant :Runner
 
@@ -30,7 +30,7 @@ module NB
         @pages = pages
       end
 
-      # Asks for some pages before the clock runs: the first ones load and compile.
+      # Asks for some pages before the clock starts, because the first ones load and compile code.
       #
       # @param servers [Array<#port>]
       # @return [void]
@@ -44,7 +44,7 @@ module NB
       end
 
       # @param servers [Hash{String => #port}] by name
-      # @return [Hash{String => Hash}] what c_mix says of each, and its "history", an Array of
+      # @return [Hash{String => Hash}] the report of c_mix on each, and its "history", an Array of
       #   [seconds, pages]
       # @scheduling always waits
       def run(servers)
@@ -73,7 +73,7 @@ module NB
         Runner.new(name: name, server: server, out: out, err: err, pid: pid, history: [[0, 0]])
       end
 
-      # The program tells the number of answers ten times a second.
+      # The program prints the number of answers ten times a second.
       def advance(runner, seconds)
         text = runner.err.read_nonblock(65_536)
         runner.history << [seconds, text.lines.last.to_i]

@@ -8,19 +8,20 @@ require_relative "demo_rails_page"
 
 module NB
   module CLI
-    # `nb demo rails`: the shop of examples/rails under Puma with threads and under NeverBlock, at
-    # the same time, asked the same number of pages.
+    # `nb demo rails`: runs the shop of examples/rails under Puma with threads and under NeverBlock
+    # at the same time, and asks both for the same number of pages.
     class DemoRails
-      # Who runs, as {Bench::Workloads::RailsServer} and readers call it, and with what.
+      # The servers: their names for {Bench::Workloads::RailsServer} and for readers, and their
+      # settings.
       SERVERS = { "puma5" => ["Puma, 5 threads", { "NEVERBLOCK" => "0" }],
                   "nb" => ["NeverBlock", {}] }.freeze
-      # What the shop needs.
+      # The gems that the shop needs.
       GEMS = %w[rails puma sqlite3].freeze
       private_constant :SERVERS, :GEMS
 
       # @param folder [String] where the page goes
-      # @param pages [Integer] of the shop that each server is asked for
-      # @param clients [Integer] at a time
+      # @param pages [Integer] how many each server is asked for
+      # @param clients [Integer] how many ask at a time
       # @scheduling never waits
       def initialize(folder:, pages: 400, clients: 100)
         @folder = folder
@@ -47,7 +48,7 @@ module NB
         results.values.sum { |result| result.fetch("errors") }.zero? ? 0 : 1
       end
 
-      # Serves the shop by NeverBlock until Ctrl-C.
+      # Serves the shop with NeverBlock until Ctrl-C.
       #
       # @return [Integer] exit status
       # @scheduling always waits
@@ -98,7 +99,8 @@ module NB
           raise(::Bench::Error, "`bin/rails db:prepare` in examples/rails failed")
       end
 
-      # Those of this Ruby, else those that bin/setup has put into tmp/; else it does now.
+      # The gems of this Ruby, or those that bin/setup has put into tmp/; if there are none, runs it
+      # now.
       def use_gems
         return if gems?
 

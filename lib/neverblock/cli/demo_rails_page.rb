@@ -4,12 +4,12 @@ require_relative "chart_page"
 
 module NB
   module CLI
-    # The page that `nb demo rails` writes: how the race went, and what it took, in the form of the
-    # bench's pages.
+    # The page that `nb demo rails` writes: the course of the race and its costs, in the style of
+    # the bench's pages.
     class DemoRailsPage < ChartPage
-      # Points of the line chart at most.
+      # The maximum number of points in the line chart.
       COLUMNS = 24
-      # Names of the numbers, their units, and how they come out of a result.
+      # The names of the numbers, their units, and how to compute them from a result.
       FIGURES = [
         ["Pages per second", "pages/s", :higher, ->(one) { one["answers"] / one["elapsed"] }],
         ["Half of the customers waited less than", "s", :lower, ->(one) { one["p50_ms"] / 1000 }],
@@ -19,7 +19,7 @@ module NB
       KEYS = { "NeverBlock" => "nb", "Puma, 5 threads" => "puma5" }.freeze
       private_constant :COLUMNS, :FIGURES, :KEYS
 
-      # @param results [Hash{String => Hash}] of {DemoRace#run}
+      # @param results [Hash{String => Hash}] from {DemoRace#run}
       # @param pages [Integer]
       # @param clients [Integer]
       # @scheduling never waits

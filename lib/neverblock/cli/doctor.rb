@@ -9,7 +9,8 @@ require_relative "terminal"
 
 module NB
   module CLI
-    # `nb doctor`: what keeps a project from running well in fibers, each with its cure.
+    # `nb doctor`: finds what keeps a project from running well in fibers, and names the cure for
+    # each finding.
     module Doctor
       # One line for the list of commands.
       SUMMARY = "check an application and the machine; each finding names its cure"
@@ -32,7 +33,7 @@ module NB
         --strict also if there are warnings (!), and 0 otherwise. "Not applicable" marks checks for which
         the project has nothing to check.
       TEXT
-      # How a level looks in a terminal.
+      # The style of each level on a terminal.
       MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze
       private_constant :MARKS
 
@@ -74,7 +75,7 @@ module NB
           raise UsageError, "--workers: must be at least 1, got: #{count}"
         end
 
-        # With what its config/neverblock.rb says.
+        # The project, with the settings of its config/neverblock.rb.
         def project(folder, options)
           config = Server::Config.new
           path = File.join(folder, "config/neverblock.rb")
@@ -86,7 +87,7 @@ module NB
           )
         end
 
-        # @return [String, nil] what is wrong in it
+        # @return [String, nil] an error in that file
         def load(config, path)
           config.load(path)
           Server::Options.new(**config.server_options.slice(*Server::Options::TABLE.keys))
@@ -112,7 +113,7 @@ module NB
           puts "", summary(findings)
         end
 
-        # The checks that found nothing.
+        # Lists the checks that found nothing.
         def print_rest(doctor, silent)
           half = doctor.half_made
           well = silent - half

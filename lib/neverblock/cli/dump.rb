@@ -6,7 +6,7 @@ require_relative "dump_signal"
 
 module NB
   module CLI
-    # `nb dump`: every fiber of another process, what it waits for and where.
+    # `nb dump`: prints every fiber of another process, what it waits for and where.
     module Dump
       # One line for the list of commands.
       SUMMARY = "print every fiber of a running process, and what it waits for"
@@ -25,9 +25,9 @@ module NB
         fibers and `nb serve` its requests, on their own stderr; what comes there is shown if it is a
         file. A process that does not handle it is sent nothing: have it call NB.dump_on("PWR").
       TEXT
-      # More fibers than a process has, and longer backtraces than people read.
+      # The maximum: more fibers than a process has, and longer backtraces than people read.
       DETAIL = "fibers=100000&requests=100000&frames=200"
-      # Seconds for the answer: a thousand backtraces take 0.1 s.
+      # Seconds to wait for the answer: a thousand backtraces take 0.1 s.
       PATIENCE = 15
       private_constant :DETAIL, :PATIENCE
 
@@ -74,7 +74,7 @@ module NB
             "#{format("; its loop has not turned for %.3f s", stands) if stands >= 0.1}"
         end
 
-        # Those that are told with their requests are told once.
+        # Fibers that are printed with their requests are not printed again.
         def others(one)
           told = one[:requests].to_h { |request| [request[:fiber], true] }
           one[:fibers].reject { |fiber| told[fiber[:id]] }
@@ -119,7 +119,7 @@ module NB
             "#{stall[:last_seconds_ago]} s ago, at #{place}: #{stall[:doing]}"
         end
 
-        def seconds(number) = format("%.3f s", number)
+        def seconds(number) = number ? format("%.3f s", number) : "an unknown time"
       end
     end
   end

@@ -4,16 +4,17 @@ require_relative "printable"
 
 module NB
   module CLI
-    # A process that has no control socket is asked by PWR, on which `nb serve` and `nb run` print.
-    # Only a process that has loaded NeverBlock and handles PWR gets it: others would end by it.
+    # Asks a process without a control socket through PWR, at which `nb serve` and `nb run` print
+    # their fibers. Only a process that has loaded NeverBlock and handles PWR gets the signal: it
+    # would end any other.
     #
     # @api private
     class DumpSignal
       # The signal.
       NAME = "PWR"
-      # Seconds in which it is to write something.
+      # Seconds for the process to write something.
       PATIENCE = 3
-      # Seconds without more, after which it is taken to be done.
+      # Seconds without further output after which it counts as done.
       SILENCE = 0.3
       private_constant :NAME, :PATIENCE, :SILENCE
 
@@ -23,7 +24,7 @@ module NB
       end
 
       # @return [Integer] exit status
-      # @raise [Failure] if it cannot be asked, or writes nothing
+      # @raise [Failure] if the process cannot be asked, or writes nothing
       # @scheduling always waits
       def call
         raise Failure, UNKNOWN % @pid unless loaded? && handled?

@@ -67,7 +67,7 @@ module NB
           return write_only(options) unless options.network?
 
           server = listen(options.port)
-          warn "listening on port #{server.local_address.ip_port}"
+          CLI.tell "listening on port #{server.local_address.ip_port}"
           loop do
             whole = serve_one(options, server.accept)
             return whole if options.once
@@ -94,7 +94,7 @@ module NB
         def serve_one(options, connection)
           take(options, connection)
         rescue Errno::ECONNRESET, Errno::EPIPE, Errno::ETIMEDOUT => error
-          warn "nb iotest: the client is gone: #{error.message}"
+          CLI.tell "nb iotest: the client is gone: #{error.message}"
           false
         end
 

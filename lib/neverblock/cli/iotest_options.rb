@@ -4,14 +4,14 @@ require "optparse"
 
 module NB
   module CLI
-    # What `nb iotest` was asked for, checked. The letters are those of the AsyncIoTest of 2008.
+    # The options of `nb iotest`, checked. The letters are those of the AsyncIoTest of 2008.
     #
     # @example
     #   options = NB::CLI::IotestOptions.parse(%w[-c localhost -n -l 500M -k 256k])
     #   [options.mode, options.length, options.chunk]  # => [:network, 524288000, 256000]
     IotestOptions = Struct.new(:role, :host, :port, :mode, :file, :length, :transmit, :chunk,
                                :buffer, :operations, :out, :once, :json, :cold) do
-      # @return [Boolean] whether bytes go over the network
+      # @return [Boolean] whether bytes travel over the network
       # @scheduling never waits
       def network? = mode != :disk
 
@@ -21,12 +21,12 @@ module NB
     end
 
     class IotestOptions
-      # Bytes that a suffix stands for: small letters count in thousands.
+      # The factor of each suffix: small letters count in thousands.
       SUFFIXES = { "k" => 10**3, "m" => 10**6, "g" => 10**9,
                    "K" => 2**10, "M" => 2**20, "G" => 2**30 }.freeze
-      # Where the server writes, in its current folder.
+      # The file that the server writes, in the current folder.
       TARGET = "asynciotest.out"
-      # Of -b and -k: what setsockopt(2) and one read take.
+      # The limits of -b and -k: what setsockopt(2) and one read accept.
       LARGEST = (2**31) - 1
 
       class << self
@@ -45,7 +45,7 @@ module NB
 
         # @param argv [Array<String>]
         # @return [IotestOptions]
-        # @raise [UsageError] for what makes no sense together
+        # @raise [UsageError] for options that do not go together
         # @scheduling never waits
         def parse(argv)
           options = new(nil, nil, 12_345, :both, nil, nil, false, 65_536, nil, 2, TARGET, false)

@@ -10,10 +10,10 @@ require_relative "iotest_options"
 
 module NB
   module CLI
-    # `nb iotest suite`: the seven transfers of the articles on this machine, each end a process of
-    # its own, each beside the same in C; then what other programs reach here.
+    # `nb iotest suite`: the seven transfers of the articles on this machine. Each end is a process
+    # of its own, and each transfer is also done in C. The results of other programs follow.
     class IotestSuite
-      # What each end is asked for beside host, file, length and port: server, client.
+      # The options of each end, in addition to host, file, length and port: server, client.
       RECIPES = {
         "network" => [%w[-n], %w[-n]],
         "network, larger chunks" => [%w[-n -k 256k -b 64k], %w[-n -k 256k -b 64k]],
@@ -29,14 +29,14 @@ module NB
 
       # @param length [String] of each transfer, such as "100M"
       # @param cold [Boolean] see --cold
-      # @raise [UsageError] for what is no length
+      # @raise [UsageError] for an invalid length
       def initialize(length, cold)
         @bytes = IotestOptions.bytes(length)
         @length = length
         @cold = cold ? %w[--cold] : []
       end
 
-      # Prints a row for each.
+      # Prints one row per transfer.
       #
       # @return [Integer] exit status
       # @scheduling may wait
@@ -74,10 +74,10 @@ module NB
         $stdout.flush
       end
 
-      # Seconds for a gigabyte.
+      # Seconds per gigabyte.
       def cpu(facts) = (facts["cpu_user"] + facts["cpu_system"]) / @bytes * 1e9
 
-      # @return [Array<Hash>] what client and server tell of themselves
+      # @return [Array<Hash>] the reports of client and server
       def both(program, server, client)
         target = ["--out", "#{@file}.out"]
         Open3.popen3(*program, *%w[-J -s -1 -p 0], *target, *server) do |*pipes, process|

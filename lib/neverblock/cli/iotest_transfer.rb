@@ -6,8 +6,8 @@ require_relative "iotest_zero_copy"
 
 module NB
   module CLI
-    # Moves bytes for `nb iotest` and counts: a fiber reads ahead of the one that writes, so many
-    # chunks as -o says.
+    # Moves bytes for `nb iotest` and counts them. One fiber reads ahead of another that writes, by
+    # as many chunks as -o says.
     #
     # @example Eight megabytes of random bytes into nothing
     #   options = NB::CLI::IotestOptions.parse(%w[-c localhost -n -l 8M])
@@ -22,7 +22,7 @@ module NB
         @bytes = 0
       end
 
-      # The client's half: the file, or random bytes.
+      # The client's side: sends the file, or random bytes.
       #
       # @param sink [IO]
       # @return [self]
@@ -38,10 +38,10 @@ module NB
         self
       end
 
-      # The server's half.
+      # The server's side: receives.
       #
       # @param source [IO, nil] nil: random bytes
-      # @param sink [File, nil] nil: they are dropped
+      # @param sink [File, nil] nil: the bytes are dropped
       # @return [self]
       # @scheduling may wait
       def receive(source, sink)
@@ -81,8 +81,8 @@ module NB
         error = reader.value and raise error
       end
 
-      # Into buffers that are used again: a new String per chunk takes four times the CPU time, most
-      # of it in page faults. One is being read, one is being written, the others wait.
+      # Reads into reused buffers: a new String per chunk takes four times the CPU time, most of it
+      # in page faults. One is being read, one is being written, the others wait.
       def read(source, ahead)
         @spare = Thread::Queue.new(Array.new(@options.operations + 2) { String.new })
         loop { ahead << source.readpartial(@options.chunk, @spare.pop) }
@@ -90,7 +90,7 @@ module NB
         nil
       end
 
-      # Random bytes are made once: else the generator would be measured.
+      # The random bytes are made once; otherwise the generator would be measured.
       def random(ahead)
         block = SecureRandom.random_bytes([@options.chunk, @options.length].min)
         whole, rest = @options.length.divmod(block.bytesize)
@@ -105,7 +105,7 @@ module NB
         pump(IotestZeroCopy.new(sink)) { |ahead| random(ahead) }
       end
 
-      # What the page cache holds of a file is forgotten first when it is to be read cold.
+      # Empties the page cache of a file that is to be read cold.
       def source
         File.open(@options.file, "rb") do |file|
           file.advise(:dontneed) if @options.cold

@@ -4,9 +4,9 @@ require "socket"
 
 module NB
   module CLI
-    # Sends without copying into the kernel (MSG_ZEROCOPY, socket(7)): it reads the pages of the
-    # string itself and tells through the socket's error queue when it is done with them. Over
-    # loopback it copies after all.
+    # Sends without copying into the kernel (MSG_ZEROCOPY, socket(7)). The kernel reads the pages of
+    # the string itself, and reports through the socket's error queue when it has finished with
+    # them. Over loopback, it copies after all.
     #
     # @see https://docs.kernel.org/networking/msg_zerocopy.html
     class IotestZeroCopy
@@ -21,8 +21,8 @@ module NB
         @flag = zero_copy? ? FLAG : 0
       end
 
-      # @param bytes [String] not to be changed afterwards
-      # @return [Integer] all of its bytes
+      # @param bytes [String] must not be changed afterwards
+      # @return [Integer] the number of bytes: all
       # @scheduling may wait
       def write(bytes)
         rest = bytes
@@ -47,8 +47,9 @@ module NB
         @socket.sendmsg(bytes)
       end
 
-      # The kernel keeps only so many reports (net.core.optmem_max), then it says ENOBUFS. What they
-      # tell does not matter here; Ruby 3.3 and later take one for the end of the stream (nil).
+      # The kernel keeps a limited number of reports (net.core.optmem_max), then returns ENOBUFS.
+      # Their content does not matter here; Ruby 3.3 and later take a report for the end of the
+      # stream (nil).
       def collect
         return if @flag.zero?
 

@@ -4,11 +4,11 @@ require_relative "../../neverblock"
 
 module NB
   module CLI
-    # How `nb jobs` starts each job queue that it knows.
+    # Starts each job queue that `nb jobs` knows.
     module JobQueues
-      # Solid Queue's supervisor, with what config/queue.yml says.
+      # Solid Queue's supervisor, with the settings of config/queue.yml.
       module SolidQueue
-        # @param fibers [Integer] of each worker, if none has its own
+        # @param fibers [Integer] for workers that do not set their own
         # @return [void]
         # @scheduling always waits
         def self.start(fibers)
@@ -19,9 +19,9 @@ module NB
 
         # @param config [Hash] config/queue.yml
         # @param fibers [Integer]
-        # @return [Hash] the same, with workers in fibers
+        # @return [Hash] the same, with `fibers:` for each worker
         def self.with_fibers(config, fibers)
-          config = { workers: [{}], dispatchers: [{}] } if config.empty? # as Solid Queue
+          config = { workers: [{}], dispatchers: [{}] } if config.empty? # as in Solid Queue
           workers = config.fetch(:workers, [])
           return config if workers.any? { |worker| worker.key?(:fibers) }
 
@@ -30,7 +30,7 @@ module NB
         end
 
         def self.read
-          path = ENV.fetch("SOLID_QUEUE_CONFIG", "config/queue.yml") # as Solid Queue
+          path = ENV.fetch("SOLID_QUEUE_CONFIG", "config/queue.yml") # as in Solid Queue
           return {} unless File.file?(path)
 
           config = ActiveSupport::ConfigurationFile.parse(path).deep_symbolize_keys
@@ -39,9 +39,9 @@ module NB
         private_class_method :read
       end
 
-      # Sidekiq's own program, with what config/sidekiq.yml says.
+      # Sidekiq's own program, with the settings of config/sidekiq.yml.
       module Sidekiq
-        # @param fibers [Integer] `concurrency:`, unless the file has `fibers:`
+        # @param fibers [Integer] `concurrency:`, unless the file sets `fibers:`
         # @return [void]
         # @scheduling always waits
         def self.start(fibers)
@@ -56,8 +56,26 @@ module NB
         end
       end
 
-      # By the name of the gem.
-      ALL = { "solid_queue" => SolidQueue, "sidekiq" => Sidekiq }.freeze
+      # GoodJob's own command, with what `config.good_job` says.
+      module GoodJob
+        # @param fibers [Integer] of each group of queues, unless the application has set `fibers`
+        # @return [void]
+        # @scheduling always waits
+        def self.start(fibers)
+          require File.expand_path("config/environment")
+          require "good_job/cli"
+          configuration = ::GoodJob.configuration
+          unless Drivers::GoodJob.fibers?
+            threads = configuration.respond_to?(:threads) ? :threads : :max_threads # before 4.22
+            configuration.options.merge!(fibers: true, threads => fibers)
+          end
+          ::GoodJob::CLI.within_exe = true
+          ::GoodJob::CLI.start(["start"])
+        end
+      end
+
+      # The queues, by the name of their gem.
+      ALL = { "solid_queue" => SolidQueue, "good_job" => GoodJob, "sidekiq" => Sidekiq }.freeze
     end
   end
 end

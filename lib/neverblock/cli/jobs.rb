@@ -5,20 +5,20 @@ require_relative "job_queues"
 
 module NB
   module CLI
-    # `nb jobs`: the worker of a Rails application's job queue, with fibers.
+    # `nb jobs`: runs the worker of a Rails application's job queue, with fibers.
     module Jobs
       # One line for the list of commands.
-      SUMMARY = "work off a Rails application's jobs in fibers (Solid Queue, Sidekiq)"
+      SUMMARY = "work off a Rails application's jobs in fibers (Solid Queue, GoodJob, Sidekiq)"
       # What `nb help jobs` prints.
       USAGE = <<~TEXT
-        usage: nb jobs [options] [solid_queue|sidekiq]
+        usage: nb jobs [options] [solid_queue|good_job|sidekiq]
 
-        Starts the workers of the application in this folder, as its bin/jobs or sidekiq does, with
+        Starts the workers of the application in this folder, as its bin/jobs, good_job or sidekiq does, with
         jobs in fibers. Without a name, it starts the queue that is in the Gemfile.
 
         Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets fibers: in place
-        of threads:. Sidekiq: reads config/sidekiq.yml. If fibers: is not set there, sets fibers: and
-        concurrency:.
+        of threads:. GoodJob: if config.good_job.fibers is not set, sets it, and threads. Sidekiq: reads
+        config/sidekiq.yml. If fibers: is not set there, sets fibers: and concurrency:.
 
           -f, --fibers N          jobs that one worker process runs at once, unless the file
                                   sets it (100)
@@ -27,9 +27,9 @@ module NB
 
       class << self
         # @param argv [Array<String>]
-        # @return [Integer] exit status, when the workers have been stopped
+        # @return [Integer] exit status, once the workers have been stopped
         # @raise [UsageError]
-        # @raise [Failure] without an application, or without a queue that is known
+        # @raise [Failure] without an application, or without a known queue
         # @scheduling always waits
         def run(argv)
           options = {fibers: 100}
@@ -66,14 +66,15 @@ module NB
           0
         end
 
-        # What the application is set to is known only once it has booted, and Sidekiq has to be
-        # there before that.
+        # The application's settings are known only once it has booted, and Sidekiq must be loaded
+        # before that.
         def only_one
           found = JobQueues::ALL.keys.select { |name| Gem.loaded_specs.key?(name) }
           return found.first if found.one?
 
-          raise Failure, "the Gemfile has #{found.empty? ? "neither" : "both"} of " \
-                         "#{JobQueues::ALL.keys.join(" and ")}: say which, as nb jobs solid_queue"
+          raise Failure, "the Gemfile has #{found.empty? ? "none" : found.join(" and ")} of the " \
+                         "queues #{JobQueues::ALL.keys.join(", ")}: say which, as " \
+                         "nb jobs solid_queue"
         end
       end
     end

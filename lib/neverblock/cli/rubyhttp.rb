@@ -40,13 +40,13 @@ module NB
 
         Compare Total CPU Time: "% CPU usage" divides by elapsed time, so a slow site seems to cost less.
       TEXT
-      # Where `chart` writes, unless told.
+      # The default output file of `chart`.
       PAGE = "tmp/rubyhttp/index.html"
-      # The site without a limit, for what is not measured.
+      # The site without a speed limit, for everything that is not measured.
       FAST = "dallas"
-      # How often a download may be repeated.
+      # The maximum number of repetitions of a download.
       REPEATS = (1..1000).freeze
-      # Commands on files.
+      # Subcommands that read files.
       COMMANDS = %w[combine findings chart].freeze
       private_constant :PAGE, :FAST, :REPEATS, :COMMANDS
 
@@ -140,7 +140,7 @@ module NB
           raise UsageError, "unknown: #{strange.join(", ").inspect}; known are #{all.join(", ")}"
         end
 
-        # Of a group, those that are there; a name by itself must be.
+        # Of a group, takes the available ones; a single name must be available.
         def impls(names)
           groups = RubyhttpClients::GROUPS
           chosen = known(names, [*RubyhttpClients::NAMES, *groups.keys]).flat_map do |name|

@@ -4,12 +4,12 @@ require "tempfile"
 
 module NB
   module CLI
-    # Counts the system calls of a block: in a forked child, which strace(1) joins just before.
+    # Counts the system calls of a block, in a forked child to which strace(1) attaches first.
     module RubyhttpCalls
       class << self
         # @yield runs twice in the child; the second time is counted
-        # @return [Integer] calls, with the few that end the child
-        # @raise [Failure] if strace is not installed or may not look
+        # @return [Integer] calls, including the few that end the child
+        # @raise [Failure] if strace is not installed or not permitted
         # @scheduling may wait
         def count(&block)
           told, ready = IO.pipe
@@ -39,7 +39,7 @@ module NB
           exit!(0)
         end
 
-        # @yield when strace has joined
+        # @yield when strace has attached
         def watched(child)
           Tempfile.create("nb-calls") do |table|
             strace = ["strace", "-f", "-c", "-U", "calls,name", "-o", table.path, "-p", child.to_s]

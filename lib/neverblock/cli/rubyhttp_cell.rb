@@ -7,26 +7,26 @@ require_relative "rubyhttp_clients"
 
 module NB
   module CLI
-    # One client at one site: warmed up, downloaded several times, and the sample with the median
-    # CPU time told.
+    # One client at one site: warms up, downloads several times, and reports the sample with the
+    # median CPU time.
     class RubyhttpCell
-      # Of the study of 2008.
+      # The columns of the study of 2008.
       COLUMNS = ["Site", "Impl", "KBytes Transferred", "KBytes/second", "Chunk count",
                  "Mean chunk size", "Min chunk size", "Max chunk size", "User Time", "System Time",
                  "Total CPU Time", "Clock time", "% CPU usage"].freeze
-      # What a download runs in: name => what calls the block.
+      # The worlds in which a download runs: name => a callable that runs the block.
       WORLDS = {
         "blocking" => ->(work) { work.call },
         "thread" => ->(work) { Thread.new(&work).value },
         "nb" => ->(work) { NB.run(&work) },
         "async" => ->(work) { Sync { work.call } }
       }.freeze
-      # Bytes up to which a download without a garbage collection fits into memory.
+      # Up to this many bytes, a download fits into memory without a garbage collection.
       COUNTED_BYTES = 200_000_000
       private_constant :COUNTED_BYTES
 
       # @param world [String] of {WORLDS}
-      # @return [String, nil] why it cannot be used here
+      # @return [String, nil] why it is not available here
       def self.missing(world)
         return unless world == "async"
         return "gem async asks for IO#timeout, which Ruby has from 3.2 on" if RUBY_VERSION < "3.2"
@@ -46,10 +46,10 @@ module NB
         @repeat = repeat
       end
 
-      # @return [String] as the rows call it
+      # @return [String] its name in the rows
       def name = @world == "blocking" ? @client : "#{@client} [#{@world}]"
 
-      # Loads what it needs, so that no sample contains that.
+      # Loads what the client needs, so that no sample includes the loading.
       #
       # @param port [Integer] of a fast site
       # @return [void]
@@ -58,7 +58,7 @@ module NB
 
       # @param site [String]
       # @param port [Integer]
-      # @return [Hash] by the names of {COLUMNS}; then allocations and seconds of GC
+      # @return [Hash] by the names of {COLUMNS}; also allocations and GC seconds
       # @scheduling may wait
       def measure(site, port)
         samples = Array.new(@repeat) { sample(port) }
@@ -66,11 +66,11 @@ module NB
         { "Site" => site, "Impl" => name }.merge(samples[(samples.size - 1) / 2])
       end
 
-      # What is counted in downloads of its own, since counting takes time.
+      # Measured in separate downloads, because counting takes time.
       #
       # @param port [Integer] of a fast site
       # @param bytes [Integer] of the file
-      # @param calls [Boolean] whether system calls are counted
+      # @param calls [Boolean] whether to count system calls
       # @return [Hash]
       # @raise [Failure] if strace cannot be used
       # @scheduling may wait
@@ -93,7 +93,7 @@ module NB
         amounts(sizes, bytes || sizes.sum, spent.first).merge(costs(spent))
       end
 
-      # @return [Array<Numeric>] seconds by the clock, user and system time, objects, GC
+      # @return [Array<Numeric>] wall-clock seconds, user and system time, objects, GC seconds
       def now
         used = Process.times
         [Process.clock_gettime(Process::CLOCK_MONOTONIC), used.utime + used.cutime,
@@ -116,7 +116,7 @@ module NB
           "Allocations" => objects, "GC Time" => collecting.round(6) }
       end
 
-      # Ruby counts objects, not their bytes: without a collection, they are all still there.
+      # Ruby counts objects, not their bytes: without a collection, all of them still exist.
       def allocated(port)
         GC.start
         GC.disable

@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
 require "open3"
-require "set" # httpx 1.9 does not ask for it on Ruby 3.1
+require "set" # httpx 1.9 does not require it on Ruby 3.1
 require_relative "rubyhttp_ways"
 require_relative "terminal"
 
 module NB
   module CLI
-    # What downloads: Net::HTTP with each of {RubyhttpWays}, other HTTP clients as their documents
-    # show it, and the program curl, which tells what C needs.
+    # The clients: Net::HTTP with each of {RubyhttpWays}, other HTTP clients used as in their
+    # documentation, and the program curl, which shows the cost in C.
     #
     # @example
     #   NB::CLI::RubyhttpClients.get("stock", port) { |chunk| p chunk.bytesize }
     module RubyhttpClients
-      # Clients beside Net::HTTP, and what is loaded for each.
+      # The clients besides Net::HTTP, and what to load for each.
       LIBRARIES = {
         "curb" => "curb", "http.rb" => "http", "httpx" => "httpx", "excon" => "excon",
         "patron" => "patron", "typhoeus" => "typhoeus", "async-http" => "async/http/internet",
@@ -23,15 +23,15 @@ module NB
       CURL = "curl"
       # All names.
       NAMES = [*RubyhttpWays::ALL.keys, *LIBRARIES.keys, CURL].freeze
-      # Names that stand for several.
+      # Names of groups.
       GROUPS = { "ways" => RubyhttpWays::ALL.keys, "clients" => [*LIBRARIES.keys, CURL],
                  "all" => NAMES }.freeze
 
       class << self
-        # Loads what a client needs.
+        # Loads a client.
         #
         # @param name [String] of {NAMES}
-        # @return [String, nil] why it cannot be used here
+        # @return [String, nil] why it is not available here
         # @scheduling may wait
         def missing(name)
           return curl_missing if name == CURL
@@ -44,9 +44,9 @@ module NB
 
         # @param name [String] of {NAMES}
         # @param port [Integer] on this machine
-        # @yieldparam chunk [String] a part of the body; curl keeps its parts
-        # @return [Integer, nil] bytes, if they were not yielded
-        # @raise [KeyError] for a name that is none
+        # @yieldparam chunk [String] a part of the body; curl yields none
+        # @return [Integer, nil] the number of bytes, if they were not yielded
+        # @raise [KeyError] for an unknown name
         # @scheduling may wait
         def get(name, port, &chunk)
           url = "http://127.0.0.1:#{port}/"
@@ -86,14 +86,14 @@ module NB
 
         def excon(url) = Excon.get(url, response_block: ->(chunk, _rest, _all) { yield chunk })
 
-        # It has no way to give a body in parts, except into a file.
+        # It can yield a body in parts only into a file.
         def patron(url) = yield(Patron::Session.new(timeout: 30).get(url).body)
 
         def typhoeus(url)
           request = Typhoeus::Request.new(url)
           request.on_body do |chunk|
             yield chunk
-            nil # :abort would end it
+            nil # :abort would end the transfer
           end
           request.run
         end

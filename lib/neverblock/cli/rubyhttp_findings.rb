@@ -4,26 +4,26 @@ require_relative "rubyhttp_results"
 
 module NB
   module CLI
-    # What the study of 2008 found, asked of today's rows.
+    # The findings of the study of 2008, checked against today's rows.
     class RubyhttpFindings
-      # How verdicts are called.
+      # The names of the verdicts.
       VERDICTS = { holds: "holds", wrong: "does not hold", same: "no difference",
                    unmeasured: "not measured" }.freeze
 
-      # What one of them is worth today.
+      # Today's verdict on one finding.
       Finding = Struct.new(:text, :verdict, :figures) do
-        # @return [String] of its verdict
+        # @return [String] the name of its verdict
         def word = VERDICTS.fetch(verdict)
 
         # @return [String] for a terminal
         def line = format("%-14s %s%s", word, text, (" (#{figures})" unless figures.empty?))
       end
 
-      # Amounts that differ by less than this are the same.
+      # Amounts that differ by less than this count as equal.
       NOISE = 0.05
       FAST = "dallas"
       WAYS = (RubyhttpWays::ALL.keys - ["stock"]).freeze
-      # What the study says => clients that need more CPU time per gigabyte than others.
+      # Finding => clients that need more CPU time per gigabyte than others.
       MORE = {
         "Net::HTTP as it comes is worse than every other way of filling its buffer" =>
           [["stock"], WAYS],
@@ -45,7 +45,7 @@ module NB
       private_constant :NOISE, :FAST, :WAYS, :MORE, :PERCENT, :TOTAL, :FIFTH
 
       # @param results [RubyhttpResults]
-      # @param file [String] of these
+      # @param file [String] one of their files
       def initialize(results, file)
         @rows = results.rows.select { |row| row.file == file }
       end
@@ -57,7 +57,7 @@ module NB
 
       private
 
-      # The least of those that should need more, beside the most of the others.
+      # Compares the least of those that should need more with the most of the others.
       def compare(text, more, less)
         high, low = at(more).min_by(&:cpu_per_gb), at(less).max_by(&:cpu_per_gb)
         return unmeasured(text) unless high && low

@@ -5,15 +5,15 @@ require_relative "rubyhttp_findings"
 
 module NB
   module CLI
-    # The charts of the study as a page: bars of all clients for each site, which its author wanted,
-    # and of all sites for each client, which his tool could draw; then what his findings are worth.
+    # The charts of the study as a page: all clients per site, which its author wanted, and all
+    # sites per client, which his tool could draw. Today's verdicts on his findings follow.
     class RubyhttpPage < ChartPage
-      # Title, unit, and how a row tells it.
+      # Title, unit, and how to compute the number from a row.
       FIGURES = [["CPU time per gigabyte", "s/GB", :cpu_per_gb],
                  ["CPU time by clock, as the study has it", "%", :cpu_percent]].freeze
-      # The styles of verdicts.
+      # The styles of the verdicts.
       STYLES = { holds: "faster", wrong: "slower", same: "inconclusive", unmeasured: "few" }.freeze
-      # Colours that the style sheet has.
+      # The colours of the style sheet.
       KEYS = { "stock" => "nb", "curl" => "c" }.freeze
       private_constant :FIGURES, :STYLES, :KEYS
 
@@ -57,7 +57,7 @@ module NB
         figure(grid, ::Bench::Report::Bars)
       end
 
-      # A row per client, and file, with its number at each site.
+      # One row per client and file, with its number at each site.
       def by_site(number)
         @results.clients.product(@results.files).map do |client, file|
           rows = @results.sites.map { |site| @results.find(file, site, client) }
@@ -65,7 +65,7 @@ module NB
         end
       end
 
-      # The converse.
+      # One row per site and file, with the number of each client.
       def by_client(number)
         @results.sites.product(@results.files).map do |site, file|
           rows = @results.clients.map { |client| @results.find(file, site, client) }

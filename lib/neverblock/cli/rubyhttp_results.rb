@@ -5,21 +5,21 @@ require_relative "rubyhttp_cell"
 
 module NB
   module CLI
-    # Rows that `nb rubyhttp` has written, read from its files.
+    # Rows written by `nb rubyhttp`, read from its files.
     class RubyhttpResults
       # One row: its file (a Ruby, a machine), site, client and the numbers by column.
       Row = Struct.new(:file, :site, :client, :numbers) do
-        # @return [Float, nil] CPU seconds per gigabyte, which do not depend on the line
+        # @return [Float, nil] CPU seconds per gigabyte, which do not depend on the line's speed
         def cpu_per_gb
           kilobytes = numbers["KBytes Transferred"]
           numbers["Total CPU Time"] / (kilobytes * 1024) * 1e9 if kilobytes.positive?
         end
 
-        # @return [Float] as the study had it
+        # @return [Float] as in the study
         def cpu_percent = numbers["% CPU usage"]
       end
 
-      # The column that `nb rubyhttp combine` puts before those of the study.
+      # The column that `nb rubyhttp combine` adds in front of the study's.
       FILE = "File"
       HEADERS = [RubyhttpCell::COLUMNS, [FILE, *RubyhttpCell::COLUMNS]].freeze
       private_constant :FILE, :HEADERS
@@ -28,7 +28,7 @@ module NB
       attr_reader :rows
 
       # @param paths [Array<String>] CSV files of `nb rubyhttp`, combined ones too
-      # @raise [UsageError] for one that cannot be read, or was written by something else
+      # @raise [UsageError] for a file that cannot be read, or was not written by `nb rubyhttp`
       # @scheduling may wait
       def initialize(paths)
         @rows = paths.flat_map { |path| read(path) }
@@ -76,7 +76,7 @@ module NB
         Row.new(file, site, client, names.zip(numbers.map { |text| number(text) }).to_h)
       end
 
-      # As it was written: "38" or "38.0".
+      # In the form in which it was written: "38" or "38.0".
       def number(text)
         return if text.empty?
 

@@ -4,24 +4,25 @@ require "socket"
 
 module NB
   module CLI
-    # The five places of the study of 2008, on this machine: HTTP servers that answer with as many
-    # bytes as asked for, no faster than their line, and after its round trip.
+    # The five sites of the study of 2008, simulated on this machine: HTTP servers that send as many
+    # bytes as requested, at the speed of their line, and after its round-trip time.
     #
     # @example Ten megabytes from London
     #   NB::CLI::RubyhttpSites.open(10_000_000) do |ports|
     #     Net::HTTP.get("127.0.0.1", "/", ports["london"])
     #   end
     module RubyhttpSites
-      # Site => bytes per second (nil: as fast as it can) and round trip in seconds.
+      # Site => bytes per second (nil: unlimited) and round-trip time in seconds.
       ALL = { "dallas" => [nil, 0.0], "washdc" => [40_000_000, 0.02],
               "chicago" => [20_000_000, 0.03], "seattle" => [10_000_000, 0.05],
               "london" => [5_000_000, 0.11] }.freeze
-      # How often a slow line gives bytes, in seconds.
+      # The interval in which a slow line sends bytes, in seconds.
       TICK = 0.01
       private_constant :TICK
 
       class << self
-        # Runs the sites in a process of their own, so that their CPU time is not the client's.
+        # Runs the sites in a process of their own, so their CPU time does not count as the
+        # client's.
         #
         # @param bytes [Integer] length of every answer
         # @param sites [Array<String>]
@@ -33,13 +34,13 @@ module NB
           parent, child = IO.pipe
           pid = fork do
             child.close
-            trap("INT", "IGNORE") # a terminal's is for the program, whose end closes the pipe
+            trap("INT", "IGNORE") # the terminal's INT is for the program, whose end closes the pipe
             NB.run { serve(servers, bytes, parent) }
           end
           parent.close
           yield(servers.transform_values { |server| server.local_address.ip_port })
         ensure
-          child&.close # its end is the sites' sign to leave
+          child&.close # its end tells the sites to leave
           Process.wait(pid) if pid
           servers&.each_value(&:close)
         end

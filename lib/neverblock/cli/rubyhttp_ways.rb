@@ -6,9 +6,9 @@ require "timeout"
 module NB
   module CLI
     # The ways of filling Net::HTTP's buffer that the study of 2008 tried, and some more, as
-    # subclasses of Net::BufferedIO. Nothing of Ruby's is changed.
+    # subclasses of Net::BufferedIO. Ruby's own classes stay unchanged.
     module RubyhttpWays
-      # What a way does in place of `rbuf_fill`: how many bytes it asks for, and how it waits.
+      # How each way replaces `rbuf_fill`: how many bytes it asks for, and how it waits.
       ALL = {
         "stock" => nil,
         "custom-1kbuffer-timeout" => [1_024, :timeout],
@@ -25,10 +25,10 @@ module NB
         "custom-copystream" => [16_384, :none, :copy_stream]
       }.freeze
 
-      # Gives IO.copy_stream's bytes to the reader of a body.
+      # Passes IO.copy_stream's bytes to the reader of a body.
       Sink = Struct.new(:reader) do
         # @param bytes [String]
-        # @return [Integer] how many
+        # @return [Integer] their number
         # @scheduling never waits
         def write(bytes)
           reader << bytes
@@ -49,7 +49,7 @@ module NB
           @spare = String.new
         end
 
-        # Reads a body of known length; past the buffer if the way says so.
+        # Reads a body of known length, bypassing the buffer if the way says so.
         def read(length, reader = +"", ignore_eof = false)
           return super unless @body
 
@@ -61,17 +61,25 @@ module NB
 
         private
 
-        # Newer versions keep what they have consumed in the buffer.
+        # Newer versions keep consumed bytes in the buffer.
         def buffered = respond_to?(:rbuf_size, true) ? rbuf_size : @rbuf.bytesize
 
         def rbuf_fill
           @rbuf << send(@fill)
-          @rbuf_empty = false # of newer versions
+          @rbuf_empty = false # in newer versions
         end
 
         def none = @io.readpartial(@size)
         def reuse = @io.readpartial(@size, @spare)
-        def timeout = Timeout.timeout(read_timeout) { @io.sysread(@size) }
+        def timeout = Timeout.timeout(read_timeout) { sysread }
+
+        # Async does not wait here, but hands on what the kernel says.
+        def sysread
+          @io.sysread(@size)
+        rescue Errno::EAGAIN
+          @io.wait_readable
+          retry
+        end
 
         def select
           @io.read_nonblock(@size)
@@ -117,7 +125,7 @@ module NB
 
         private
 
-        # Nothing was read yet, so the old buffer is empty.
+        # Nothing has been read yet, so the old buffer is empty.
         def refit(http, way)
           old = http.instance_variable_get(:@socket)
           buffer = Buffer.new(way, old.io, read_timeout: old.read_timeout,

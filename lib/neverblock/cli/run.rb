@@ -4,8 +4,8 @@ require_relative "script"
 
 module NB
   module CLI
-    # `nb run`: runs a script as ruby would, inside {NB.run}. Its words are read by hand and little
-    # is loaded, so that the script finds the Ruby it expects.
+    # `nb run`: runs a script as ruby would, inside {NB.run}. It parses its arguments by hand and
+    # loads little, so the script finds the Ruby it expects.
     module Run
       # One line for the list of commands.
       SUMMARY = "run a Ruby script inside the loop: its waits let its other fibers run"
@@ -36,14 +36,15 @@ module NB
         blocks run after the loop, as plain blocking Ruby.
       TEXT
 
-      # What a command line asks for.
+      # The parsed command line.
       Order = Struct.new(:script, :code, :libraries, :folders, :warnings, :backend, :repairs,
                          :blocking, :on_interrupt, :drain_timeout, :arguments, keyword_init: true)
       private_constant :Order
 
       class << self
         # @param argv [Array<String>]
-        # @return [Integer] exit status; what the script raises, also by `exit`, passes through
+        # @return [Integer] exit status; what the script raises, including SystemExit, passes
+        #   through
         # @raise [UsageError]
         # @scheduling always waits
         def run(argv)
@@ -102,8 +103,8 @@ module NB
           end
         end
 
-        # The option, and the value in the same word or nil. Not by a regular expression: it refuses
-        # words that are invalid in the locale's encoding.
+        # The option, and the value in the same word, or nil. Without a regular expression, because
+        # that refuses words that are invalid in the locale's encoding.
         def split(word)
           return [word[0, 2], (word[2..] if word.size > 2)] unless word.start_with?("--")
 
@@ -144,7 +145,7 @@ module NB
           return unless BlockingCalls.available?
 
           BlockingCalls.stop
-          warn BlockingCalls.report
+          CLI.tell BlockingCalls.report
         end
       end
     end

@@ -2,18 +2,18 @@
 
 module NB
   module CLI
-    # A program text that is run as if Ruby had been started with it.
+    # A program text that runs as if Ruby had been started with it.
     class Script
-      # Whether this Ruby reads programs with Prism (3.4 and later, unless told otherwise).
+      # Whether this Ruby parses programs with Prism (3.4 and later, unless told otherwise).
       PRISM = RUBY_DESCRIPTION.include?("+PRISM")
-      # Where frames of ours come from.
+      # The start of paths of our own frames.
       OURS = [File.expand_path("../../neverblock", __dir__), $PROGRAM_NAME,
               File.expand_path("../../../exe/nb", __dir__), "<internal:"].freeze
       private_constant :PRISM, :OURS
 
       # @param path [String] of a file, or - for standard input
       # @return [Script]
-      # @raise [UsageError] when there is no such file
+      # @raise [UsageError] if there is no such file
       def self.read(path)
         return new(path, $stdin.read) if path == "-"
         raise UsageError, "no such file: #{path}" unless File.file?(path)
@@ -21,14 +21,14 @@ module NB
         new(path)
       end
 
-      # @param name [String] what __FILE__ and $0 are
+      # @param name [String] the value of __FILE__ and $0
       # @param code [String, nil] nil: read the file of that name
       def initialize(name, code = nil)
         @name = name
         @code = code
       end
 
-      # Compiles the script; what it raises comes out with a backtrace that looks like Ruby's own.
+      # Compiles the script; its exceptions have a backtrace that looks like Ruby's own.
       #
       # @yieldparam main [RubyVM::InstructionSequence] runs at top level by `eval`
       # @scheduling may wait
@@ -44,7 +44,7 @@ module NB
 
       private
 
-      # By the parser that Ruby itself would use: both are there in 3.4, with different messages.
+      # Uses the parser that Ruby itself would use: 3.4 has two, with different messages.
       def compile
         sequence = RubyVM::InstructionSequence
         if @code
@@ -54,11 +54,11 @@ module NB
           PRISM ? sequence.compile_file_prism(@name) : sequence.compile_file(@name)
         end
       rescue SyntaxError => error
-        abort error.message if RUBY_VERSION < "3.2" # which prints it bare
+        abort error.message if RUBY_VERSION < "3.2" # which prints the bare message
         raise
       end
 
-      # DATA, which Ruby makes for the script it was started with: what follows __END__.
+      # DATA, which Ruby creates for the script it was started with: the text after __END__.
       def offer_data
         source = File.binread(@name)
         return unless source.match?(/^__END__\r?$/)
@@ -70,15 +70,16 @@ module NB
 
         data = File.open(@name)
         data.pos = source.each_line.first(line).sum(&:bytesize)
-        unless PRISM # the older parser has read the lines before through it
+        unless PRISM # the older parser has read the lines before it through the file
           data.lineno = line
           data.set_encoding(lexer.encoding)
         end
         Object.const_set(:DATA, data)
       end
 
-      # Ruby's report of an uncaught exception begins and ends in the script, so ours does. Only
-      # #backtrace is changed: by #backtrace_locations error_highlight still finds the place.
+      # Ruby's report of an uncaught exception begins and ends in the script, so ours does, too.
+      # Only #backtrace is changed: with #backtrace_locations, error_highlight still finds the
+      # place.
       def hide_our_frames(error)
         [error, *causes_of(error)].each do |one|
           next if one.frozen? || one.backtrace.nil?

@@ -3,6 +3,7 @@
 require "optparse"
 require_relative "../../neverblock"
 require_relative "../server/launcher"
+require_relative "profile_file"
 
 module NB
   module CLI
@@ -30,22 +31,24 @@ module NB
               --control ADDRESS   unix://path or tcp://host:port: statistics for nb stats, /ready for a
                                   load balancer, /metrics for Prometheus; may be given again
               --access-log FILE   one line per response; "-": standard output
-              --pidfile FILE
+              --pidfile FILE      write the process id into FILE while the server runs
               --page[=PATH]       a page that shows what the server does now, for clients on this
                                   machine (/neverblock)
               --blocking          at PWR and at the end, list the calls that waited outside of the loop
                                   (Ruby 3.2)
+              --profile[=FOLDER]  at the end, tell where each process's time went; FOLDER (.) gets
+                                  files for speedscope
           -q, --quiet             no banner
 
-        At the first INT (Ctrl-C) or TERM the server takes no more work, and lets running work end. The
+        At the first INT (Ctrl-C) or TERM the server takes no new work and lets running work finish. A
         second one ends it at once, and so does QUIT.
         Workers: USR1 replaces them one by one, USR2 the master too, TTIN and TTOU change their number.
         PWR prints the running requests, HUP reopens the access log.
       TEXT
-      # Read when it is there and no other file is named.
+      # Read if it exists and no other file is named.
       DEFAULT_CONFIG = "config/neverblock.rb"
       # Flags that are no words of the file.
-      OWN = %i[binds config].freeze
+      OWN = %i[binds config profile].freeze
       private_constant :OWN
 
       class << self
@@ -66,7 +69,7 @@ module NB
 
         private
 
-        # What the application raises while it loads keeps its backtrace, also an ArgumentError.
+        # Whatever the application raises while it loads keeps its backtrace, even an ArgumentError.
         def serve(config)
           Server::Launcher.new(config).run
           0
@@ -92,6 +95,7 @@ module NB
             parser.on("--pidfile FILE") { |path| flags[:pidfile] = path }
             parser.on("--page[=PATH]") { |path| flags[:page] = path || "/neverblock" }
             parser.on("--blocking") { flags[:blocking] = true }
+            parser.on("--profile[=FOLDER]") { |folder| flags[:profile] = folder || "." }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
           end
         end
@@ -101,14 +105,23 @@ module NB
           path = flags[:config] || (DEFAULT_CONFIG if File.exist?(DEFAULT_CONFIG))
           read(config, path) if path && path != "-"
           config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
-          config.bindings.each { |address| Server::Binding.parse(address) } # or raises
+          config.bindings.each { |address| Server::Address.parse(address) } # or raises
           flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
+          profile(config, flags[:profile]) if flags[:profile]
           raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
 
           config
         rescue ArgumentError => error
           raise UsageError, error.message
+        end
+
+        def profile(config, folder)
+          CLI.folder("--profile", folder)
+          config.around do |serve|
+            path = File.join(folder, "profile-#{Process.pid}.speedscope.json")
+            ProfileFile.new(path).record(&serve)
+          end
         end
 
         # Its own errors are those of the command line: one line, with the place in the file.

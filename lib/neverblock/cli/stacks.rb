@@ -4,28 +4,28 @@ require_relative "../server/command"
 
 module NB
   module CLI
-    # Ruby gives a fiber a part of the stack that a thread has: an eighth of it for methods (1,357
-    # calls of a small one instead of 10,917), half of it for C. What runs in a thread shall run in
-    # a fiber, but Ruby settles this when it starts; so a command that runs an application starts
-    # itself anew. Takes 40 ms once. What is not used of a stack is no memory.
+    # Ruby gives a fiber only a part of a thread's stack: an eighth of it for methods (1,357 calls
+    # of a small method instead of 10,917), half of it for C. What runs in a thread must also run in
+    # a fiber, but Ruby fixes the sizes when it starts. So a command that runs an application starts
+    # Ruby again, which takes 40 ms once. Unused parts of a stack take no memory.
     #
-    # Ruby also settles then whether it gives back the memory of a stack when its fiber has ended:
-    # a system call for each task (madvise), which costs more than all else of a task that ends at
-    # once. The next fiber wants the same memory, so it stays.
+    # At its start Ruby also decides whether to give back the memory of a stack when its fiber has
+    # ended: one system call per task (madvise), which costs more than all the rest of a short task.
+    # The next fiber needs the same memory, so it stays.
     module Stacks
-      # What Ruby reads, and what threads have.
+      # The variables that Ruby reads, and the sizes that threads have.
       SIZES = { "RUBY_FIBER_VM_STACK_SIZE" => "1048576",
                 "RUBY_FIBER_MACHINE_STACK_SIZE" => "1048576" }.freeze
-      # Whether a fiber that ends gives back the memory of its stack.
+      # Whether an ended fiber gives back the memory of its stack.
       RETURN = { "RUBY_SHARED_FIBER_POOL_FREE_STACKS" => "0" }.freeze
-      # Tells the second start what the first has set, comma-separated; it leaves the environment as
-      # the first found it.
+      # Tells the second start which variables the first one set, comma-separated. The second start
+      # restores the environment that the first one found.
       MARK = "NB_STACKS"
       private_constant :SIZES, :RETURN, :MARK
 
-      # Comes back in the second start, or where the user has set a size himself.
+      # Returns in the second start, or if the user has set a size.
       #
-      # @yieldreturn [Hash{String=>String}] what the second start's environment has beside
+      # @yieldreturn [Hash{String=>String}] further variables for the second start
       # @return [void]
       # @scheduling never waits
       def self.deepen

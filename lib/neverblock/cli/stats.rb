@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "../server/control"
+require_relative "printable"
 
 module NB
   module CLI
-    # `nb stats`: what a server that was started with a control socket says of itself.
+    # `nb stats`: prints what a server with a control socket reports about itself.
     module Stats
       # One line for the list of commands.
       SUMMARY = "print the counters of a running server as JSON"
@@ -16,9 +17,9 @@ module NB
         status is 1 if nothing answers, and for `ready` also while the server starts or drains.
       TEXT
 
-      # What may be asked.
+      # The possible questions.
       WHAT = %w[stats requests snapshot ready metrics].freeze
-      # What /ready answers while the server starts or drains.
+      # The answer of /ready while the server starts or drains.
       NOT_READY = 503
       private_constant :WHAT, :NOT_READY
 
@@ -33,10 +34,11 @@ module NB
                             "#{argv.join(" ")}" if rest.any? || !WHAT.include?(what || "stats")
 
           status, body = Server::Control.exchange(address, "/#{what || "stats"}")
-          raise Failure, "#{address} answers #{status} to #{what}: #{body}" unless
+          shown = Printable.lines(body)
+          raise Failure, "#{address} answers #{status} to #{what}: #{shown}" unless
             [200, NOT_READY].include?(status)
 
-          puts body
+          puts $stdout.tty? ? shown : body
           status == 200 ? 0 : 1
         rescue ArgumentError => error
           raise UsageError, error.message

@@ -8,7 +8,7 @@ require_relative "top/view"
 
 module NB
   module CLI
-    # `nb top`: what a server does now, refreshed every second.
+    # `nb top`: shows what a server does, refreshed every second.
     module Top
       # One line for the list of commands.
       SUMMARY = "show the requests, fibers, pools and stalls of a running server, live"
@@ -67,7 +67,7 @@ module NB
           live(feed, address, first)
         end
 
-        # The second one has rates.
+        # Takes two: the second one has rates.
         def print_once(feed, address, options)
           sleep options[:interval]
           colors = Terminal.colors?($stdout)

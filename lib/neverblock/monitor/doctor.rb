@@ -3,30 +3,31 @@
 require_relative "doctor/project"
 
 module NB
-  # Looks at a project (a Rails application, or any folder with Ruby in it) and at the machine, and
-  # says what keeps many fibers on one thread from working well there, each with its cure. `nb
-  # doctor` prints it. Each check is a block in doctor/checks/: it sees the {Project} and tells.
+  # Examines a project (a Rails application, or any folder with Ruby code) and the machine. It
+  # reports what keeps many fibers on one thread from working well there, each finding with its
+  # cure. `nb doctor` prints the report. Each check is a block in doctor/checks/ that gets the
+  # {Project}.
   #
   # @example
   #   NB::Doctor.new(NB::Doctor::Project.new("shop")).examine
   #     .each { |finding| puts "#{finding.what}: #{finding.cure}" }
   class Doctor
-    # What a check has to say.
+    # One result of a check.
     #
     # @!attribute check [String] its name
-    # @!attribute level [Symbol] `:problem` (wrong results or a standstill), `:warning` (slower
-    #   than it need be, or errors under load), `:note` (worth knowing)
-    # @!attribute what [String] what is so, with the value
+    # @!attribute level [Symbol] `:problem` (wrong results or a standstill), `:warning` (slower than
+    #   necessary, or errors under load), `:note` (worth knowing)
+    # @!attribute what [String] what was found, with the value
     # @!attribute cure [String] what to do
     Finding = Struct.new(:check, :level, :what, :cure, keyword_init: true)
-    # What a finding can be, the worst first.
+    # The levels, the worst first.
     LEVELS = %i[problem warning note].freeze
 
-    # What is looked at, and in which projects.
+    # What a check examines, and in which projects.
     #
-    # @!attribute rails [Boolean] only a Rails application that booted answers it fully
-    # @!attribute applies [Proc, nil] of a {Project}: whether there is anything to look at
-    # @!attribute block [Proc] what is done
+    # @!attribute rails [Boolean] whether only a booted Rails application answers it fully
+    # @!attribute applies [Proc, nil] gets a {Project}: whether there is anything to examine
+    # @!attribute block [Proc] the check itself
     Check = Struct.new(:rails, :applies, :block, keyword_init: true) do
       # @api private
       def for?(project) = (!rails || project.rails?) && (!applies || applies.call(project))
@@ -35,14 +36,14 @@ module NB
     @checks = {}
 
     class << self
-      # @return [Hash{String => Check}] name => check, in the order in which they are made
+      # @return [Hash{String => Check}] name => check, in the order of execution
       attr_reader :checks
 
       # Declares a check; called by the files in doctor/checks/.
       #
-      # @param name [String] of one topic, as printed
-      # @param rails [Boolean] whether it is for Rails applications only, and asks the booted one
-      # @param applies [Proc, nil] takes the {Project}; false: this check is not for it
+      # @param name [String] one topic, as printed
+      # @param rails [Boolean] whether it is only for Rails applications, and asks the booted one
+      # @param applies [Proc, nil] gets the {Project}; returns false if this check is not for it
       # @yieldparam project [Project]
       # @return [void]
       def check(name, rails: false, applies: nil, &block)
@@ -52,7 +53,7 @@ module NB
 
     # @param project [Project]
     # @param except [Array<String>] names of checks to leave out
-    # @raise [ArgumentError] for a name that there is not
+    # @raise [ArgumentError] for an unknown name
     # @scheduling never waits
     def initialize(project, except: [])
       unknown = except - Doctor.checks.keys
@@ -64,7 +65,7 @@ module NB
       @chosen = Doctor.checks.except(*except)
     end
 
-    # @return [Array<Finding>] the worst first; empty when all is well
+    # @return [Array<Finding>] the worst first; empty if there is nothing to report
     # @scheduling may wait, for the application to boot in a process of its own
     def examine
       @findings = []
@@ -75,15 +76,15 @@ module NB
       @findings.sort_by.with_index { |finding, index| [LEVELS.index(finding.level), index] }
     end
 
-    # @return [Array<String>] names of the checks that are made
+    # @return [Array<String>] names of the checks that ran
     # @scheduling may wait, as {#examine}
     def checks = sorted.first
 
-    # @return [Array<String>] names of those that have nothing to look at in this project
+    # @return [Array<String>] names of the checks that do not apply to this project
     # @scheduling may wait, as {#examine}
     def not_applicable = sorted.last
 
-    # @return [Array<String>] names of those made by reading files only, because the application was
+    # @return [Array<String>] names of the checks that only read files because the application was
     #   not booted: they may miss something
     # @scheduling may wait, as {#examine}
     def half_made

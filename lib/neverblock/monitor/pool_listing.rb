@@ -3,24 +3,25 @@
 require_relative "../loop/dump"
 require_relative "../loop/fork"
 require_relative "../sync/database_time"
+require_relative "../sync/job_counts"
 require_relative "../sync/pools"
 require_relative "../sync/task_names"
 
-NB::Fork.in_child { [NB::Pools, NB::DatabaseTime].each(&:forked) }
+NB::Fork.in_child { [NB::Pools, NB::DatabaseTime, NB::JobCounts].each(&:forked) }
 
 module NB
-  # Pools as {NB.pools} tells of them: who holds, who waits, for how long and where.
+  # Builds the list that {NB.pools} returns: who holds, who waits, for how long and where.
   #
-  # When a fiber got what it holds is known only if it had to wait for it: looking at the clock each
-  # time would cost every checkout. Of others it is known that they hold it at least as long as
-  #
-  # - somebody saw them with it before,
-  # - they wait for whatever they wait for now,
-  # - the first in the queue waits: who had come later would stand behind him.
+  # When a fiber got what it holds is known only if it had to wait for it: reading the clock each
+  # time would slow down every checkout. For other fibers there is a lower bound, the longest of
+  # these:
+  # - since somebody saw them with it,
+  # - since they began their present wait,
+  # - since the first in the queue began to wait: had they come later, they would stand behind it.
   #
   # @api private
   class PoolListing
-    # How many pools are told of, and how many holders and waiters of each.
+    # How many pools are listed, and how many holders and waiters of each.
     POOLS = 50
     EACH = 20
     private_constant :POOLS, :EACH
@@ -41,7 +42,8 @@ module NB
 
     private
 
-    # Of thousands of fibers only those that hold something, unless others wait in a queue.
+    # Of thousands of fibers, only those that hold something are looked at, unless others wait in a
+    # queue.
     def waits(scheduler)
       return scheduler.waits if @accounts.any? { |account| account.queue && account.waiting > 0 }
 

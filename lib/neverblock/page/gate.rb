@@ -5,14 +5,17 @@ require "openssl"
 
 module NB
   class Page
-    # Who may look at the page.
+    # Decides who may see the page.
     #
     # @api private
     class Gate
       LOOPBACK = %w[127.0.0.0/8 ::1].freeze
-      # With one of these a proxy says that the client is another one than REMOTE_ADDR.
-      FORWARDED = %w[HTTP_FORWARDED HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_REAL_IP
-                     HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_SERVER HTTP_VIA HTTP_CLIENT_IP].freeze
+      # How the fields begin by which a proxy says that the client is another one than REMOTE_ADDR,
+      # or that it is there. Browsers send none of them.
+      FORWARDED = %w[HTTP_FORWARDED HTTP_X_FORWARDED HTTP_X_ORIGINAL HTTP_X_REAL_IP HTTP_VIA
+                     HTTP_CLIENT_IP HTTP_X_CLIENT_IP HTTP_TRUE_CLIENT_IP HTTP_X_CLUSTER_CLIENT_IP
+                     HTTP_CF_ HTTP_FLY_ HTTP_FASTLY_ HTTP_X_AMZN_ HTTP_X_ENVOY_ HTTP_CDN_LOOP
+                     HTTP_X_REQUEST_START HTTP_X_QUEUE_START].freeze
       METHODS = %w[GET HEAD].freeze
       TEXT = {"content-type" => "text/plain; charset=utf-8"}.freeze
       HOST = /\A(?:\[(?<v6>[^\]]+)\]|(?<name>[^:\[\]]+))(?::\d+)?\z/
@@ -21,18 +24,19 @@ module NB
       # @param allow [Symbol, Array<String>] see {Page#initialize}
       # @raise [ArgumentError]
       def initialize(allow:, hosts:, password:)
-        @networks = networks(allow)
+        # A password alone opens the page from anywhere.
+        @networks = networks(allow) unless password && allow == :loopback
         @hosts = Array(hosts).map { |host| Server::Checks.text(:hosts, host).downcase }
-        @password = password && Server::Checks.text(:password, password)
+        @password = password && words(password)
       end
 
-      # @return [Array, nil] the response for who may not
+      # @return [Array, nil] the refusal, or nil if the client may see the page
       def refuse(env)
         return no(405, "The page only answers GET.", "allow" => "GET, HEAD") unless
           METHODS.include?(env["REQUEST_METHOD"])
         return no(403, "Another site's page asks for this one.") if foreign?(env)
 
-        @password ? refuse_stranger(env) : refuse_address(env)
+        refuse_address(env) || refuse_stranger(env)
       end
 
       private
@@ -40,19 +44,31 @@ module NB
       def networks(allow)
         return if allow == :all
 
-        (allow == :loopback ? LOOPBACK : Array(allow)).map { |network| IPAddr.new(network) }
+        networks = allow == :loopback ? LOOPBACK : Array(allow)
+        raise IPAddr::Error if networks.empty?
+
+        networks.map { |network| IPAddr.new(network) }
       rescue IPAddr::Error, NoMethodError
         raise ArgumentError, "page: allow must be :loopback, :all, or addresses such as " \
                              "\"10.0.0.0/8\", got: #{allow.inspect}"
       end
 
-      # A link to the page is no harm: what the browser gets is shown to its user only.
+      # What was given is not told: it may be all but right.
+      def words(password)
+        return password if password.is_a?(String) && !password.empty?
+
+        raise ArgumentError, "page: the password must be a String that is not empty"
+      end
+
+      # A link to the page does no harm: only the browser's user sees it.
       def foreign?(env)
         site = env["HTTP_SEC_FETCH_SITE"]
         %w[cross-site same-site].include?(site) && env["HTTP_SEC_FETCH_MODE"] != "navigate"
       end
 
       def refuse_stranger(env)
+        return unless @password
+
         kind, words = env["HTTP_AUTHORIZATION"].to_s.split(" ", 2)
         _, given = words.to_s.unpack1("m").split(":", 2) if kind&.casecmp?("basic")
         return if given && OpenSSL.secure_compare(given.b, @password.b)
@@ -71,22 +87,23 @@ module NB
         no(403, "The Host of this request is not allowed.") unless host?(env["HTTP_HOST"])
       end
 
-      # For a proxy on this machine every client is one on this machine. Browsers do not speak
-      # HTTP/1.0; nginx does, as long as it is not told otherwise.
+      # To a proxy on this machine, all its clients are on this machine. Browsers do not speak
+      # HTTP/1.0; nginx does unless told otherwise.
       def proxied?(env)
-        env["SERVER_PROTOCOL"] == "HTTP/1.0" || FORWARDED.any? { |key| env.key?(key) }
+        env["SERVER_PROTOCOL"] == "HTTP/1.0" ||
+          env.each_key.any? { |key| key.start_with?(*FORWARDED) }
       end
 
       def allowed?(address)
-        # Without the zone of fe80::1%eth0; ::ffff:10.0.0.1 is 10.0.0.1.
+        # Drops the zone of fe80::1%eth0, and takes ::ffff:10.0.0.1 for 10.0.0.1.
         address = IPAddr.new(address.to_s[/[^%]*/]).native
         @networks.any? { |network| network.include?(address) }
       rescue IPAddr::Error
         false
       end
 
-      # DNS rebinding: a foreign site's name points at this machine, and its script asks. An address
-      # is no name.
+      # DNS rebinding: a foreign site's name points at this machine, and its script sends requests.
+      # An address is not a name.
       def host?(host)
         match = HOST.match(host.to_s) or return false
         name = (match[:v6] || match[:name]).downcase

@@ -4,16 +4,17 @@ require_relative "source"
 
 module NB
   class Page
-    # Sends a snapshot per second to each viewer, as server-sent events. A viewer is a request, with
-    # its fiber. Nothing runs while nobody looks.
+    # Sends one snapshot per second to each viewer, as server-sent events. A viewer is a request
+    # with its fiber. Nothing runs while nobody looks.
     #
     # @api private
     module Live
-      # Viewers of a process at a time; more get 503, and ask by themselves, less often.
+      # The maximum number of viewers of a process, which is also at most half of its fibers;
+      # further ones get 503, and poll less often.
       VIEWERS = 16
       # Seconds between two events.
       INTERVAL = 1
-      # What is sent: places, but no backtraces; the page asks for these when it shows them.
+      # The content: places, but no backtraces; the page asks for these when it shows them.
       DETAIL = "fibers=100&requests=100&frames=0"
       private_constant :INTERVAL, :DETAIL
 
@@ -22,23 +23,26 @@ module NB
       class << self
         # @return [Array, nil] a response; nil: there are too many viewers
         def body
-          return if @count >= VIEWERS || NB.stopping?
+          return if @count >= most || NB.stopping?
 
-          # The place is taken when the body is called: a response may be dropped before.
+          # Counts the viewer when the body is called: the response may be dropped before that.
           [200, {"content-type" => "text/event-stream", "x-accel-buffering" => "no"},
            method(:send_to)]
         end
 
-        # In a forked child nobody looks.
+        # A forked child has no viewers.
         # @return [void]
         def forked = @count = 0
 
         private
 
-        # Ends when the viewer has gone, and when the server drains.
+        # The others are the application's.
+        def most = [VIEWERS, Server.here.options[:fibers] / 2].min
+
+        # Ends when the viewer has gone or the server drains.
         def send_to(stream)
           @count += 1
-          return stream.write("event: full\ndata: #{VIEWERS}\n\n") if @count > VIEWERS
+          return stream.write("event: full\ndata: #{most}\n\n") if @count > most
 
           stream.write("retry: 2000\n\n")
           while NB.until_stop { stream.write("data: #{Source.json(DETAIL)}\n\n") }

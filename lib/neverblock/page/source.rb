@@ -5,17 +5,17 @@ require_relative "../server/snapshot"
 
 module NB
   class Page
-    # Where the page gets its snapshots: from the server of this process, from the master of a
-    # cluster, or from the loop alone where another server runs it. Many viewers cost as much as
-    # one: an answer serves all who ask for the same within half a second.
+    # Gets the page's snapshots from this process's server, from a cluster's master, or, under
+    # another server, from the loop alone. Many viewers cost as much as one: an answer serves
+    # everybody who asks for the same within half a second.
     #
     # @api private
     module Source
-      # Seconds for which an answer is given again.
+      # Seconds for which an answer is reused.
       FRESH = 0.5
       # Seconds that a master has to answer.
       PATIENCE = 3
-      # How much one may ask for here.
+      # The maximum that a client may ask for here.
       MOST = {fibers: 2000, requests: 2000, frames: 100}.freeze
       private_constant :FRESH, :PATIENCE, :MOST
 

@@ -5,7 +5,7 @@ require_relative "words"
 module NB
   module CLI
     module Top
-      # All that is known of one row.
+      # Everything that is known about one row.
       #
       # @api private
       class Detail
@@ -61,7 +61,7 @@ module NB
           end
         end
 
-        # Numbers, but no lists.
+        # The numbers, without the lists.
         def workers
           @row.reject { |_, value| value.is_a?(Array) || value.nil? }
             .map { |name, value| "  #{name}: #{value.is_a?(Hash) ? pairs(value) : value}" }

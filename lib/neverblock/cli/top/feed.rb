@@ -3,20 +3,21 @@
 require "json"
 require_relative "../../server/control"
 require_relative "rates"
+require_relative "shape"
 
 module NB
   module CLI
     module Top
-      # Asks a server for snapshots: once, or again and again on a thread of its own, so that keys
-      # are answered also while the server is not.
+      # Asks a server for snapshots: once, or repeatedly on a thread of its own, so keys are
+      # answered even while the server is not answering.
       #
       # @api private
       class Feed
-        # Seconds for one answer. A master asks each worker for a second.
+        # Seconds to wait for one answer. A master asks each worker for a second.
         PATIENCE = 5
-        # How much is asked for at a time.
+        # The limits of one request.
         DETAIL = "fibers=500&requests=500&frames=60"
-        # One answer, or why there is none.
+        # One answer, or the reason why there is none.
         Sample = Struct.new(:snapshot, :rates, :error)
         private_constant :PATIENCE
 
@@ -29,14 +30,14 @@ module NB
 
         # @return [Sample]
         # @raise [Failure] if there is no answer
-        # @raise [ArgumentError] for an address that is none
+        # @raise [ArgumentError] for an invalid address
         def ask
           before = @snapshot
           @snapshot = Feed.snapshot(@address, DETAIL, within: PATIENCE)
           Sample.new(@snapshot, Rates.new(before, @snapshot))
         end
 
-        # @yieldparam [Sample] each, in the order of time
+        # @yieldparam [Sample] each one, in order of time
         # @return [Thread]
         def run
           Thread.new do
@@ -51,15 +52,20 @@ module NB
           end
         end
 
-        # @param query [String] as `/snapshot` takes it
+        # @param query [String] for `/snapshot`
         # @return [Hash{Symbol=>Object}]
-        # @raise [Failure] if there is no answer, or none of a NeverBlock that has /snapshot
-        # @raise [ArgumentError] for an address that is none
+        # @raise [Failure] if there is no answer, or the server does not know /snapshot
+        # @raise [ArgumentError] for an invalid address
         def self.snapshot(address, query, within:)
           status, body = Server::Control.exchange(address, "/snapshot?#{query}", within: within)
-          return JSON.parse(body, symbolize_names: true) if status == 200
+          raise Failure, "#{address} has no snapshot: #{refusal(address, status, body)}" unless
+            status == 200
 
-          raise Failure, "#{address} has no snapshot: #{refusal(status, body)}"
+          snapshot = JSON.parse(body, symbolize_names: true)
+          return snapshot if Shape.fits?(snapshot)
+
+          raise Failure, "#{address} answers something else than a snapshot of NeverBlock " \
+                         "#{VERSION}"
         rescue JSON::ParserError
           raise Failure, "#{address} answers something else than a snapshot"
         rescue Errno::ETIMEDOUT => error
@@ -69,10 +75,12 @@ module NB
           raise Failure, "nobody answers at #{address}: #{error.message}"
         end
 
-        def self.refusal(status, body)
-          return "it is told by unix:// only, since it has paths" if status == 404
+        def self.refusal(address, status, body)
+          return "it is told by unix:// only, since it has paths" if
+            status == 404 && !address.start_with?("unix://")
 
-          "#{status}, #{JSON.parse(body)["error"]}"
+          words = JSON.parse(body)
+          ["status #{status}", *(words["error"] if words.is_a?(Hash))].join(", ")
         end
         private_class_method :refusal
       end

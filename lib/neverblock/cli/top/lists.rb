@@ -7,16 +7,16 @@ require_relative "words"
 module NB
   module CLI
     module Top
-      # The lists that `nb top` can show. A row is a Hash of /snapshot, with :worker, the index of
-      # its process.
+      # The lists that `nb top` can show. A row is a Hash of /snapshot with a further key :worker,
+      # the index of its process.
       #
       # @api private
       class Lists
-        # A column: its title, its width (0: what is left), whether it is of numbers, what of a row
-        # it shows, what it is sorted by, and the width of a terminal below which it is left out.
+        # A column: its title, its width (0: what is left), whether it has numbers, the value it
+        # shows, the value it is sorted by, and the terminal width below which it is left out.
         Column = Struct.new(:title, :width, :right, :show, :by, :from)
-        # A list: its name, the columns, the number of the column by which it is sorted first, and
-        # where in a snapshot its rows are.
+        # A list: its name, its columns, the number of the column by which it is sorted first, and
+        # how to get its rows from a snapshot.
         List = Struct.new(:name, :columns, :sort, :rows)
 
         class << self
@@ -39,7 +39,7 @@ module NB
 
           private
 
-          # Whoever waits for a pool does so by a sleep.
+          # Fibers that wait for a pool wait in a sleep.
           def waiting(process)
             process[:pools].to_a.each_with_object({}) do |pool, fibers|
               pool[:waiters].each do |one|
@@ -85,7 +85,7 @@ module NB
                             time("LIMIT", :timeout_seconds, from: 100), text("NAME", 0, :name),
                             text("WAITS FOR", 0, :waits_for, from: 60), place(from: 100)
                           ], 2, :fibers)
-        # Pools, those first in which most wait.
+        # Pools, those with the most waiters first.
         POOLS = List.new("pools", [
                            WORKER, number("USED", 5, :in_use), number("SIZE", 5, :size),
                            number("WAIT", 5, :waiting), number("WAITS", 7, :waits_total, from: 60),
@@ -93,7 +93,7 @@ module NB
                            number("TIMEOUT", 7, :timeouts_total, from: 60),
                            text("POOL", 0, :name), text("KIND", 18, :kind, from: 80)
                          ], 3, :pools)
-        # Worker processes, by their index.
+        # Worker processes, by index.
         WORKERS = List.new("workers", [
                              number("W", 2, :index) { |index| (index || 0).to_s },
                              number("PID", 8, :pid, &:to_s), number("RUN", 4, :running),

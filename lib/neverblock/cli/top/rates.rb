@@ -3,12 +3,12 @@
 module NB
   module CLI
     module Top
-      # What happened per second between two snapshots of a server. Processes that are not in both
-      # count for nothing: a new worker has no past.
+      # Rates per second between two snapshots of a server. Only processes in both snapshots count,
+      # because a new worker has no past.
       #
       # @api private
       class Rates
-        # Name => where its total is in a snapshot.
+        # Name => where a snapshot has its total.
         TOTALS = {requests: %i[http requests], errors: %i[http errors], failed: %i[http 5xx],
                   cpu: %i[cpu_seconds], gc: %i[gc seconds], turns: %i[loop turns],
                   switches: %i[loop switches], lag: %i[loop lag_seconds_total],
@@ -16,7 +16,7 @@ module NB
         private_constant :TOTALS
 
         # @param snapshot [Hash] of `/snapshot`
-        # @return [Array<Hash>] of each process that serves
+        # @return [Array<Hash>] for each serving process
         def self.processes(snapshot)
           snapshot[:workers].to_a.empty? ? [snapshot] : snapshot[:workers]
         end
@@ -29,7 +29,7 @@ module NB
         end
 
         # @param pid [Integer]
-        # @return [Hash{Symbol=>Float}] per second; empty: not known
+        # @return [Hash{Symbol=>Float}] per second; empty: unknown
         def [](pid) = @rates.fetch(pid, {})
 
         # @return [Hash{Symbol=>Float}] of all processes, and `lag_seconds`, the mean lateness of
@@ -43,7 +43,7 @@ module NB
 
         private
 
-        # A worker that is silent has told nothing since.
+        # A silent worker has reported nothing since.
         def of(before, now)
           seconds = now[:time].to_f - (before || {})[:time].to_f
           return {} unless before && now[:time] && before[:time] && seconds.positive?

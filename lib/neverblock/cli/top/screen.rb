@@ -5,24 +5,24 @@ require "io/console"
 module NB
   module CLI
     module Top
-      # The terminal while a program has all of it: another screen, keys without Enter, and what
-      # was there before afterwards, whatever ends the block: an exception, a signal, Ctrl-Z for a
-      # while.
+      # A terminal that one program uses as a whole: an alternate screen, and keys without Enter.
+      # The previous content returns whatever ends the block (an exception, a signal), and during
+      # Ctrl-Z.
       #
       # @api private
       class Screen
-        # The other screen, without a cursor; and back.
+        # Switches to the alternate screen without a cursor, and back.
         ENTER = "\e[?1049h\e[?25l"
         LEAVE = "\e[?25h\e[?1049l"
-        # What a key is called that sends more than one character.
+        # The names of keys that send more than one character.
         KEYS = {"\e[A" => :up, "\e[B" => :down, "\e[C" => :right, "\e[D" => :left,
                 "\eOA" => :up, "\eOB" => :down, "\eOC" => :right, "\eOD" => :left,
                 "\e[5~" => :page_up, "\e[6~" => :page_down, "\e[H" => :home, "\e[F" => :end,
                 "\e[1~" => :home, "\e[4~" => :end, "\e[Z" => :left, "\e" => :escape,
                 "\r" => :enter, "\n" => :enter, "\t" => :right}.freeze
-        # Signals that end it, and the one by which a terminal tells its new size.
+        # Signals that end the program, and the one that reports a new terminal size.
         ENDING = %w[INT TERM HUP QUIT].freeze
-        # Characters of one key at most, and of keys read at a time.
+        # The maximum number of characters of one key, and of keys read at a time.
         KEY = /\e(?:\[[0-9;]*[~A-Za-z]|O[A-Z])|\e|./m
         BYTES = 256
         private_constant :ENTER, :LEAVE, :KEYS, :ENDING, :KEY, :BYTES
@@ -35,7 +35,7 @@ module NB
           @events, @bell = IO.pipe
         end
 
-        # Runs the block with the terminal.
+        # Runs the block on the alternate screen.
         # @return the block's value
         def open
           traps = trap_signals
@@ -53,7 +53,7 @@ module NB
           [rows.zero? ? 24 : rows, columns.zero? ? 80 : columns]
         end
 
-        # Shows lines, in one write: nothing flickers. Each is at most as wide as the screen.
+        # Shows the lines in one write, so nothing flickers. Each is at most as wide as the screen.
         #
         # @param lines [Array<String>]
         def draw(lines)
@@ -61,16 +61,16 @@ module NB
           @output.flush
         end
 
-        # From any thread or signal handler: {#wait} returns the word.
+        # May be called from any thread or signal handler: {#wait} returns the event.
         #
         # @param word [Symbol] one of {EVENTS}
         def ring(word)
           @bell.write_nonblock(EVENTS.fetch(word))
         rescue IO::WaitWritable, IOError
-          nil # it has been told often enough, or is closed
+          nil # enough events are pending, or the screen is closed
         end
 
-        # What {#ring} knows.
+        # The events that {#ring} takes.
         EVENTS = {quit: "q", resize: "w", stop: "z", data: "d"}.freeze
 
         # Waits for keys and events.
@@ -94,7 +94,7 @@ module NB
         end
 
         def keys
-          # Not read_nonblock: the terminal is the shell's, too, and would stay non-blocking.
+          # Not read_nonblock: the shell uses the terminal, too, and it would stay non-blocking.
           bytes = @input.readpartial(BYTES)
           bytes.force_encoding(Encoding::UTF_8).scrub("").scan(KEY).map { |key| KEYS[key] || key }
         rescue EOFError, Errno::EIO
@@ -113,7 +113,7 @@ module NB
           @output.flush
         end
 
-        # Keys come at once and unseen; Ctrl-C and Ctrl-Z stay signals.
+        # Keys arrive at once and without echo; Ctrl-C and Ctrl-Z remain signals.
         def cbreak(mode)
           mode.raw!(intr: true)
           mode.echo = false
@@ -129,7 +129,7 @@ module NB
           nil # the terminal is gone
         end
 
-        # Until CONT. The shell gets its terminal back as it was.
+        # Waits until CONT. The shell gets its terminal back as it was.
         def suspend
           leave
           Process.kill(:STOP, Process.pid)

@@ -6,7 +6,7 @@ require_relative "words"
 module NB
   module CLI
     module Top
-      # The lines over the lists: which server, and its numbers, as many as there is room for.
+      # The lines above the lists: the server and its numbers, as many as fit.
       #
       # @api private
       class Summary
@@ -20,7 +20,7 @@ module NB
         end
 
         # @param width [Integer] of a line
-        # @param most [Integer] lines
+        # @param most [Integer] the maximum number of lines
         # @return [Array<String>]
         def lines(width, most)
           [title(width), *packed(width)].first(most)
@@ -41,18 +41,19 @@ module NB
           left = Printable.text("nb top  #{@address}")
           right = "NeverBlock #{@snapshot[:version]}, Ruby #{@snapshot[:ruby]}, up " \
                   "#{Words.time(@snapshot[:uptime_seconds])}"
+          right = Printable.text(right)
           room = width - left.size
           room > right.size ? left + right.rjust(room) : Printable.cut(left, width)
         end
 
         def packed(width)
-          items.each_with_object([]) do |item, lines|
+          items.map { |item| Printable.text(item) }.each_with_object([]) do |item, lines|
             fits = lines.any? && lines.last.size + 2 + item.size <= width
             fits ? lines.last << "  " << item : lines << +Printable.cut(item, width)
           end
         end
 
-        # What matters most first.
+        # The most important first.
         def items
           [state, *stands, "requests #{per_second(:requests)}", "5xx #{per_second(:failed)}",
            "running #{Words.count(@snapshot[:running])}",
@@ -71,7 +72,7 @@ module NB
           workers.empty? ? name : "#{name}, #{ready} of #{workers.size} workers"
         end
 
-        # A loop that does not turn: its process, and for how long.
+        # A loop that stands still: its process, and for how long.
         def stands
           @processes.filter_map do |one|
             seconds = one.dig(:loop, :stands_seconds).to_f

@@ -9,7 +9,7 @@ module NB
       #
       # @api private
       class Table
-        # A column without a width has at least this.
+        # The minimum width of such a column.
         LEAST = 8
         private_constant :LEAST
 
@@ -23,8 +23,8 @@ module NB
           @share = open.zero? ? 0 : [left / open, LEAST].max
         end
 
-        # @param sorted [Lists::Column] is marked
-        # @param reverse [Boolean] and how
+        # @param sorted [Lists::Column] gets a mark
+        # @param reverse [Boolean] the direction of the mark
         # @return [String]
         def head(sorted, reverse)
           mark = reverse ? "▴" : "▾"

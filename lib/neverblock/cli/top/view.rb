@@ -8,13 +8,14 @@ require_relative "table"
 module NB
   module CLI
     module Top
-      # What `nb top` shows at a moment: which list, sorted by what, which row, and the lines of it.
+      # The state of `nb top`'s display: the list, its sorting, the selected row, and the lines to
+      # show.
       #
       # @api private
       class View
-        # Lines over the lists, by the height of the terminal.
+        # The number of lines above the lists, by the height of the terminal.
         SUMMARY = ->(rows) { (rows / 5).clamp(1, 5) }
-        # What the keys do.
+        # The effect of each key.
         HELP = ["Tab ← →   another list          1-5       this list",
                 "↑ ↓       another row           Enter     backtrace, or what is known of it",
                 "s         sort by the next column",
@@ -36,10 +37,10 @@ module NB
           @mode = :list
         end
 
-        # @return [Boolean] whether the picture is to stay as it is
+        # @return [Boolean] whether the display is paused
         attr_reader :paused
 
-        # Takes in an answer of the server, or that there is none.
+        # Takes an answer of the server, or the reason why there is none.
         # @param sample [Feed::Sample]
         def update(sample)
           @error = sample.error
@@ -60,7 +61,7 @@ module NB
           nil
         end
 
-        # @param rows [Integer, nil] of the terminal; nil: as many as there are
+        # @param rows [Integer, nil] of the terminal; nil: unlimited
         # @param width [Integer]
         # @return [Array<String>] lines of at most that width, as many as the terminal has
         def lines(rows, width)

@@ -5,13 +5,13 @@ require_relative "../printable"
 module NB
   module CLI
     module Top
-      # Numbers as they are read at a glance.
+      # Formats numbers for reading at a glance.
       #
       # @api private
       module Words
-        # Seconds in one of each, the largest first.
+        # The seconds of each unit, the largest first.
         UNITS = {"d" => 86_400, "h" => 3600, "m" => 60}.freeze
-        # Bytes of a unit are 1,024 of the one before.
+        # Each unit of bytes is 1,024 of the one before.
         SIZES = %w[B K M G T].freeze
         private_constant :UNITS, :SIZES
 
@@ -39,7 +39,7 @@ module NB
         end
 
         # @param count [Numeric, nil]
-        # @return [String] 1,234,567; with one digit behind the point below 10
+        # @return [String] 1,234,567; with one decimal below 10
         def count(count)
           return "-" unless count
           return format("%.1f", count) if count.is_a?(Float) && count < 9.95
@@ -47,11 +47,11 @@ module NB
           count.round.to_s.reverse.scan(/\d{1,3}/).join(",").reverse
         end
 
-        # @param share [Float, nil] 1.0 is all of a core
+        # @param share [Float, nil] 1.0 is a whole core
         # @return [String] such as 37%
         def percent(share) = share ? "#{(share * 100).round}%" : "-"
 
-        # Where in the program: the file's end tells more than its folders.
+        # A place in the program: the end of the path tells more than its folders.
         #
         # @return [String]
         def place(text)

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require_relative "profile_file"
+require_relative "run"
+
+module NB
+  module CLI
+    # `nb profile`: `nb run`, and where the time went.
+    module Profile
+      # One line for the list of commands.
+      SUMMARY = "run a script as nb run does, and tell where the time of its fibers went"
+      # What `nb help profile` prints.
+      USAGE = <<~TEXT
+        usage: nb profile [-o FILE] [options of nb run] SCRIPT [arguments]
+               nb profile [-o FILE] [options of nb run] -e CODE [arguments]
+
+        Runs the script in the loop as `nb run` does. At the end it prints to stderr what the loop's
+        thread did, and for what its fibers waited: which peer, pool or lock, at which line, how long.
+
+          -o, --out FILE   the same as a flame graph for https://www.speedscope.app
+                           (profile-PID.speedscope.json)
+
+        `nb serve --profile` does the same for a server. Ruby 3.1 does not tell of waits for the GVL and
+        outside of the loop.
+      TEXT
+
+      class << self
+        # @param argv [Array<String>]
+        # @return [Integer] exit status; what the script raises passes through
+        # @raise [UsageError, Failure]
+        # @scheduling always waits
+        def run(argv)
+          words = argv.dup
+          path = read_out(words) || "profile-#{Process.pid}.speedscope.json"
+          return CLI.start(%w[help profile]) if %w[-h --help].include?(words.first)
+
+          CLI.folder("-o", File.dirname(path))
+          CLI.load_loop
+          ProfileFile.new(path).record { Run.run(words) }
+        rescue NB::Profile::BusyError => error
+          raise Failure, error.message
+        end
+
+        private
+
+        def read_out(words)
+          case words.first
+          when "-o", "--out"
+            words.shift
+            words.shift or raise UsageError, "-o needs a value"
+          when /\A--out=(.+)/n, /\A-o(.+)/n then words.shift && Regexp.last_match(1)
+          end
+        end
+      end
+    end
+  end
+end
