@@ -2,10 +2,13 @@
 
 require "minitest/autorun"
 require "neverblock"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # What the specs of 2008 assert of the fiber pool, and the same inside a loop.
 class LegacyFiberPoolTest < Minitest::Test
+  include Clock
+
   def setup = @pool = NB::Pool::FiberPool.new(10)
 
   def test_all_fibers_are_ready_and_the_queue_is_empty
@@ -103,9 +106,9 @@ class LegacyFiberPoolTest < Minitest::Test
   # --- in a loop --------------------------------------------------------------------------------
 
   def test_in_a_loop_blocks_wait_at_once
-    start = now
+    start = clock
     NB.run { 20.times { @pool.spawn { sleep 0.1 } } }
-    assert_between 0.2, 1, now - start
+    assert_between 0.2, 1, clock - start
   end
 
   def test_in_a_loop_a_block_stops_and_is_resumed
@@ -121,9 +124,9 @@ class LegacyFiberPoolTest < Minitest::Test
   def test_in_a_loop_the_one_who_resumes_does_not_wait_for_what_comes_next
     NB.run do
       @pool.spawn { @fiber = Fiber.current and Fiber.yield and sleep 0.1 and @slept = true }
-      start = now
+      start = clock
       @fiber.resume(true)
-      assert_in_time now - start, 0.05
+      assert_in_time clock - start, 0.05
       @pool.wait
       assert @slept
       assert_raises(FiberError) { @fiber.resume }
@@ -198,6 +201,4 @@ class LegacyFiberPoolTest < Minitest::Test
     end
     [stopped, done]
   end
-
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

@@ -2,10 +2,13 @@
 
 require "minitest/autorun"
 require "neverblock"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # What the specs of 2008 assert of the connection pool, and the same inside a loop.
 class LegacyConnectionPoolTest < Minitest::Test
+  include Clock
+
   # A connection that knows in which state it is.
   Connection = Struct.new(:number, :transaction_status, :closed) do
     def close = self.closed = true
@@ -93,14 +96,21 @@ class LegacyConnectionPoolTest < Minitest::Test
     pool.hold { |connection| refute connection.closed? }
   end
 
+  def test_the_connection_of_a_killed_thread_is_not_handed_over
+    pool = pool_of(1)
+    Thread.new { pool.hold(true) { Thread.current.kill } }.join
+    assert_equal [true, 0], [@made.first.closed, busy(pool).size]
+    pool.hold { |connection| refute connection.closed? }
+  end
+
   FILES = %r{/(legacy/fibered_connection_pool|sync/interruption)\.rb\z}.freeze
 
-  # The second comes at each return in turn, while the first one leaves.
+  # The second comes at each line and return in turn, while the first one leaves.
   def test_a_second_interrupt_hands_over_no_interrupted_connection
     struck = (1..).take_while do |place|
       pool = pool_of(1)
       first, events = nil, 0
-      trace = TracePoint.new(:return) do |point|
+      trace = TracePoint.new(:line, :return) do |point|
         raise NB::Cancelled, "second" if FILES.match?(point.path) && (events += 1) == place
       end
       begin
@@ -116,6 +126,23 @@ class LegacyConnectionPoolTest < Minitest::Test
       events >= place
     end
     assert_operator struck.size, :>, 3
+  end
+
+  def test_a_deadline_that_strikes_the_end_of_a_connection_comes_out
+    pool = pool_of(1)
+    late = Class.new(StandardError)
+    NB.run do
+      assert_raises(late) do
+        Timeout.timeout(0.01, late) do
+          pool.hold do |connection|
+            connection.transaction_status = 2
+            connection.define_singleton_method(:close) { sleep }
+          end
+        end
+      end
+      assert_equal [[], 0], [connections(pool), busy(pool).size]
+      pool.hold { |connection| assert_same @made.last, connection }
+    end
   end
 
   def test_a_failed_connect_leaves_its_place_to_the_next
@@ -170,9 +197,9 @@ class LegacyConnectionPoolTest < Minitest::Test
   def test_in_a_loop_seventeen_fibers_wait_for_eight_connections_in_their_order
     pool = pool_of(8)
     order = []
-    start = now
+    start = clock
     NB.run { 17.times { |i| NB.async { pool.hold { sleep(0.1) && order << i } } } }
-    assert_between 0.3, 1.6, now - start
+    assert_between 0.3, 1.6, clock - start
     assert_equal [(0..16).to_a, 8], [order, @made.size]
     assert_equal [8, 0], [connections(pool).size, busy(pool).size]
   end
@@ -240,5 +267,4 @@ class LegacyConnectionPoolTest < Minitest::Test
   def connections(pool) = pool.instance_variable_get(:@connections)
   def busy(pool) = pool.instance_variable_get(:@busy_connections)
   def queue(pool) = pool.instance_variable_get(:@queue)
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

@@ -3,10 +3,13 @@
 require "minitest/autorun"
 require "neverblock"
 require "socket"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # NB.reactor: the same in every fiber of a thread, with callbacks for IOs and timers.
 class LegacyReactorTest < Minitest::Test
+  include Clock
+
   def setup = @reactor = NB.reactor
 
   def test_there_is_one_for_each_thread
@@ -101,12 +104,12 @@ class LegacyReactorTest < Minitest::Test
   end
 
   def test_timers_come_in_time_once_or_again_and_again
-    start = now
+    start = clock
     times = []
     beats = 0
     @reactor.run do
       @reactor.add_timer(0.03) { times << :never }.cancel
-      @reactor.add_timer(0.05) { times << now - start }
+      @reactor.add_timer(0.05) { times << clock - start }
       beat = @reactor.add_periodical_timer(0.01) { beat.cancel if (beats += 1) == 3 }
       @reactor.add_timer(0.15) { @reactor.stop }
     end
@@ -196,6 +199,4 @@ class LegacyReactorTest < Minitest::Test
   end
 
   private
-
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

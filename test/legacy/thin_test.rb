@@ -2,11 +2,14 @@
 
 require "minitest/autorun"
 require "net/http"
+require_relative "../support/clock"
 require_relative "../support/program"
 require_relative "../support/servers"
 
 # A real Thin behind the door of 2008: its requests wait side by side.
 class LegacyThinTest < Minitest::Test
+  include Clock
+
   APP = <<~'RUBY'
     require "never_block/server/thin"
     Thin::Logging.silent = true
@@ -52,10 +55,10 @@ class LegacyThinTest < Minitest::Test
 
   def test_ten_requests_wait_side_by_side_and_twenty_in_two_turns
     { 10 => 0.3, 20 => 0.6 }.each do |count, least|
-      start = now
+      start = clock
       bodies = Array.new(count) { Thread.new { get("/meet").body } }.map(&:value)
       assert_equal [count, ["true"]], [bodies.size, bodies.uniq]
-      assert_operator now - start, :>=, least
+      assert_operator clock - start, :>=, least
       assert_equal "10", get("/most").body
     end
   end
@@ -92,5 +95,4 @@ class LegacyThinTest < Minitest::Test
   private
 
   def get(path) = Net::HTTP.get_response(URI("http://127.0.0.1:#{@port}#{path}"))
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# What the old doors load: all names of 2008 as they were. Beyond `require "neverblock"` that means
+# Loaded by the old doors: all names of 2008 as they were. Beyond `require "neverblock"` that means
 # two things, for code that relies on them:
 #
-# - every fiber has locals, `fiber[:key]`: two methods more in Ruby's Fiber, which has none of them;
-# - NB::FiberPool is NB::Pool::FiberPool, which can do all that the other can, works without a loop
-#   too, and costs a second fiber per block.
+# - Every fiber has locals, `fiber[:key]`: two more methods on Ruby's Fiber, which has neither.
+# - NB::FiberPool is NB::Pool::FiberPool. It can do everything that the new class can, also works
+#   without a loop, and costs a second fiber per block.
 require "neverblock"
 
 Fiber.include(NB::Legacy::Locals)
 NB::Pool::FiberPool # loads it before the name changes
 NB.send(:remove_const, :FiberPool)
-# The pool of 2008, which can do all that ours can.
+# The pool of 2008, which can do everything that ours can.
 NB::FiberPool = NB::Pool::FiberPool

@@ -4,14 +4,14 @@ require_relative "fiber"
 
 module NB
   module Legacy
-    # A fiber in which code of 2008 may call Fiber.yield while a loop runs: a fiber of the loop, its
-    # carrier, runs it and stays until it has ended. `resume` wakes the carrier, so the one who
-    # resumes goes on at once and need not wait for what this fiber waits for next.
+    # A fiber in which code of 2008 may call Fiber.yield while a loop runs. A fiber of the loop, the
+    # carrier, runs it and stays until it has ended. `resume` wakes the carrier, so its caller
+    # continues at once and need not wait for what this fiber waits for next.
     class CarriedFiber < NB::Fiber
       alias enter resume
       private :enter
 
-      # Called by the carrier: runs the block to its end.
+      # The carrier calls this: it runs the block to its end.
       #
       # @return [void]
       # @raise [Exception] what the block raised
@@ -24,11 +24,11 @@ module NB
         alive? ? self.raise(error) : ::Kernel.raise
       end
 
-      # Lets the fiber go on at the next turn of the loop. It may not have stopped yet: then its
-      # next Fiber.yield returns at once.
+      # Lets the fiber continue at the next turn of the loop. If it has not stopped yet, its next
+      # Fiber.yield returns at once.
       #
-      # @param values [Array] what Fiber.yield returns there
-      # @return [nil] not what it yields next, as plain fibers do
+      # @param values [Array] the return value of Fiber.yield there
+      # @return [nil] not what the fiber yields next, unlike plain fibers
       # @raise [FiberError] if the fiber has ended
       # @scheduling never waits
       # @thread any

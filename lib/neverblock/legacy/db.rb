@@ -3,8 +3,8 @@
 require_relative "names"
 
 module NB
-  # The database connections of 2008. Each is the driver's own class by its old name: the drivers
-  # wait in the loop by themselves now.
+  # The database connections of 2008. Each is the driver's own class under its old name, because
+  # drivers now wait in the loop by themselves.
   module DB
     autoload :FiberedPostgresConnection, "neverblock/legacy/postgres_connection"
     autoload :FPGconn, "neverblock/legacy/postgres_connection"

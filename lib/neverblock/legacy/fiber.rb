@@ -3,8 +3,8 @@
 require_relative "names"
 
 module NB
-  # The fiber of 2008: Ruby's own, with locals. It stops with Fiber.yield and goes on when it is
-  # resumed; in a loop it may also wait, and whoever resumed it waits too: there use {NB.async}.
+  # The fiber of 2008: Ruby's own, with locals. It stops at Fiber.yield and continues when resumed.
+  # In a loop it may also wait, but then its resumer waits, too: use {NB.async} there.
   #
   # @example
   #   fiber = NB::Fiber.new { NB::Fiber.yield }
@@ -16,7 +16,7 @@ module NB
 
     # Stops the current fiber until it is resumed.
     #
-    # @param values [Array] what `resume` returns there
+    # @param values [Array] the return value of `resume`
     # @return what it was resumed with
     # @raise [Exception] if it was resumed with one
     # @scheduling always waits
@@ -29,7 +29,7 @@ module NB
 
     # @param neverblock [Boolean] false: its waits stop the whole thread
     # @param options [Hash] as for Ruby's Fiber.new
-    # @yield what the fiber runs
+    # @yield in the new fiber
     # @scheduling never waits
     def initialize(neverblock = true, **options, &block)
       super(**{ blocking: !neverblock }, **options, &block)

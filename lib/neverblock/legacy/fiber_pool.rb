@@ -6,12 +6,12 @@ require_relative "pool"
 
 module NB
   module Pool
-    # {NB::FiberPool}, and what its ancestor of 2008 could beside: it works without a loop too, its
-    # blocks may stop with Fiber.yield and go on when somebody resumes their fiber, and they may
-    # leave callbacks for their end.
+    # {NB::FiberPool} with the additional abilities of its ancestor of 2008: it works without a
+    # loop, its blocks may stop at Fiber.yield and continue when somebody resumes their fiber, and
+    # they may register callbacks for their end.
     #
-    # Without a loop a block runs at once in a plain fiber, until its end or its Fiber.yield; when
-    # it ends, whoever had resumed it runs the blocks that wait in the queue.
+    # Without a loop, a block runs at once in a plain fiber until its end or its Fiber.yield. When
+    # it ends, the code that had resumed it runs the blocks that wait in the queue.
     #
     # @example Without a loop
     #   pool = NB::Pool::FiberPool.new(10)
@@ -19,12 +19,12 @@ module NB
     #   15.times { |i| pool.spawn { stopped << Fiber.current; Fiber.yield; puts i } }
     #   stopped.first.resume # prints 0; the blocks 10 to 14 run until their Fiber.yield
     class FiberPool < NB::FiberPool
-      # @return [Hash{Integer=>Fiber}] without a loop, the fibers at work by object_id
+      # @return [Hash{Integer=>Fiber}] without a loop, the busy fibers by object_id
       attr_reader :busy_fibers
-      # @return [Array<Proc>] without a loop, the blocks that no fiber is free for
+      # @return [Array<Proc>] without a loop, the blocks that wait for a fiber
       attr_reader :queue
 
-      # @param count [Integer] the most fibers, 1 or more
+      # @param count [Integer] the maximum number of fibers, 1 or more
       # @param options [Hash] as for {NB::FiberPool}
       def initialize(count = 50, **options)
         super
@@ -36,7 +36,7 @@ module NB
       # Runs the block in a fiber of the pool, or queues it.
       #
       # @param evented [Boolean] false: the block's waits stop the whole thread
-      # @yield what it raises is reported and harms no other block
+      # @yield an exception is reported and affects no other block
       # @return [self]
       # @raise [NB::ClosedError] after {#close}
       # @scheduling never waits, but the block may run until its own first wait
@@ -54,12 +54,13 @@ module NB
         self
       end
 
-      # @return [Array<Fiber>] in a loop those there are; without one those that are free
+      # @return [Array<Fiber>] in a loop the existing ones; without one the free ones
       # @scheduling never waits
       def fibers = ::Fiber.scheduler ? super : @fibers
 
       # @return [self]
-      # @raise [NBError] without a loop, if blocks have stopped: nobody here could resume them
+      # @raise [NBError] without a loop, if blocks have stopped, because nobody here could resume
+      #   them
       # @scheduling may wait
       def wait
         return super if ::Fiber.scheduler || @busy_fibers.empty?
@@ -74,12 +75,13 @@ module NB
         self
       end
 
-      # In a loop the worker stays with the block until it has ended, so there are never more.
+      # In a loop, the worker stays with the block until it has ended, so there are never more than
+      # `count`.
       def carry(evented, block)
         Legacy::CarriedFiber.new(evented) { call_block(block) }.carry
       end
 
-      # As it was: a fiber takes one block after the other.
+      # The way of 2008: a fiber takes one block after the other.
       def plain_fiber
         NB::Fiber.new do |block|
           loop do
@@ -91,7 +93,7 @@ module NB
             block = @queue.shift || rest_plain
           end
         ensure
-          @busy_fibers.delete(::Fiber.current.object_id) # something else than an error ends it
+          @busy_fibers.delete(::Fiber.current.object_id) # ended by something other than an error
         end
       end
 
@@ -102,7 +104,7 @@ module NB
         ::Fiber.yield
       end
 
-      # The callbacks come in reverse order, as destructors do, also after an error.
+      # The callbacks run in reverse order, like destructors, even after an error.
       def call_block(block)
         callbacks = ::Fiber.current[:callbacks] = []
         block.call

@@ -6,12 +6,12 @@ require_relative "postgres_commands"
 
 module NB
   module Pool
-    # The connection pool of 2008: a fiber holds a connection for a block, or until it gives it back
-    # (transactions); those who find none free wait in a queue, in a loop or without one. New code
+    # The connection pool of 2008. A fiber holds a connection for a block, or until it returns it
+    # (transactions). Fibers that find none free wait in a queue, with or without a loop. New code
     # uses {NB::ConnectionPool}, which also has timeouts and serves several threads.
     #
-    # A connection comes back clean or not at all: one that is in the middle of a transaction or of
-    # an answer is closed, and its place is free.
+    # A connection comes back clean or not at all: one that is in mid-transaction or mid-answer is
+    # closed, and its place becomes free.
     #
     # @example
     #   pool = NB::Pool::FiberedConnectionPool.new(size: 12) { PG.connect(dbname: "test") }
@@ -22,12 +22,13 @@ module NB
     class FiberedConnectionPool
       include Legacy::PostgresCommands
 
-      # @return [Integer] the most connections, without the one for blocking requests
+      # @return [Integer] the maximum number of connections, not counting the one for blocking
+      #   requests
       attr_reader :size
 
-      # @param options [Hash] with a block `size:` (8) and `eager:`, whether all are made now;
-      #   without one what PG.connect takes, and all are made now
-      # @param count [Integer] the most connections
+      # @param options [Hash] with a block: `size:` (8) and `eager:`, whether all connections are
+      #   made now; without a block: the arguments of PG.connect, and all are made now
+      # @param count [Integer] the maximum number of connections
       # @yieldreturn [Object] a new connection
       # @raise [ArgumentError] if there is neither a block nor something to connect to
       # @scheduling may wait, as connecting may
@@ -42,12 +43,14 @@ module NB
         @size.times { @connections << @connect.call } if connect.nil? || options[:eager]
       end
 
-      # Lends a connection to the current fiber. One that it holds already is used again, and stays.
+      # Lends a connection to the current fiber. If it holds one already, that one is used again,
+      # and stays with the fiber.
       #
-      # @param transactional [Boolean] true: it is kept after the block, until {#release}
+      # @param transactional [Boolean] true: the fiber keeps it after the block, until {#release}
       # @yieldparam connection [Object]
       # @return the block's value
-      # @raise [NBError] if all are in use and the caller cannot wait: no loop, no fiber
+      # @raise [NBError] if all are in use and the caller cannot wait: it has neither a loop nor a
+      #   fiber
       # @scheduling may wait
       def hold(transactional = false)
         fiber = ::Fiber.current
@@ -56,12 +59,17 @@ module NB
         whole = true
         value
       ensure
-        leave(fiber, kept, whole)
+        begin
+          leave(fiber, kept, whole)
+          left = true
+        ensure
+          leave(fiber, kept, whole, interrupted: true) unless left
+        end
       end
 
-      # Takes a connection back and gives it to the fiber that has waited longest.
+      # Takes a connection back, and gives it to the fiber that has waited longest.
       #
-      # @param fiber [Fiber] who held it
+      # @param fiber [Fiber] its holder
       # @param connection [Object] may be left out
       # @return [void]
       # @scheduling never waits in a loop; without one the next fiber runs now
@@ -70,13 +78,13 @@ module NB
 
         begin
           @busy_connections.delete(fiber)
-          clean?(connection) ? @connections.push(connection) : discard(connection) if connection
+          take_back(connection) if connection
         ensure
           serve_queue
         end
       end
 
-      # Replaces the connection that this fiber holds, which was lost, and closes the old one.
+      # Replaces this fiber's lost connection, and closes the old one.
       #
       # @return [Object] the new one
       # @raise [NBError] if this fiber holds none
@@ -88,7 +96,7 @@ module NB
         @busy_connections[fiber] = @connect.call
       end
 
-      # @yieldparam connection [Object] each there is, in use or not
+      # @yieldparam connection [Object] every existing one, in use or not
       # @return [void]
       def all_connections(&block)
         (@connections + @busy_connections.values.compact).each(&block)
@@ -107,21 +115,21 @@ module NB
 
       private
 
-      # A second interrupt may come before it is known what the first was: then, too, the connection
-      # is not to be used again.
-      def leave(fiber, kept, whole)
-        spoil(fiber) if !whole && $! && Interruption.struck?($!)
-        looked = true
-      ensure
-        spoil(fiber) unless looked # interrupted
-        begin
-          release(fiber) unless kept && @busy_connections[fiber]
-        ensure
-          release(fiber) unless kept && @busy_connections[fiber] # interrupted
-        end
+      # A second interrupt may come before it is known what the first one was: then, too, the
+      # connection must not be used again.
+      def leave(fiber, kept, whole, interrupted: false)
+        spoil(fiber) if !whole && (interrupted || Interruption.struck_block?($!))
+        release(fiber) unless kept && @busy_connections[fiber]
       end
 
-      # With nil for a connection a fiber has a place, and makes the connection for it.
+      def take_back(connection)
+        clean = clean?(connection)
+        @connections.push(connection) if clean
+      ensure
+        discard(connection) unless clean
+      end
+
+      # If the connection is nil, the fiber has a place and makes the connection itself.
       def acquire(fiber)
         reclaim
         if full?
@@ -149,7 +157,7 @@ module NB
         end
       end
 
-      # What fibers held that ended without giving it back.
+      # Connections of fibers that ended without returning them.
       def reclaim
         @busy_connections.keys.reject(&:alive?).each do |fiber|
           connection = @busy_connections.delete(fiber)
@@ -157,7 +165,7 @@ module NB
         end
       end
 
-      # Somebody interrupted what it was doing.
+      # Something interrupted the work on it.
       def spoil(fiber)
         connection = @busy_connections[fiber] or return
         @busy_connections[fiber] = nil # first: what is not closed is not lent, either
@@ -170,13 +178,17 @@ module NB
         return false if connection.respond_to?(:check) && !connection.check
 
         !connection.respond_to?(:transaction_status) || connection.transaction_status.zero?
-      rescue StandardError # of Trilogy#check, which looks at its socket and never waits
+      rescue StandardError => error # Trilogy#check's, which looks at its socket and never waits
+        raise if Interruption.struck?(error)
+
         false
       end
 
       def discard(connection)
         connection.close if connection.respond_to?(:close)
-      rescue StandardError
+      rescue StandardError => error
+        raise if Interruption.struck?(error) # by the caller's own deadline
+
         nil # it was no good any more
       end
     end

@@ -4,15 +4,15 @@ require_relative "names"
 
 module NB
   module Legacy
-    # Where one fiber waits until another hands it something: in a loop by the loop, without one by
-    # Fiber.yield and resume, as in 2008.
+    # One fiber waits here until another hands it something: with a loop through the loop, without
+    # one through Fiber.yield and resume, as in 2008.
     class Hand
-      # @return [Fiber] who waits
+      # @return [Fiber] the waiting fiber
       attr_reader :fiber
 
-      # For the current fiber.
+      # Makes one for the current fiber.
       #
-      # @raise [NBError] if it is one that cannot stop
+      # @raise [NBError] if this fiber cannot stop
       def initialize
         @fiber = ::Fiber.current
         return @queue = Thread::Queue.new if ::Fiber.current_scheduler
@@ -21,11 +21,12 @@ module NB
         raise NBError, "the pool has nothing free, and code outside of a fiber cannot wait"
       end
 
-      # @return what {#give} was given
+      # @return the argument of {#give}
       # @scheduling always waits
       def wait = @queue ? @queue.pop : ::Fiber.yield
 
-      # Lets the waiting fiber go on: at the next turn of the loop, or now if there is no loop.
+      # Lets the waiting fiber continue: at the next turn of the loop, or at once if there is no
+      # loop.
       # @scheduling never waits
       def give(thing)
         @queue ? @queue.push(thing) : @fiber.resume(thing)

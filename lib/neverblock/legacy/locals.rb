@@ -4,10 +4,11 @@ require_relative "names"
 
 module NB
   module Legacy
-    # Fiber locals as in 2008: `fiber[:key]`, from any fiber, unlike Ruby's own `Fiber[:key]` of the
-    # current one. {NB::Fiber} has them; every fiber does once an old door was required.
+    # Fiber locals as in 2008: `fiber[:key]` works from any fiber, unlike Ruby's own `Fiber[:key]`,
+    # which means the current one. {NB::Fiber} has them; once an old door was required, every fiber
+    # does.
     module Locals
-      # @return [Hash] of a fiber that may not have this module
+      # @return [Hash] the locals of any fiber, even one without this module
       # @api private
       def self.of(fiber)
         fiber.instance_variable_get(:@neverblock_locals) ||

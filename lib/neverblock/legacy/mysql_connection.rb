@@ -5,13 +5,14 @@ require_relative "db"
 
 module NB
   module DB
-    # Mysql2::Client by its name of 2008, when the driver was mysqlplus. Its results are mysql2's:
-    # `each` gives Hashes, or Arrays with `as: :array`.
+    # Mysql2::Client under its name of 2008, when the driver was mysqlplus. Its results are
+    # mysql2's: `each` yields Hashes, or Arrays with `as: :array`.
     class FiberedMysqlConnection < Mysql2::Client
-      # The arguments of old, in their order.
+      # The old arguments, in their order.
       ARGUMENTS = %i[host username password database port socket flags].freeze
 
-      # @param arguments [Array] host, user, password, database, port, socket, flags; nil: default
+      # @param arguments [Array] host, user, password, database, port, socket, flags; nil: the
+      #   default
       # @return [FiberedMysqlConnection]
       # @raise [Mysql2::Error]
       # @scheduling may wait

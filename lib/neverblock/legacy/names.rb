@@ -2,19 +2,19 @@
 
 require_relative "../errors"
 
-# What NeverBlock offered from 2008 to 2012, by its old names: all of them on this page. Loading it
-# defines a few one-line methods and patches nothing; the rest is loaded when it is first named.
-# The old doors (`require "never_block"` and so on) do two things more, see legacy/all.rb.
+# Everything NeverBlock offered from 2008 to 2012, by its old names. Loading this file defines a few
+# one-line methods and patches nothing; the rest is loaded when it is first used. The old doors
+# (`require "never_block"` and so on) do two more things, see legacy/all.rb.
 module NB
   autoload :Pool, "neverblock/legacy/pool"
   autoload :DB, "neverblock/legacy/db"
 
-  # What went wrong in the pools of 2008.
+  # The errors of the pools of 2008.
   class NBError < ::StandardError
     include Error
   end
 
-  # The old names that are methods of {NB}, and what is behind the others.
+  # The old names that are methods of {NB}, and the classes behind the others.
   module Legacy
     autoload :Locals, "neverblock/legacy/locals"
     autoload :CarriedFiber, "neverblock/legacy/carried_fiber"
@@ -22,8 +22,8 @@ module NB
     autoload :PostgresCommands, "neverblock/legacy/postgres_commands"
     autoload :Reactor, "neverblock/legacy/reactor"
 
-    # Loads NB::Fiber when somebody outside asks for it. An autoload would be taken by every
-    # `Fiber` inside `module NB`, where Ruby's own is meant.
+    # Loads NB::Fiber when outside code asks for it. An autoload would also catch every `Fiber`
+    # inside `module NB`, which means Ruby's own.
     # @api private
     def const_missing(name)
       return super unless name == :Fiber
@@ -32,8 +32,8 @@ module NB
       NB::Fiber
     end
 
-    # @return [Boolean] whether a wait here lets other fibers run; in a pool of 2008 also without a
-    #   loop, where whoever waits has to call Fiber.yield
+    # @return [Boolean] whether other fibers run while this one waits; in a pool of 2008 also
+    #   without a loop, if waiting code calls Fiber.yield
     # @scheduling never waits
     def neverblocking?
       fiber = ::Fiber.current
@@ -47,8 +47,8 @@ module NB
     # @scheduling never waits
     def event_loop_available? = !::Fiber.scheduler.nil?
 
-    # Runs the block with waits that let other fibers run, or without; after it all is as before,
-    # whatever the block did.
+    # Runs the block with waits that let other fibers run, or with waits that stop the thread.
+    # Afterwards the previous state returns, whatever the block did.
     #
     # @param nonblocking [Boolean] false: the whole thread waits, as in {NB.blocking}
     # @yield in the current fiber, or in one made for it
@@ -64,7 +64,7 @@ module NB
       value
     end
 
-    # @return [Reactor] this thread's
+    # @return [Reactor] of this thread
     # @scheduling never waits
     def reactor
       thread = Thread.current
@@ -88,20 +88,20 @@ module NB
       io
     end
 
-    # Lets other fibers run for so long.
+    # Lets other fibers run for this long.
     #
     # @param seconds [Numeric, nil] 0 or less: one turn; nil: until somebody wakes this fiber
-    # @return [Integer] as Kernel#sleep
+    # @return [Integer] the same as Kernel#sleep
     # @scheduling always waits
     def sleep(seconds = nil) = seconds ? Kernel.sleep([seconds, 0].max) : Kernel.sleep
 
-    # Lets the other fibers that are ready run, then goes on.
+    # Lets the other ready fibers run, then continues.
     #
-    # @return [Integer] as Kernel#sleep
+    # @return [Integer] the same as Kernel#sleep
     # @scheduling may wait
     def yield = Kernel.sleep(0)
 
-    # Calls a method of an object on a native thread, as the File methods of old did.
+    # Calls a method of an object on a native thread, as the old File methods did.
     #
     # @param io [Object]
     # @param method [Symbol]

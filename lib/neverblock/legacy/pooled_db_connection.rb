@@ -6,21 +6,21 @@ require_relative "fibered_connection_pool"
 
 module NB
   module DB
-    # Looks like one connection and is a pool of them: each call goes to a connection that the fiber
-    # holds. In a block of {NB::Pool::FiberPool} it keeps the same one until the block's end; in
-    # other fibers for the call, or as long as its transaction, but not beyond the request: what
-    # that leaves open is closed, and rolled back by the server.
+    # Looks like one connection and is a pool of connections: each call uses a connection that the
+    # fiber holds. In a block of {NB::Pool::FiberPool}, the fiber keeps the same one until the block
+    # ends. Other fibers keep it for the call, or as long as their transaction, but not beyond the
+    # request: a connection left open in a transaction is closed, and the server rolls back.
     #
     # @example
     #   db = NB::DB::PooledDBConnection.new(12) { NB::DB::FPGconn.connect(dbname: "test") }
     #   NB.run { 100.times { NB.async { db.exec("SELECT pg_sleep(1)") } } }
     class PooledDBConnection
-      # How a transaction begins and ends, for drivers that cannot be asked.
+      # The commands that begin and end a transaction, for drivers that cannot be asked.
       BEGINS = /\A\s*(?:BEGIN|START\s+TRANSACTION)\b/i
       ENDS = /\A\s*(?:COMMIT|END|ROLLBACK(?!\s+TO\b)(?!\s+WORK\s+TO\b))\b/i
       private_constant :BEGINS, :ENDS
 
-      # @param size [Integer] the most connections
+      # @param size [Integer] the maximum number of connections
       # @yieldreturn [Object] a new connection
       def initialize(size = 4, &connect)
         raise ArgumentError, "a pooled connection needs a block that connects" unless connect
@@ -37,13 +37,13 @@ module NB
       def exec(sql, ...) = hold(sql) { |connection| connection.query(sql, ...) }
       alias query exec
 
-      # Replaces this fiber's connection, which was lost.
+      # Replaces this fiber's lost connection.
       #
       # @return [Object] the new one
       # @scheduling may wait, as connecting may
       def replace_acquired_connection = @pool.replace_acquired_connection
 
-      # Every other call goes to this fiber's connection.
+      # Sends every other call to this fiber's connection.
       # @api private
       def method_missing(name, *arguments, **options, &block)
         hold { |connection| connection.public_send(name, *arguments, **options, &block) }
@@ -68,7 +68,7 @@ module NB
         @pool.release(fiber) unless keeps?(fiber, sql)
       end
 
-      # In a fiber of a pool, by the callback.
+      # In a fiber of a pool, the callback releases it.
       def keep_until_end(fiber)
         callbacks = fiber_local(fiber, :callbacks)
         return if callbacks.nil? || fiber_local(fiber, self)
@@ -80,18 +80,18 @@ module NB
         end
       end
 
-      # Whether the connection stays with the fiber: until its end, or that of the transaction.
+      # Whether the fiber keeps the connection until its own end, or the end of the transaction.
       def keeps?(fiber, sql)
         before = fiber_local(fiber, self)
         return true if before == :until_end
 
-        connection = @pool.held_by(fiber) # none, if that was lost
+        connection = @pool.held_by(fiber) # nil if it was lost
         kept = connection && in_transaction?(connection, sql, before)
         FiberState.at_end(self) { leave(fiber) } if kept && !before
         Legacy::Locals.of(fiber)[self] = kept
       end
 
-      # A pooled fiber's work ended inside a transaction.
+      # The work of a pooled fiber ended inside a transaction.
       def leave(fiber)
         @pool.discard_of(fiber) if Legacy::Locals.of(fiber).delete(self)
       end

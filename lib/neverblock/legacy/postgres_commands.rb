@@ -4,17 +4,18 @@ require_relative "names"
 
 module NB
   module Legacy
-    # What the connection pool of the first article (2008) did for PostgreSQL by itself: it sends a
-    # command, stops the fiber, and lets the program's own `select` say which answers are there.
-    # With a loop none of this is needed, and `exec` simply waits.
+    # What the connection pool of the first article (2008) did for PostgreSQL: it sends a command,
+    # stops the fiber, and lets the program's own `select` say which answers have arrived. With a
+    # loop none of this is needed, and `exec` simply waits.
     module PostgresCommands
-      # A connection whose answer is waited for by a fiber, and that finds it when it came.
+      # A connection for whose answer a fiber waits, and which wakes that fiber when the answer has
+      # arrived.
       module Command
-        # @return [Fiber, nil] who waits
+        # @return [Fiber, nil] the waiting fiber
         attr_accessor :waiting
 
-        # To be called when the socket is readable: reads what came, and when the answer is complete
-        # lets its fiber go on with it.
+        # Call this when the socket is readable: it reads what has arrived, and resumes the fiber
+        # when the answer is complete.
         #
         # @return [void]
         # @scheduling never waits; the fiber runs until it next stops
@@ -43,7 +44,7 @@ module NB
         end
       end
 
-      # The socket of a connection, which knows it.
+      # The socket of a connection, with a reference to it.
       module Socket
         # @return [PG::Connection]
         attr_accessor :connection
@@ -52,8 +53,8 @@ module NB
       # Runs a command.
       #
       # @param sql [String]
-      # @param async [Boolean] true: other fibers go on meanwhile, by the loop or, without one, by
-      #   the program's own `select` of {#sockets}; false: everything waits
+      # @param async [Boolean] true: other fibers run meanwhile, through the loop or, without one,
+      #   through the program's own `select` of {#sockets}; false: everything waits
       # @return [PG::Result]
       # @raise [PG::Error]
       # @scheduling may wait
@@ -65,7 +66,7 @@ module NB
         end
       end
 
-      # @return [Array<IO>] those to select for reading; `io.connection.process_command` for each
+      # @return [Array<IO>] to select for reading; call `io.connection.process_command` for each
       def sockets
         @busy_connections.each_value.filter_map do |connection|
           next unless connection.is_a?(Command) && connection.waiting

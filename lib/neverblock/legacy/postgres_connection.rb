@@ -5,7 +5,7 @@ require_relative "db"
 
 module NB
   module DB
-    # PG::Connection by its name of 2008; a connection that was lost is reset, for the next command.
+    # PG::Connection under its name of 2008; a lost connection is reset for the next command.
     class FiberedPostgresConnection < PG::Connection
       # @return [PG::Result]
       # @raise [PG::Error]

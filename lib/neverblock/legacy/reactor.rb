@@ -5,8 +5,8 @@ require_relative "names"
 module NB
   module Legacy
     # The reactor of 2008 on today's loop: callbacks for IOs and timers. Each attached IO and each
-    # timer has a fiber of its own, so a callback that waits holds up nobody else. An error of a
-    # callback ends {#run}, and comes out of it.
+    # timer has a fiber of its own, so a callback that waits holds nothing else up. An error in a
+    # callback ends {#run}, which raises it.
     #
     # @example
     #   NB.reactor.run do |reactor|
@@ -14,7 +14,7 @@ module NB
     #     reactor.add_timer(10) { reactor.stop }
     #   end
     class Reactor
-      # What {#add_timer} returns.
+      # Returned by {#add_timer}.
       class Timer
         # @api private
         def initialize(reactor, seconds, periodical, &block)
@@ -27,7 +27,7 @@ module NB
           end
         end
 
-        # Calls its block no more. A block that cancels its own timer goes on to its end.
+        # Stops calling its block. A block that cancels its own timer runs to its end.
         #
         # @return [void]
         # @scheduling never waits
@@ -37,7 +37,7 @@ module NB
         end
       end
 
-      # What calls the blocks of one IO: its task, once that has begun to wait.
+      # Calls the blocks of one IO: its task, once that has begun to wait.
       Watcher = Struct.new(:task)
       private_constant :Watcher
 
@@ -48,12 +48,12 @@ module NB
         @ticks = Thread::Queue.new
       end
 
-      # Runs a loop until {#stop}, or the reactor inside the loop there is. IOs that were attached
-      # before are watched from now on.
+      # Runs a loop until {#stop}, or runs the reactor inside the current loop. IOs that were
+      # attached before are watched from now on.
       #
-      # @yieldparam reactor [Reactor] within the loop, first of all
+      # @yieldparam reactor [Reactor] inside the loop, before anything else
       # @return [void]
-      # @raise [NBError] if it runs already
+      # @raise [NBError] if it is already running
       # @raise what a callback raised
       # @scheduling always waits
       def run(&block)
@@ -70,7 +70,7 @@ module NB
       # @thread any
       def stop
         group = @group
-        @ticks.push(group) if group # one that comes too late is not for the next run
+        @ticks.push(group) if group # with the group: a late one must not end the next run
         nil
       end
 
@@ -83,7 +83,7 @@ module NB
       #
       # @param mode [Symbol] :read or :write
       # @param io [IO]
-      # @param wait_if_attached [Boolean] whether the block waits for the {#detach} of that there;
+      # @param wait_if_attached [Boolean] whether the block waits until an attached one is detached;
       #   false: it takes its place
       # @yieldparam io [IO]
       # @yieldparam reactor [Reactor]
@@ -97,11 +97,11 @@ module NB
         watch(mode, io) if (running? || NB.running?) && !@watchers[mode][io]
       end
 
-      # Calls its block no more; the next one that waits for this, or nobody.
+      # Stops calling its block. The next waiting block takes its place, if there is one.
       #
       # @param mode [Symbol] :read or :write
       # @param io [IO]
-      # @param force [Boolean] true: nobody
+      # @param force [Boolean] true: no block takes its place
       # @return [void]
       # @scheduling never waits
       def detach(mode, io, force = false)
@@ -125,10 +125,10 @@ module NB
       # @scheduling never waits
       def attached?(mode, io) = of(mode).key?(io)
 
-      # Calls the block after so many seconds, if the loop still runs then.
+      # Calls the block after this many seconds, if the loop still runs then.
       #
       # @param seconds [Numeric]
-      # @param periodical [Boolean] whether again and again
+      # @param periodical [Boolean] whether to call it repeatedly
       # @return [Timer]
       # @scheduling never waits
       def add_timer(seconds, periodical = false, &block)
@@ -150,7 +150,7 @@ module NB
         nil
       end
 
-      # A fiber of {#run}, or of the loop there is.
+      # A fiber of {#run}, or of the current loop.
       # @api private
       def start(&block) = @group ? @group.async(&block) : NB.async(&block)
 
@@ -172,14 +172,14 @@ module NB
         @group = nil
       end
 
-      # But for those that fibers of the loop around {#run} watch already, and go on to.
+      # Skips those that fibers of the loop around {#run} already watch, and continue to watch.
       def watch_all
         @callbacks.each do |mode, ios|
           ios.each_key.to_a.each { |io| watch(mode, io) unless @watchers[mode][io] }
         end
       end
 
-      # Its task may call blocks, which attach and detach, before it is known here.
+      # The task may call blocks, which attach and detach, before it is known here.
       def watch(mode, io)
         watcher = Watcher.new
         watchers = @watchers[mode]

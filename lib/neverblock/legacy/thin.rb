@@ -5,16 +5,16 @@ require_relative "../eventmachine"
 require_relative "fiber_pool"
 
 module NB
-  # What `require "never_block/server/thin"` does since 2008: Thin runs each request in a fiber of a
-  # pool, so requests that wait let others run. Two modules prepended to classes of Thin; new
-  # programs serve by {NB::Server} or Puma, see docs/SERVER.md.
+  # The effect of `require "never_block/server/thin"` since 2008: Thin runs each request in a fiber
+  # of a pool, so requests that wait let others run. Two modules are prepended to classes of Thin.
+  # New programs use {NB::Server} or Puma, see docs/SERVER.md.
   module Thin
-    # In Thin::Server.
+    # Prepended to Thin::Server.
     module Server
-      # How many fibers, as in 2008.
+      # The default number of fibers, as in 2008.
       FIBER_POOL_SIZE = 20
 
-      # @return [Integer] the most requests at work at a time, 1 or more; to be set before the first
+      # @return [Integer] how many requests run at a time, 1 or more; set it before the first
       attr_writer :fiber_pool_size
 
       # @return [NB::Pool::FiberPool] that runs the requests
@@ -23,10 +23,10 @@ module NB
       end
     end
 
-    # In Thin::Connection.
+    # Prepended to Thin::Connection.
     module Connection
-      # As Thin does, but in a fiber. Until the application has answered nothing more is read: Thin
-      # knows one request per connection at a time.
+      # Works like Thin's own method, but in a fiber. Nothing more is read until the application has
+      # answered, because Thin knows one request per connection at a time.
       # @api private
       def process
         return super if threaded?
@@ -35,7 +35,7 @@ module NB
         pause
         @backend.server.fiber_pool.spawn do
           result = pre_process
-          resume # which writing needs, too
+          resume # writing needs this, too
           post_process(result)
         end
       end

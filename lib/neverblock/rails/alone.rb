@@ -9,11 +9,11 @@ require_relative "source"
 module NB
   module Rails
     # ActiveRecord in a program without Rails: Sinatra, Grape, a script. By itself it keeps its
-    # state per thread: all fibers of a loop would share one connection, and one's INSERT go into
-    # the other's transaction. In a loop the state is the fiber's, elsewhere the thread's as it was;
-    # and connections and transactions are as with Rails ({Database}, {Inheritance}).
+    # state per thread: all fibers of a loop would share one connection, and write into each other's
+    # transactions. In a loop the state belongs to the fiber, elsewhere to the thread as before.
+    # Connections and transactions work as with Rails ({Database}, {Inheritance}).
     module Alone
-      # The notice when a program sets the isolation back to threads.
+      # The notice if a program sets the isolation back to threads.
       NOT_FIBERS = "isolation_level is :thread again, so all fibers of a thread share one " \
                    "connection: take out the line that sets it"
 
@@ -32,7 +32,7 @@ module NB
           end
         end
 
-        # Where Rails is loaded and there is no application, whose railtie would do it.
+        # Does nothing if Rails has an application, whose railtie does this.
         #
         # @param driver [Drivers::Driver]
         # @return [void]
@@ -43,7 +43,7 @@ module NB
           install(driver) unless application?
         end
 
-        # For ActiveSupport where neither ActiveRecord nor an application is there.
+        # For ActiveSupport without ActiveRecord and without an application.
         #
         # @param driver [Drivers::Driver]
         # @return [void]
@@ -57,7 +57,7 @@ module NB
           Inheritance.install
         end
 
-        # For I18n, likewise.
+        # For I18n under the same conditions.
         #
         # @param driver [Drivers::Driver]
         # @return [void]
@@ -69,7 +69,7 @@ module NB
           Locale.install_alone(driver)
         end
 
-        # @return [Boolean] whether Rails has an application, whose railtie knows what to do
+      # @return [Boolean] whether Rails has an application, whose railtie takes care of this
         # @scheduling never waits
         def application?
           defined?(::Rails.application) && !::Rails.application.nil?
@@ -77,7 +77,7 @@ module NB
 
         private
 
-        # What the thread has stays with it: Rails would clear it.
+        # The thread's state stays with the thread: Rails would clear it.
         def use_fibers
           thread = Thread.current
           state = ActiveSupport::IsolatedExecutionState

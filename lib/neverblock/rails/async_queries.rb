@@ -4,13 +4,13 @@ require_relative "../sync/inheritance"
 
 module NB
   module Rails
-    # `load_async` and the `async_…` queries run in fibers of the request's own thread. Without it
-    # Rails runs them on threads, if it is configured to, or not at once.
+    # Runs `load_async` and the `async_…` queries in fibers of the request's own thread. By itself
+    # Rails runs them on threads if so configured, and otherwise not asynchronously.
     module AsyncQueries
-      # In each thread pool that ActiveRecord makes for them, which keeps the queries that come from
-      # outside of a loop.
+      # Prepended to each thread pool that ActiveRecord makes for them. That pool still runs the
+      # queries from outside a loop.
       module Fibers
-        # One may serve several pools of connections, in several threads.
+        # One thread pool may serve several connection pools, in several threads.
         # @api private
         def self.extended(executor)
           executor.instance_exec do
@@ -19,7 +19,7 @@ module NB
           end
         end
 
-        # As Rails, in a fiber.
+        # Works like Rails' own method, in a fiber.
         # @api private
         def post(*arguments, &block)
           return super unless NB.running?
@@ -34,15 +34,15 @@ module NB
           true
         end
 
-        # Those in fibers too.
+        # Includes those in fibers.
         # @api private
         def scheduled_task_count = super + @fibers_scheduled.value
-        # Those in fibers too.
+        # Includes those in fibers.
         # @api private
         def completed_task_count = super + @fibers_completed.value
       end
 
-      # In front of ActiveRecord's pool of connections.
+      # Prepended to ActiveRecord's connection pool.
       module Pool
         private
 

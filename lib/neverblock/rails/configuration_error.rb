@@ -4,7 +4,7 @@ require_relative "../errors"
 
 module NB
   module Rails
-    # What is wrong in the application's configuration, and which line to change.
+    # An error in the application's configuration. The message names the line to change.
     class ConfigurationError < ::StandardError
       include Error
     end

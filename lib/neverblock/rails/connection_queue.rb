@@ -5,46 +5,47 @@ require_relative "pool_waits"
 
 module NB
   module Rails
-    # In front of ActiveRecord's own queue of free connections, and the only place where we reach
-    # into its pool. A thousand fibers may wait there, so each waits in a line, and a connection
-    # that comes back is for the first of them:
+    # Prepended to ActiveRecord's own queue of free connections: the only place where we reach into
+    # its pool. A thousand fibers may wait there, so they stand in a line, and a returned connection
+    # is for the first of them:
     #
-    # - As many are woken as there are connections; who gives up instead passes his on. Rails
-    #   signals one condition for all and relies on Ruby for the rest.
-    # - Who wants all of them (`disconnect`, `clear_reloadable_connections`) goes first, as Rails
-    #   means it to; with state per fiber its own way to do that finds nobody.
-    # - How long they wait is counted ({PoolWaits}).
-    # - Who waits for long looks for the one who holds a connection without using it
+    # - As many waiters are woken as there are connections. A woken waiter that gives up passes its
+    #   wake-up on. Rails signals one condition for all, and relies on Ruby for the rest.
+    # - Code that wants all connections (`disconnect`, `clear_reloadable_connections`) goes first,
+    #   as Rails intends. With state per fiber, Rails' own way of doing that finds nobody.
+    # - The time they wait is counted ({PoolWaits}).
+    # - A fiber that waits long looks for one that holds a connection without using it
     #   ({PinnedConnection}).
-    # - When a connection could not be opened, the first in the line is told that there is room for
-    #   one ({Room}). In Rails he waits for one that will never be.
+    # - If a connection could not be opened, the first waiter learns that there is room for one
+    #   ({Room}). By itself Rails would let it wait for a connection that never comes.
     #
-    # All of this is under `@lock`, the pool's monitor. `@queue` (the free connections),
+    # All of this happens under `@lock`, the pool's monitor. `@queue` (the free connections),
     # `@preferred` and `@num_waiting` are Rails' own; `@line` and `@room` are ours:
     #
-    #   who waits                 stands in `@line`, waits for its own condition until it is among
-    #                             the first `@queue.size + @room`, takes a connection (or room, by
-    #                             a nil), leaves the line, and has the next ones looked at again
-    #   who gives back (`add`)    puts the connection into `@queue` and signals those first ones
-    #   who fails to open one     raises `@room` and signals them
+    #   a waiter                  joins `@line`; waits for its own condition until it is among the
+    #                             first `@queue.size + @room`; takes a connection (or room, as nil);
+    #                             leaves the line; and has the next waiters looked at again
+    #   a return (`add`)          puts the connection into `@queue` and signals those first waiters
+    #   a failed connect          raises `@room` and signals them
     #
-    # So a place in the line is given up in one `ensure`, whatever ended the wait, and what was
-    # meant for him is there for the next.
+    # So one `ensure` gives up the place in the line, whatever ended the wait, and what was meant
+    # for that waiter is there for the next one.
     module ConnectionQueue
-      # Seconds before a waiting fiber asks who holds the connections, and between two such asks.
+      # Seconds before a waiting fiber asks who holds the connections, and between two such checks.
       LOOK_AFTER = 1.0
-      # Asked once: at each wait it would cost more than the wait.
+      # Read once: reading it at each wait would cost more than the wait.
       EIGHT_ONE = ::ActiveRecord.version >= Gem::Version.new("8.1.a")
 
-      # Gives a connection back. As in Rails, under the pool's lock.
+      # Returns a connection. As in Rails, called under the pool's lock.
       # @api private
       def add(connection) = put { @queue.push(connection) }
 
-      # From Rails 8.1 on: one that was only looked after.
+      # From Rails 8.1 on: returns a connection that was only maintained.
       # @api private
       def add_back(connection) = put { @queue.unshift(connection) }
 
-      # As Rails, for a fiber too: whoever runs the block stands at the head of the line.
+      # Works like Rails' own method, for fibers too: whoever runs the block goes to the head of the
+      # line.
       # @api private
       def with_a_bias_for(context)
         before = synchronize { @preferred.tap { @preferred = context } }
@@ -53,7 +54,7 @@ module NB
         synchronize { @preferred = before }
       end
 
-      # Somebody failed to open a connection.
+      # Called when a connection could not be opened.
       # @api private
       def tell_of_room
         synchronize do
@@ -62,7 +63,7 @@ module NB
         end
       end
 
-      # @return [WaitCount] of this pool's waits, which {PoolWaits} tells
+      # @return [WaitCount] of the waits for this pool, for {PoolWaits}
       # @api private
       def waits = @waits || (made = Pools.wait_count(@lock.db_config.name)) && (@waits ||= made)
 
@@ -70,7 +71,7 @@ module NB
       # @api private
       def waiters = line.values.map { |fiber, since| Pools::Waiter.new(fiber, since) }
 
-      # @return [Pools::Holder, nil] nil: it was given back meanwhile
+      # @return [Pools::Holder, nil] nil: the connection was returned meanwhile
       # @api private
       def holder(connection)
         owner = connection.owner
@@ -86,7 +87,7 @@ module NB
         end
       end
 
-      # The line: a condition for each waiting fiber, which it is for, and since when; in the order
+      # The line: for each waiting fiber its condition, the fiber, and since when it waits; in order
       # of arrival.
       def line = @line ||= {}.compare_by_identity
 
@@ -113,7 +114,7 @@ module NB
         note_wait(start, connection)
       end
 
-      # When somebody got a connection for which he had waited: {PoolListing} asks.
+      # When somebody received a connection after a wait; {PoolListing} asks this.
       def note_wait(start, connection)
         now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         (@got ||= ObjectSpace::WeakMap.new)[connection] = now if connection
@@ -129,8 +130,8 @@ module NB
         end
       end
 
-      # One of them for all: a look costs a backtrace per connection, and when each of 200 looked
-      # once a second, that was all that the process did.
+      # One waiter checks for all: a check costs a backtrace per connection. When 200 waiters
+      # checked once a second each, the process did nothing else.
       def look(now)
         return if @looked && now - @looked < LOOK_AFTER
 
@@ -138,7 +139,7 @@ module NB
         PinnedConnection.look(@lock)
       end
 
-      # As many may go on as there are connections, and room for.
+      # As many may continue as there are connections, and room for new ones.
       def turn?(condition) = first.include?(condition)
       def call_first = line.empty? || first.each(&:signal)
 
@@ -147,7 +148,7 @@ module NB
         count.zero? ? [] : line.each_key.first(count)
       end
 
-      # Rails 7.2 lets code be reloaded meanwhile; 8.1 has given that up.
+      # Rails 7.2 allows code reloading meanwhile; 8.1 no longer does.
       def pause(condition, seconds)
         return condition.wait(seconds) if EIGHT_ONE
 

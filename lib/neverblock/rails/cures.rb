@@ -11,11 +11,11 @@ require_relative "share_lock"
 
 module NB
   module Rails
-    # What of Rails still counts threads, or starts them: each mended in a file of its own, and left
-    # out by name: `config.neverblock.leave_out = [:share_lock]`. Outside of a loop each does what
-    # Rails does.
+    # The parts of Rails that still count threads, or start them. Each has its cure in a file of its
+    # own, and can be left out by name: `config.neverblock.leave_out = [:share_lock]`. Outside a
+    # loop, each cure leaves Rails' behaviour as it is.
     module Cures
-      # By name.
+      # The cures by name.
       ALL = { share_lock: ShareLock, locale: Locale, inner_fibers: InnerFibers,
               inheritance: Inheritance, async_queries: AsyncQueries, async_jobs: AsyncJobs,
               live: Live, old_names: OldNames }.freeze
@@ -23,12 +23,12 @@ module NB
       @installed = []
 
       class << self
-        # @return [Array<Symbol>] those in force
+        # @return [Array<Symbol>] the cures in force
         attr_reader :installed
 
         # @param leave_out [Array<Symbol>]
         # @return [void]
-        # @raise [ConfigurationError] for a name that there is not
+        # @raise [ConfigurationError] for an unknown name
         # @scheduling never waits
         def install(leave_out)
           wrong = leave_out - ALL.keys

@@ -10,8 +10,8 @@ require_relative "room"
 
 module NB
   module Rails
-    # What ActiveRecord gets: our adapters' names, a pool that hands over in order, and transactions
-    # that tell the truth when they are interrupted.
+    # What ActiveRecord gets: the names of our adapters, a pool that serves in order of arrival, and
+    # transactions that tell the truth when they are interrupted.
     module Database
       # @return [void]
       # @scheduling never waits
@@ -30,7 +30,8 @@ module NB
         count_queries
       end
 
-      # What the query cache answers is no query. Other subscribers are there anyway: Rails' own.
+      # Answers from the query cache are not queries. This is not the only subscriber: Rails has its
+      # own.
       def self.count_queries
         told = ActiveSupport::Notifications
         told.monotonic_subscribe("sql.active_record") do |_, from, to, _, query| # rubocop:disable Metrics/ParameterLists

@@ -3,10 +3,10 @@
 module NB
   module Rails
     # Reads `adapter: neverblock_postgresql` and `connections:` in config/database.yml and in
-    # DATABASE_URL (neverblock-postgresql://…?connections=12), and gives Rails what it knows:
-    # the adapter's own name, a pool of that size, and a checkout that waits long enough for as many
-    # requests as a server admits. So `attribute :x, :jsonb`, `rails db:…`, dbconsole and whatever
-    # asks for the adapter find the one they expect.
+    # DATABASE_URL (neverblock-postgresql://…?connections=12), and translates them for Rails: the
+    # adapter's own name, a pool of that size, and a checkout timeout long enough for as many
+    # requests as a server admits. So `attribute :x, :jsonb`, `rails db:…`, dbconsole and other code
+    # find the adapter they expect.
     #
     # | config/database.yml | default | becomes |
     # |---|---|---|
@@ -14,7 +14,7 @@ module NB
     # | `connections: 12` | 12 | `pool:`, or from Rails 8.1 on `max_connections:` |
     # | `checkout_timeout:` | 60 s, for other adapters too | as it is |
     module DatabaseConfig
-      # Our names, and what they are for Rails. `neverblock_mysql` is trilogy if it is there.
+      # Our names, and Rails' adapters for them. `neverblock_mysql` is trilogy if that is installed.
       ADAPTERS = {
         "neverblock_postgresql" => "postgresql", "neverblock_mysql2" => "mysql2",
         "neverblock_trilogy" => "trilogy", "neverblock_mysql" => nil,
@@ -23,12 +23,13 @@ module NB
       # Rails' classes for them.
       CLASSES = { "postgresql" => "PostgreSQLAdapter", "mysql2" => "Mysql2Adapter",
                   "trilogy" => "TrilogyAdapter", "sqlite3" => "SQLite3Adapter" }.freeze
-      # What `connections:` is when it is not there; that of the first NeverBlock.
+      # The default of `connections:`, as in the first NeverBlock.
       CONNECTIONS = 12
-      # Seconds. A thousand requests that all want one of 12 connections for 0.7 s wait so long.
+      # Seconds. If a thousand requests each want one of 12 connections for 0.7 s, the last waits
+      # this long.
       CHECKOUT_TIMEOUT = 60
 
-      # In front of every configuration: what it is made of stays as it was written.
+      # Prepended to every configuration. The Hash it is made from stays as it was written.
       module Wait
         # @return [Float] seconds
         # @api private
@@ -37,9 +38,9 @@ module NB
         end
       end
 
-      # DATABASE_URL does not pass by the handlers.
+      # DATABASE_URL bypasses the handlers.
       module Url
-        # As Rails, then translated.
+        # Works like Rails' own method, then translates.
         # @api private
         def initialize(*)
           super
@@ -64,8 +65,8 @@ module NB
         end
 
         # @param config [Hash{Symbol => Object}] as in config/database.yml
-        # @return [Hash{Symbol => Object}] as Rails knows it
-        # @raise [ConfigurationError] for an adapter or a number that cannot be
+        # @return [Hash{Symbol => Object}] in Rails' terms
+        # @raise [ConfigurationError] for an unknown adapter or an invalid number
         # @scheduling never waits
         def translate(config)
           adapter = config[:adapter].to_s
@@ -77,7 +78,7 @@ module NB
 
         private
 
-        # For those who ask Rails for an adapter's class by our name.
+        # For code that asks Rails for an adapter's class by our name.
         def register_names
           ADAPTERS.each_key do |name|
             base = adapter_for(name)

@@ -8,15 +8,16 @@ require_relative "outer_transaction"
 module NB
   module Rails
     # Fibers that a request starts see what the request sees: Current, the role and shard of
-    # connected_to, scopes, the time zone, the locale, tags of the log, the context of the error
-    # reporter ({InheritedState}). What they change there is theirs. They take connections of their
-    # own, and give them back at their end.
+    # connected_to, scopes, the time zone, the locale, log tags, the context of the error reporter
+    # ({InheritedState}). Their changes stay their own. They take connections of their own, and
+    # return them at their end.
     #
-    # - Those of {NB.gather}, {NB.map}, {NB.first} and {NB.group} belong to the request, which waits
-    #   for them, so Rails' executor is not entered once more; and they keep out of its transactions
-    #   ({OuterTransaction}). The child of {NB.in_process} begins like them.
-    # - That of {NB.async} may outlive the request. It is a unit of work of its own in Rails'
-    #   executor, as a job is.
+    # - Fibers of {NB.gather}, {NB.map}, {NB.first} and {NB.group} belong to the request, which
+    #   waits for them. So they do not enter Rails' executor again, and they keep out of the
+    #   request's transactions ({OuterTransaction}). The child of {NB.in_process} starts in the same
+    #   way.
+    # - A fiber of {NB.async} may outlive the request. It is a unit of work of its own in Rails'
+    #   executor, like a job.
     module Inheritance
       @added = false
 
@@ -29,10 +30,11 @@ module NB
           @added = true
         end
 
-        # What the calling fiber would hand on.
+        # What the calling fiber would pass on.
         #
         # @param apart [Boolean] whether the new fiber is a unit of work of its own
-        # @return [#call, nil] runs a block with it, in another fiber; nil: there is nothing
+        # @return [#call, nil] runs a block with it, in another fiber; nil: there is nothing to pass
+        #   on
         # @scheduling never waits
         def capture(apart = false)
           state = InnerFibers.current.active_support_execution_state or return
@@ -64,8 +66,8 @@ module NB
           executor ? executor.wrap(&block) : with_own_connections(&block)
         end
 
-        # What Rails keeps apart from the rest, and forgets when its executor is entered. A program
-        # without Rails may have loaded only parts of ActiveSupport.
+        # State that Rails keeps apart from the rest, and clears when its executor is entered. A
+        # program without Rails may have loaded only parts of ActiveSupport.
         def setting
           context = ActiveSupport::ExecutionContext.to_h
           attributes = current_attributes
@@ -77,12 +79,12 @@ module NB
           end
         end
 
-        # To set the locale loads all translations.
+        # Setting the locale loads all translations.
         def speak(locale)
           ::I18n.locale = locale unless ::I18n.locale == locale
         end
 
-        # As in the executor, also its session for `load_async`.
+        # As in the executor, this includes its session for `load_async`.
         def with_own_connections
           tracker = ::ActiveRecord::Base.asynchronous_queries_tracker if defined?(::ActiveRecord::Base)
           tracker&.start_session

@@ -2,12 +2,12 @@
 
 module NB
   module Rails
-    # What of ActiveSupport::IsolatedExecutionState goes along to a fiber that a request starts: a
-    # value, or a copy of what Rails changes in place. What is known as neither stays behind, and is
-    # made anew where it is asked for.
+    # The part of ActiveSupport::IsolatedExecutionState that a fiber started by a request takes
+    # over: values, and copies of what Rails changes in place. Unknown state stays behind, and is
+    # made anew when it is asked for.
     module InheritedState
-      # Made anew: what belongs to the connection that a fiber has, to what it is just doing, or is
-      # handed on by methods of Rails' own ({Inheritance}).
+      # Made anew: state of the fiber's connection, of what it is doing at the moment, or state that
+      # Rails' own methods pass on ({Inheritance}).
       LEFT = %i[
         current_attributes_instances active_support_execution_context
         active_record_asynchronous_queries_tracker
@@ -18,18 +18,18 @@ module NB
         active_support_notifications_registry _fanout_handle_stack
         active_support_local_cache_registry action_dispatch_server_timing_events
       ].freeze
-      # A value of these is the same for both.
+      # Values of these classes are shared by both.
       VALUES = %w[
         NilClass TrueClass FalseClass Numeric Symbol String Module
         ActiveSupport::TimeZone ActiveSupport::ExecutionWrapper
         ActiveRecord::ConnectionAdapters::ConnectionHandler
       ].freeze
-      # Of `thread_mattr_accessor`: which object it is belongs to the fiber, as with Current.
+      # From `thread_mattr_accessor`: each fiber has its own object, as with Current.
       ATTRIBUTE = /\Aattr_/
 
       class << self
         # @param state [Hash{Object => Object}]
-        # @param apart [Boolean] whether for a fiber that enters Rails' executor by itself
+        # @param apart [Boolean] whether the fiber enters Rails' executor itself
         # @return [Hash{Object => Object}]
         # @scheduling never waits
         def copy(state, apart)
@@ -60,7 +60,7 @@ module NB
           end
         end
 
-        # By the name: ActiveRecord need not be there.
+        # Compared by name, because ActiveRecord need not be loaded.
         def scopes(value)
           return unless value.class.name == "ActiveRecord::Scoping::ScopeRegistry"
 

@@ -2,14 +2,15 @@
 
 module NB
   module Rails
-    # With its state per fiber, Rails gives none to a fiber within a request, such as that of an
-    # Enumerator or of a streamed layout: no Current there, and queries go by another connection,
-    # outside of the request's transaction. Here the state is that of the fiber which the loop runs,
-    # and on a thread without a scheduler (Puma's, a job's, the console's) that of the thread, as
-    # Rails has it there. The block of {NB.run} is the thread's own code, which waits for it: it has
-    # the thread's state too, so it writes into the same shard and the same transaction.
+    # With state per fiber, Rails gives none to a fiber inside a request, such as an Enumerator's or
+    # a streamed layout's: Current is empty there, and queries use another connection, outside the
+    # request's transaction. With this cure such a fiber has the state of the fiber that the loop
+    # runs. On a thread without a scheduler (Puma's, a job's, the console's) it has the thread's
+    # state, as Rails intends there. The block of {NB.run} is the thread's own code, which waits for
+    # it. So it has the thread's state, too, and writes into the same shard and the same
+    # transaction.
     module InnerFibers
-      # @return [Fiber, Thread] whose state it is; under another scheduler the fiber that runs
+      # @return [Fiber, Thread] the owner of the state; under another scheduler, the current fiber
       # @scheduling never waits
       # @thread any
       def self.current

@@ -2,28 +2,29 @@
 
 module NB
   module Rails
-    # A cancel or a timeout may leave a connection to PostgreSQL with a query that still runs. Rails
-    # cancels it where it rolls a transaction back, and nowhere else. Then the next who gets the
-    # connection would wait for its end, or write into a transaction that nobody ever commits: for
-    # him the query is cancelled and the transaction rolled back first. mysql2 and trilogy close
-    # such a connection.
+    # A cancel or a timeout may leave a PostgreSQL connection with a query that still runs. Rails
+    # cancels that query when it rolls a transaction back, and at no other time. The next user of
+    # the connection would wait for the query's end, or write into a transaction that nobody ever
+    # commits. With this cure, the query is cancelled and the transaction rolled back before the
+    # next user gets the connection. (mysql2 and trilogy close such a connection.)
     #
-    # Within a transaction that goes on, nothing is cancelled: PostgreSQL would fail the whole of
-    # it, and answer its COMMIT with a rollback. See {InterruptedTransaction}.
+    # Within a transaction that continues, nothing is cancelled: PostgreSQL would fail the whole
+    # transaction, and answer its COMMIT with a rollback. See {InterruptedTransaction}.
     #
-    #   interrupted            next                 what is done here
-    #   BEGIN                  the exception        cancels the query, rolls back: {Settled}#settle
-    #   a query                checkout             the same, before it is handed out
-    #   a query                ROLLBACK TO          cancels it: cancel_before_savepoint
-    #   a query                COMMIT               waits for it; raises if it has failed, as then
-    #                                               COMMIT would only seem to succeed
-    #   COMMIT                 the exception        cancels it, and asks whether it came too late:
-    #                                               outcome_of_commit
+    # What happens depends on what was interrupted, and on what comes next:
+    #
+    #   interrupted  next           action                                  method
+    #   BEGIN        the exception  cancels the query, rolls back           Settled#settle
+    #   a query      checkout       the same, before the connection is lent Settled#settle
+    #   a query      ROLLBACK TO    cancels the query                       #cancel_before_savepoint
+    #   a query      COMMIT         waits for it; raises if it has failed,  #commit_db_transaction
+    #                               as COMMIT would only seem to succeed
+    #   COMMIT       the exception  cancels it, asks if it was too late     #outcome_of_commit
     module InterruptedQuery
-      # In front of Rails' adapter for PostgreSQL.
+      # Prepended to Rails' adapter for PostgreSQL.
       module Settled
-        # As Rails. It takes a BEGIN that was interrupted for one that was never sent; the database
-        # may have carried it out.
+        # Works like Rails' own method. Rails takes an interrupted BEGIN for one that was never
+        # sent, but the database may have carried it out.
         # @api private
         def begin_db_transaction
           super
@@ -50,14 +51,14 @@ module NB
           @neverblock_cancelled = true
         end
 
-        # As Rails, unless the database would roll back instead.
+        # Works like Rails' own method, unless the database would roll back instead.
         # @api private
         def commit_db_transaction
           await_interrupted_query
           super
         end
 
-        # Ends a COMMIT that was interrupted. See {InterruptedTransaction::Adapter}.
+        # Ends an interrupted COMMIT. See {InterruptedTransaction::Adapter}.
         # @api private
         def outcome_of_commit
           return super unless query_running?
@@ -72,8 +73,8 @@ module NB
 
         def query_running? = @raw_connection&.transaction_status == ::PG::PQTRANS_ACTIVE
 
-        # COMMIT waits for it anyway. If it has failed PostgreSQL answers with ROLLBACK, which Rails
-        # takes for success.
+        # COMMIT waits for the query anyway. If the query has failed, PostgreSQL answers with
+        # ROLLBACK, which Rails takes for success.
         def await_interrupted_query
           interrupted = query_running? || @neverblock_cancelled
           @neverblock_cancelled = false
@@ -86,7 +87,7 @@ module NB
                                                   "and failed: PostgreSQL has rolled it back"
         end
 
-        # Brings the database to where Rails believes it to be.
+        # Brings the database into the state that Rails believes it to be in.
         def settle
           return if @raw_connection.nil? || @raw_connection.transaction_status.zero?
 
@@ -95,7 +96,7 @@ module NB
 
           @raw_connection.query("ROLLBACK")
         rescue ::PG::Error
-          nil # lost: its next use finds that out
+          nil # the connection is lost: its next use finds out
         end
       end
 

@@ -2,20 +2,21 @@
 
 module NB
   module Rails
-    # A transaction in which something was interrupted either keeps all that Rails alone keeps under
-    # threads, or raises; it never returns as if all was well.
+    # A transaction in which something was interrupted either keeps everything that Rails keeps
+    # under threads, or raises. It never returns as if nothing had happened.
     #
-    # - Rails looks after a connection of which it is not sure before it sends COMMIT, and replaces
-    #   one that was closed (mysql2 and trilogy close it in mid-query): the COMMIT would succeed, of
-    #   nothing. Here it fails.
-    # - A COMMIT that was interrupted may have been carried out. PostgreSQL is asked, and
-    #   `after_commit` or `after_rollback` run as it was. With mysql2 and trilogy nobody knows, so
-    #   neither runs, and the connection is given up, as Rails does where it is lost in a COMMIT.
-    # - A query that still runs when its savepoint is rolled back is cancelled.
+    # - Before COMMIT, Rails checks a connection it is not sure of, and replaces one that was closed
+    #   (mysql2 and trilogy close it in mid-query). That COMMIT would succeed and commit nothing.
+    #   With this cure it fails.
+    # - An interrupted COMMIT may have been carried out. PostgreSQL is asked, and `after_commit` or
+    #   `after_rollback` runs accordingly. With mysql2 and trilogy the outcome is unknown. So
+    #   neither callback runs, and the connection is given up, as Rails does when it is lost during
+    #   a COMMIT.
+    # - If a savepoint is rolled back while a query still runs, that query is cancelled.
     module InterruptedTransaction
-      # In front of Rails' class for what BEGIN begins.
+      # Prepended to Rails' class for what BEGIN begins.
       module Real
-        # As Rails, by the very connection in which the transaction began.
+        # Works like Rails' own method, on the very connection on which the transaction began.
         # @api private
         def commit
           return super unless materialized?
@@ -29,7 +30,7 @@ module NB
           end
         end
 
-        # As Rails, unless nobody knows.
+        # Works like Rails' own method, unless the outcome is unknown.
         # @api private
         def rollback = @outcome == :unknown ? state.invalidate! : super
 
@@ -49,9 +50,9 @@ module NB
         end
       end
 
-      # In front of Rails' class for savepoints.
+      # Prepended to Rails' class for savepoints.
       module Savepoint
-        # As Rails, which waits until the interrupted query has ended.
+        # Works like Rails' own method, which waits until the interrupted query has ended.
         # @api private
         def rollback
           connection.cancel_before_savepoint if materialized?
@@ -66,17 +67,18 @@ module NB
         end
       end
 
-      # In front of every adapter.
+      # Prepended to every adapter.
       module Adapter
-        # As Rails, for the next who has the connection. Rails takes one that was used within the
-        # last two seconds for good; where an interruption has closed it, he would get the error.
+        # Works like Rails' own method, for the connection's next user. Rails trusts a connection
+        # that was used within the last two seconds; if an interruption has closed it, that user
+        # would get the error.
         # @api private
         def clean!
           @last_activity = nil if lost?
           super
         end
 
-        # @raise [ActiveRecord::ConnectionNotEstablished] when there is nothing left to commit
+        # @raise [ActiveRecord::ConnectionNotEstablished] if there is nothing left to commit
         # @api private
         def refuse_to_commit_nothing
           return unless lost?
@@ -87,7 +89,7 @@ module NB
           )
         end
 
-        # Runs the block, in which the connection is not replaced by a new one.
+        # Runs the block without ever replacing the connection by a new one.
         # @api private
         def without_replacing
           @neverblock_keep = true
@@ -96,13 +98,13 @@ module NB
           @neverblock_keep = false
         end
 
-        # What became of a COMMIT that raised.
+        # The outcome of a COMMIT that raised.
         #
-        # @return [Symbol, nil] :committed, :unknown, or nil: as Rails believes
+        # @return [Symbol, nil] :committed, :unknown, or nil: what Rails believes
         # @api private
         def outcome_of_commit = lost? ? :unknown : nil
 
-        # Ends a query that still runs, where the savepoint's rollback would wait for it.
+        # Ends a query that still runs, because the savepoint's rollback would wait for it.
         #
         # @return [void]
         # @api private
@@ -112,7 +114,7 @@ module NB
 
         def reconnect_can_restore_state? = !@neverblock_keep && super
 
-        # Trilogy only shuts its socket down, and tells by `check`, which does not wait.
+        # Trilogy only shuts its socket down; its `check` tells, without waiting.
         def lost?
           return true unless connected?
 

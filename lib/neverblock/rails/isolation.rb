@@ -4,11 +4,12 @@ require_relative "source"
 
 module NB
   module Rails
-    # Rails keeps its state (connections, CurrentAttributes, time zone …) per thread unless told
-    # otherwise. With many requests on one thread they would share it.
+    # By default Rails keeps its state (connections, CurrentAttributes, time zone …) per thread.
+    # Many requests on one thread would share it, so this sets the isolation to fibers.
     module Isolation
       class << self
-        # Now, and not after the initializers as Rails would: what they take is to be found again.
+        # Sets it now, not after the initializers as Rails would: initializers must find their state
+        # again later.
         #
         # @param config [ActiveSupport::OrderedOptions] config.active_support of the application
         # @return [void]
@@ -22,7 +23,7 @@ module NB
 
         # @param root [Pathname] of the application
         # @return [void]
-        # @raise [ConfigurationError] when something set it to :thread
+      # @raise [ConfigurationError] if something set it to :thread
         # @scheduling never waits
         def verify(root)
           level = ActiveSupport::IsolatedExecutionState.isolation_level

@@ -6,26 +6,26 @@ require_relative "inner_fibers"
 module NB
   module Rails
     # ActionController::Live runs an action on a thread of its own, so that it can stream. In a loop
-    # a fiber does, which costs less, waits like the others, and sees what the request sees (Rails'
-    # thread does not, with isolation per fiber).
+    # a fiber runs it instead: it costs less, waits like all others, and sees what the request sees
+    # (Rails' thread does not, with isolation per fiber).
     #
-    # Rails' way: `process` notes the state of the request's thread, `new_controller_thread` starts
-    # the thread, and there `share_with(that thread)` takes the state over. With isolation per fiber
-    # the state hangs on the fiber, so a thread has none to hand on. Ours, step by step:
+    # Rails' way: `process` records the state of the request's thread; `new_controller_thread`
+    # starts the thread; there `share_with(that thread)` takes the state over. With isolation per
+    # fiber the state belongs to the fiber, so a thread has none to pass on. Our way, step by step:
     #
-    # 1. process: for its time the thread gets the state that the request's fiber has, so that
-    #    Rails finds it outside of a loop, and where a test runs the action in place.
-    # 2. new_controller_thread: in a loop starts a fiber instead, with the state in its local
-    #    {INHERITED}; outside of one, Rails' thread.
-    # 3. share_with: takes the state from that local, if there is one, else from the thread.
+    # 1. process: meanwhile the thread gets the state of the request's fiber, so Rails finds it
+    # outside a loop, and in tests that run the action in place. 2. new_controller_thread: in a
+    # loop, starts a fiber with the state in its local {INHERITED}; outside a loop, Rails' thread.
+    # 3. share_with: takes the state from that local if there is one, otherwise from the thread.
     module Live
-      # Key of the fiber-local that names what to inherit.
+      # Key of the fiber-local with the state to inherit.
       INHERITED = :neverblock_live_state
 
-      # In front of ActionController::Live.
+      # Prepended to ActionController::Live.
       module InFibers
-        # As Rails, which hands on what the thread has: with isolation per fiber that is nothing,
-        # and outside of a loop, or where a test runs the action in place, all state would be lost.
+        # Works like Rails' own method, which passes on the thread's state. With isolation per fiber
+        # that is empty: outside a loop, or in tests that run the action in place, all state would
+        # be lost.
         # @api private
         def process(...)
           state = ActiveSupport::IsolatedExecutionState
@@ -58,12 +58,12 @@ module NB
         end
       end
 
-      # Live hands on the state of a thread, where Rails with isolation per fiber keeps none.
+      # Live passes on a thread's state, where Rails with isolation per fiber keeps nothing.
       module Share
-        # Something with the state that the fiber of the request had.
+        # Stands for a thread, with the state of the request's fiber.
         Source = Struct.new(:active_support_execution_state)
 
-        # As Rails, from what the request's fiber had.
+        # Works like Rails' own method, from the state of the request's fiber.
         # @api private
         def share_with(other, ...)
           state = Thread.current[INHERITED]

@@ -5,10 +5,10 @@ require_relative "../sync/inheritance"
 module NB
   module Rails
     # I18n 1.14.8 keeps the locale in a thread variable, and so does 1.15 on Ruby before 3.2, which
-    # has no fiber storage: one request would answer in the language of another. Here it belongs to
-    # the fiber.
+    # has no fiber storage: one request would answer in another's language. With this cure the
+    # locale belongs to the fiber.
     module Locale
-      # In front of I18n's own, which goes on outside of a loop.
+      # Prepended to I18n's own methods, which remain in use outside a loop.
       module PerFiber
         # @return [I18n::Config] of this fiber
         # @api private
@@ -17,7 +17,7 @@ module NB
           holder.instance_variable_get(:@i18n_config) || (self.config = ::I18n::Config.new)
         end
 
-        # Sets it for this fiber.
+        # Sets the configuration of this fiber.
         # @api private
         def config=(value)
           holder = Locale.holder or return super
@@ -29,8 +29,8 @@ module NB
         def writable_config = config.frozen? ? self.config = config.dup : config
       end
 
-      # @return [Fiber, nil] whose locale it is: that which the loop runs, also in the fiber of an
-      #   Enumerator; nil: the thread's
+      # @return [Fiber, nil] the owner of the locale: the fiber that the loop runs, even from inside
+      #   an Enumerator's fiber; nil: the thread
       # @api private
       def self.holder
         scheduler = Fiber.scheduler

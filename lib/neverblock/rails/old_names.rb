@@ -2,15 +2,15 @@
 
 module NB
   module Rails
-    # The two words that NeverBlock of 2008 gave to controllers, to say which actions may wait.
-    # Every action may now, and none has to be held back, so they do nothing.
+    # Two methods that NeverBlock of 2008 added to controllers, to say which actions may wait. Now
+    # every action may, and none has to be held back, so they do nothing.
     module OldNames
-      # It named actions that were run one at a time.
+      # In 2008 it named the actions to run one at a time.
       # @return [void]
       # @scheduling never waits
       def allowblock(*) = nil
 
-      # It named actions that were run in fibers.
+      # In 2008 it named the actions to run in fibers.
       # @return [void]
       # @scheduling never waits
       def neverblock(*) = nil

@@ -3,24 +3,26 @@
 module NB
   module Rails
     # Fibers of {NB.gather} and the like, and the child of {NB.in_process}, have connections of
-    # their own. Started inside a transaction they would not see what it has written, and wait for
-    # ever for rows that it has locked, since it waits for them. So they are refused a connection to
-    # that database, at once.
+    # their own. Started inside a transaction, they would not see what it has written, and they
+    # would wait forever for rows that it has locked, because it waits for them. So a connection to
+    # that database is refused to them at once.
     #
-    # The block of a transaction may still gather what needs no connection, or another database's.
+    # The block of a transaction may still gather work that needs no connection, or another
+    # database's.
     module OuterTransaction
-      # In ActiveSupport::IsolatedExecutionState: PoolConfig => the transaction. A forked child has
-      # other pools.
+      # Key in ActiveSupport::IsolatedExecutionState: PoolConfig => the transaction. A forked child
+      # has other pools.
       KEY = :neverblock_outer_transactions
 
-      # A fiber asked for a connection while the one that waits for it has a transaction there.
+      # A fiber asked for a connection to a database in which the fiber that waits for it has a
+      # transaction.
       class RefusedError < ::StandardError
         include Error
       end
 
-      # In front of ActiveRecord's pool of connections.
+      # Prepended to ActiveRecord's connection pool.
       module Pool
-        # As Rails.
+        # Works like Rails' own method.
         # @raise [RefusedError]
         # @api private
         def checkout(*)
@@ -38,7 +40,7 @@ module NB
           end
         end
 
-        # @return [Hash{Object => Object}] where the calling fiber has a transaction
+        # @return [Hash{Object => Object}] the pools in which the calling fiber has a transaction
         # @scheduling never waits
         def open
           return {} unless defined?(::ActiveRecord::Base)
@@ -64,7 +66,7 @@ module NB
 
         private
 
-        # A connection that a test has pinned is that of all fibers.
+        # All fibers share a connection that a test has pinned.
         def transaction(pool)
           return if pool.instance_variable_get(:@pinned_connection)
 

@@ -2,15 +2,15 @@
 
 module NB
   module Rails
-    # Finds fibers that hold a connection while they wait for something else (an HTTP call): then
-    # others wait for the connection, and the database for nobody. It is looked for only while
-    # somebody waits, so it costs nothing otherwise; each place in the program is logged once.
+    # Finds fibers that hold a connection while they wait for something else (an HTTP call). Others
+    # then wait for the connection while the database is idle. It looks only while somebody waits,
+    # so it costs nothing otherwise, and logs each place in the program once.
     module PinnedConnection
-      # Frames inside of which a fiber waits for the database itself.
+      # Frames inside which a fiber waits for the database itself.
       DATABASE = /[`'#](?:with_raw_connection|verify!|connect!|reconnect!)'/
-      # Where frames of ours come from.
+      # The start of paths of our own frames.
       OURS = File.expand_path("..", __dir__)
-      # Places that are remembered as logged.
+      # How many logged places are remembered.
       PLACES = 100
       @logged = {}
 
@@ -31,7 +31,7 @@ module NB
           end
         end
 
-        # @return [String] where each connection in use is, a line each
+        # @return [String] where each connection in use is held, one line each
         # @api private
         def holders(pool)
           held(pool).map { |_, backtrace| "    #{places(backtrace).first || backtrace.first}" }
@@ -47,7 +47,7 @@ module NB
           end
         end
 
-        # The application's own lines, or what is not Ruby's, Rails' or ours.
+        # The application's own lines, or others that are neither Ruby's, Rails' nor ours.
         def places(backtrace)
           (::Rails.backtrace_cleaner.clean(backtrace).presence if defined?(::Rails.application)) ||
             backtrace.grep_v(/#{Regexp.escape(OURS)}|<internal:/)
@@ -55,7 +55,7 @@ module NB
 
         def logger = (defined?(::Rails.logger) ? ::Rails : ::ActiveRecord::Base).logger
 
-        # Who looks has the pool's lock, and a log may be slow.
+        # The caller holds the pool's lock, and a log may be slow.
         def beside(&block) = NB.running? ? Fiber.schedule(&block) : Thread.new(&block)
 
         def report(connection, backtrace)

@@ -4,8 +4,8 @@ require_relative "../sync/pools"
 
 module NB
   module Rails
-    # ActiveRecord's pools: how long fibers and threads have waited for a connection of each, who
-    # holds one and who waits.
+    # ActiveRecord's pools: how long fibers and threads have waited for connections, who holds one
+    # and who waits.
     module PoolWaits
       class << self
         # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
@@ -14,7 +14,7 @@ module NB
         # @thread any
         def of(pool) = queue(pool).waits
 
-        # Every pool: what ActiveRecord counts (`pool.stat`), and what was waited for.
+        # Lists every pool: ActiveRecord's own counts (`pool.stat`) and the waits.
         #
         # @example
         #   NB::Rails::PoolWaits.all
@@ -39,7 +39,7 @@ module NB
         def queue(pool) = pool.instance_variable_get(:@available)
         def list = ::ActiveRecord::Base.connection_handler.connection_pool_list(:all)
 
-        # Without the pool's lock, which a fiber may have: an Array's copy is one call in C.
+        # Works without the pool's lock, which a fiber may hold: copying an Array is one C call.
         def account(pool)
           connections = pool.instance_variable_get(:@connections).to_a.dup
           queue = queue(pool)

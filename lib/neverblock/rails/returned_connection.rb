@@ -7,31 +7,32 @@ require_relative "inner_fibers"
 
 module NB
   module Rails
-    # Whoever gets a connection next gets it clean, and gets it in time. In a loop:
+    # Whoever gets a connection next gets it clean, and without waiting longer than necessary. In a
+    # loop:
     #
-    # - `Model.connection` and `lease_connection` keep a connection until Rails' executor ends. If
-    #   there is none (Sinatra, Grape) a thread of a server keeps it for ever, as each of its fibers
-    #   would, of which there are many more than connections: it comes back when the fiber's work
-    #   ends, the request as a rule.
-    # - A transaction that was begun by `execute("BEGIN")` and not ended is unknown to ActiveRecord,
-    #   which would hand it on. Such a connection is closed instead: the database rolls back.
+    # - `Model.connection` and `lease_connection` keep a connection until Rails' executor ends.
+    #   Without an executor (Sinatra, Grape), a server's thread keeps it forever. Each of its fibers
+    #   would, too, and there are many more fibers than connections. Here the connection is returned
+    #   when the fiber's work ends, usually the request.
+    # - ActiveRecord does not know of a transaction that `execute("BEGIN")` began and nobody ended,
+    #   and would hand it on. Here such a connection is closed instead, and the database rolls back.
     module ReturnedConnection
-      # In front of ActiveRecord's pool of connections.
+      # Prepended to ActiveRecord's connection pool.
       module Pool
-        # As Rails, until the fiber's work ends.
+        # Works like Rails' own method, but only until the fiber's work ends.
         # @api private
         def lease_connection
           return super if active_connection? || !Repairs.loop_here
 
           super.tap do
             fiber = InnerFibers.current
-            next if fiber.is_a?(Thread) # which keeps it, as without a loop
+            next if fiber.is_a?(Thread) # a thread keeps it, as without a loop
 
             FiberState.at_end(self, fiber) { ReturnedConnection.release(self) }
           end
         end
 
-        # As Rails, unless it was left in a transaction.
+        # Works like Rails' own method, unless the connection was left in a transaction.
         # @api private
         def checkin(connection)
           return super if @pinned_connection.equal?(connection) || !connection.left_open?
@@ -40,9 +41,10 @@ module NB
         end
       end
 
-      # In front of every adapter.
+      # Prepended to every adapter.
       module Adapter
-        # @return [Boolean] whether the database has a transaction open that ActiveRecord has not
+        # @return [Boolean] whether the database has an open transaction that ActiveRecord does not
+        #   know of
         # @api private
         def left_open?
           return false if @raw_connection.nil? || transaction_open? || !Repairs.loop_here
@@ -61,8 +63,8 @@ module NB
           end
         end
 
-        # Takes back what the fiber has, whose work has ended. A transaction that it has left open
-        # is nobody's any more.
+        # Takes the connection of a fiber whose work has ended. A transaction that it left open
+        # belongs to nobody any more.
         # @api private
         def release(pool)
           connection = pool.active_connection? or return

@@ -2,12 +2,12 @@
 
 module NB
   module Rails
-    # In front of ActiveRecord's pool: whose connection could not be opened tells {ConnectionQueue},
-    # and who is told there tries to open one.
+    # Prepended to ActiveRecord's pool. A fiber whose connection could not be opened tells
+    # {ConnectionQueue}, and the waiter that learns of it tries to open one.
     module Room
       private
 
-      # As Rails.
+      # Works like Rails' own method.
       def try_to_checkout_new_connection(...)
         ended = false
         super.tap { ended = true }
@@ -15,7 +15,7 @@ module NB
         @available.tell_of_room unless ended
       end
 
-      # As Rails, until there is a connection.
+      # Works like Rails' own method, until there is a connection.
       def acquire_connection(timeout)
         start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         left = timeout

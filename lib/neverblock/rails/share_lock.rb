@@ -4,21 +4,21 @@ require "delegate"
 
 module NB
   module Rails
-    # In development Rails reloads code when no request runs. Who runs is counted per thread, even
-    # with isolation per fiber (rails/rails#57423, in no release up to 8.1), so a request that waits
-    # has its classes removed under it. ShareLock names `Thread` without a scope: ours, inside the
-    # class, is found first.
+    # In development, Rails reloads code while no request runs. It counts running requests per
+    # thread, even with isolation per fiber (rails/rails#57423, in no release up to 8.1), so the
+    # classes of a waiting request are removed under it. ShareLock names `Thread` without a scope:
+    # ours, inside the class, is found first.
     module ShareLock
-      # What ShareLock calls a thread.
+      # ShareLock takes this for Thread.
       module Holder
         # @return [Fiber, Thread]
         # @scheduling never waits
         def self.current = ActiveSupport::IsolatedExecutionState.context
       end
 
-      # A fiber for those who print threads.
+      # Makes a fiber look like a thread, for code that prints threads.
       class Shown < SimpleDelegator
-        # @return [String, nil] in the words of Thread#status
+        # @return [String, nil] in the terms of Thread#status
         # @scheduling never waits
         def status
           return unless alive?
@@ -27,9 +27,9 @@ module NB
         end
       end
 
-      # In front of ShareLock, for ActionDispatch::DebugLocks (/rails/locks).
+      # Prepended to ShareLock, for ActionDispatch::DebugLocks (/rails/locks).
       module Shows
-        # As Rails; fibers tell their status too.
+        # Works like Rails' own method, and includes the status of fibers.
         # @api private
         def raw_state
           super do |holders|

@@ -4,9 +4,10 @@ require_relative "source"
 
 module NB
   module Rails
-    # Told when a server starts: how many connections each database gets, and whether it has them.
+    # Reports, when a server starts, how many connections each database gets, and whether it has
+    # that many.
     class Sizing
-      # How each kind of database is asked for its limit.
+      # How to ask each kind of database for its limit.
       LIMIT = {
         "postgresql" => "SELECT setting::int FROM pg_settings WHERE name = 'max_connections'",
         "mysql2" => "SELECT @@max_connections", "trilogy" => "SELECT @@max_connections"
@@ -18,7 +19,7 @@ module NB
       end
 
       # @return [void]
-      # @raise [ConfigurationError] when a pool is larger than what its database allows
+      # @raise [ConfigurationError] if a pool is larger than its database allows
       # @scheduling may wait
       def check
         configs = ::ActiveRecord::Base.configurations.configs_for(env_name: ::Rails.env)
@@ -59,8 +60,8 @@ module NB
               "#{place || "it in config/database.yml"}, or raise max_connections of the database"
       end
 
-      # Once, on a connection of its own. A database that is not there yet cannot be asked. Behind
-      # pgbouncer and its like its limit is not ours.
+      # Asks once, on a connection of its own. A database that is not up yet cannot be asked. Behind
+      # pgbouncer and the like, the database's limit is not ours.
       def ask(config, sql)
         connection = config.new_connection
         return if proxied?(connection)
@@ -74,7 +75,7 @@ module NB
         connection&.disconnect!
       end
 
-      # A proxy between us and PostgreSQL makes up the process id that clients get for cancelling.
+      # A proxy between us and PostgreSQL invents the process id that clients get for cancelling.
       def proxied?(connection)
         raw = connection.raw_connection
         raw.respond_to?(:backend_pid) &&

@@ -5,8 +5,8 @@ module NB
     # Finds the line of the application that an error message should name.
     module Source
       # @param root [Pathname] of the application
-      # @param pattern [Regexp] that the line matches
-      # @param globs [Array<String>] where to look, below root
+      # @param pattern [Regexp] for the line
+      # @param globs [Array<String>] the files to search, relative to root
       # @return [String, nil] such as "config/database.yml:9 (adapter: oracle)"
       # @scheduling never waits
       def self.line(root, pattern, *globs)
