@@ -21,10 +21,10 @@ module Bench
       ["A2", "a server that answers after a delay", "nb delayd --delay 1000 --close",
        "../examples/legacy/server.rb"],
       ["A3", "20 requests to a server that takes a second", "nb bench a3"],
-      ["A4", "any library over Net::HTTP; pools of 1,000 and 10,000", "nb bench i5", DRIVERS],
+      ["A4", "any library over Net::HTTP; pools of 1,000 and 10,000", "nb bench a4"],
       ["A5", "a thousand requests, delays of 0 to 500 ms", "nb bench a5"],
       ["A6", "the advantage over threads", "nb bench a6"],
-      ["A7", "a second process", "nb bench s8"],
+      ["A7", "a second process, and four", "nb bench a7"],
       ["A8", "descriptors above 1,024", "nb bench a8"]
     ],
     "Ruby Fibers Vs Ruby Threads (2008)" => [
@@ -35,7 +35,8 @@ module Bench
     "Faster IO for Ruby with Postgres (2008)" => [
       ["C1", "PostgreSQL's asynchronous calls", "bin/test test/drivers/pg_test.rb",
        "DATABASES.md#pg"],
-      ["C2", "FiberedConnectionPool and FiberPool", "ruby -Ilib examples/legacy/postgres.rb",
+      ["C2", "FiberedConnectionPool and FiberPool",
+       "PGHOST=HOST PGUSER=NAME PGDATABASE=NAME ruby -Ilib examples/legacy/postgres.rb",
        "LEGACY.md#what-each-does"],
       ["C3", "long and short queries", "nb bench c3 c3_sleep"],
       ["C4", "the size of the fiber pool", "nb bench c4"],

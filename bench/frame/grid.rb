@@ -37,6 +37,10 @@ module Bench
       rows.flat_map(&:figures).compact.flat_map(&:notes).uniq
     end
 
+    # @return [Array<Grid::Versus>] comparisons of which anything can be said: too few pairs are
+    #   noise
+    def compared = comparisons.select { |one| one.estimates.compact.any?(&:enough?) }
+
     # @return [Integer] errors in all measured figures
     def errors
       rows.flat_map(&:figures).compact.sum { |figure| figure.errors.to_i }

@@ -15,28 +15,26 @@ module Bench
 
     module_function
 
+    # One pass over cells that are compared.
+    #
     # @param table [Table]
-    # @param pairs [Integer] number of passes
+    # @param cells [Array<Hash>] of one group, see {Table#groups}
+    # @param pass [Integer]
     # @param quick [Boolean]
-    # @param only [Array<String>, nil] see {Table#groups}
+    # @param again [Boolean] whether the noise floor is measured: not where nothing is compared
     # @return [Array<Step>]
-    def steps(table, pairs:, quick: false, only: nil)
-      groups = table.groups(quick: quick, only: only)
-      Array.new(pairs) do |pass|
-        groups.flat_map do |cells|
-          due = cells.select { |cell| pass < table.at_most(cell, quick: quick) }
-          row = row(table, due, pass, again: pairs >= Estimate::FEWEST)
-          pass.even? ? row : row.reverse
-        end
-      end.flatten
+    def pass(table, cells, pass, quick: false, again: true)
+      due = cells.select { |cell| pass < table.at_most(cell, quick: quick) }
+      row = row(table, due, pass, again: again)
+      pass.even? ? row : row.reverse
     end
 
     # @param table [Table]
     # @param due [Array<Hash>] cells of one group
     # @param pass [Integer]
-    # @param again [Boolean] whether the noise floor is measured: not where nothing is compared
+    # @param again [Boolean]
     # @return [Array<Step>]
-    def row(table, due, pass, again: true)
+    def row(table, due, pass, again:)
       steps = due.map { |cell| Step.new(params: cell, pass: pass, again: false) }
       again = again ? due.select { |cell| table.again?(cell) } : []
       # The repeated cell goes first, its repetition last.

@@ -33,11 +33,20 @@ module Bench
       @io.flush
     end
 
-    # @param seconds [Float] what the step took
+    # @param seconds [Float, nil] what the step took; nil: it was left out
+    # @param key [Object]
     # @return [void]
-    def step(seconds)
-      (@spent[@keys[@done]] ||= []) << seconds
+    def step(seconds, key = @keys[@done])
+      (@spent[key] ||= []) << seconds if seconds
       @done += 1
+    end
+
+    # @param key [Object]
+    # @param otherwise [Float] while nothing is known of it
+    # @return [Float] seconds that a step of this key will take
+    def expected(key, otherwise)
+      known = @spent[key]
+      known ? known.sum / known.size : otherwise
     end
 
     # @return [void]
@@ -49,9 +58,9 @@ module Bench
     def remaining
       return if @spent.empty?
 
-      known = @spent.transform_values { |list| list.sum / list.size }
-      usual = known.values.sum / known.size
-      @keys.drop(@done).sum { |key| known.fetch(key, usual) }
+      all = @spent.values.flatten
+      usual = all.sum / all.size
+      @keys.drop(@done).sum { |key| expected(key, usual) }
     end
 
     # @param seconds [Float]

@@ -1,24 +1,24 @@
 # frozen_string_literal: true
 
 module Bench
-  # The samples of one table on one Ruby, and what can be read from them.
+  # The samples of one table on one Ruby in one series of sessions, and what can be read from them.
   class Result
     # @return [Table]
     attr_reader :table
     # @return [Array<Run>]
     attr_reader :runs
-    # @return [Hash] the session line of the JSONL
-    attr_reader :session
+    # @return [Array<Hash>] the session lines of the JSONL: the first, and those that went on
+    attr_reader :sessions
     # @return [Hash{String => String}] runtime => why it has no rows
     attr_reader :missing
 
     # @param table [Table]
-    # @param session [Hash]
+    # @param sessions [Array<Hash>] at least one
     # @param runs [Array<Run>]
     # @param missing [Hash]
-    def initialize(table, session:, runs:, missing: {})
+    def initialize(table, sessions:, runs:, missing: {})
       @table = table
-      @session = session
+      @sessions = sessions
       @runs = runs
       @missing = missing
       names = table.axes.map(&:name)
@@ -43,15 +43,41 @@ module Bench
 
     # @param table [Table]
     # @param journal [Journal]
-    # @return [Array<Result>] one per Ruby
+    # @return [Array<Result>] one per series, those of a Ruby by time
     def self.from(table, journal)
-      journal.sessions.map do |found|
-        new(table, session: found["session"], runs: found["runs"], missing: found["missing"])
+      journal.series.map do |found|
+        new(table, sessions: found["sessions"], runs: found["runs"], missing: found["missing"])
       end
     end
 
+    # Of several series on one Ruby the last one; of several Rubies the first.
+    #
+    # @param results [Array<Result>] of one table
+    # @return [Result] the one whose numbers stand in summaries
+    def self.main(results)
+      results.select { |result| result.ruby == results.first.ruby }.last
+    end
+
+    # @return [Hash] the first session line
+    def session = sessions.first
+
     # @return [String] "Ruby 3.4.5 with YJIT"
     def ruby = session.fetch("label")
+
+    # @return [String] when it began, such as "2026-11-21 15:58"
+    def at = session.fetch("at")[0, 16].tr("T", " ")
+
+    # @return [Hash{String => String}] rival => how it was set up
+    def settings = session.fetch("settings", {})
+
+    # @return [Array<Run>] samples that were kept although other programs computed beside them
+    def crowded = runs.select(&:crowded?)
+
+    # @return [Integer] samples that were thrown away and taken again for that reason
+    def repeats = runs.sum(&:repeats)
+
+    # @return [Boolean] whether samples were taken whatever other programs did
+    def busy? = session.fetch("options").fetch("busy", true)
 
     # @return [Boolean] whether samples were cut short
     def quick? = session.fetch("options").fetch("quick", false)
@@ -87,7 +113,8 @@ module Bench
                  errors: cell.sum(&:errors), notes: notes(cell))
     end
 
-    # How many times better a cell is than another, pair by pair.
+    # How many times better a cell is than another, pair by pair: of samples that were taken beside
+    # each other, while no other program computed (unless the session allows it).
     #
     # @param subject [Hash] parameters of a cell
     # @param rival [Hash]
@@ -96,12 +123,26 @@ module Bench
     # @param again [Boolean] true compares the subject with its own second samples
     # @return [Estimate, nil]
     def estimate(subject, rival, metric: "value", better: :higher, again: false)
-      @estimates[[subject, rival, metric, better, again]] ||= begin
-        others = again ? second(rival) : first(rival)
-        by_pass = others.to_h { |run| [run.pass, run.number(metric)] }
-        pairs = first(subject).map { |run| [run.number(metric), by_pass[run.pass]] }
-        Estimate.from(pairs, better: better)
+      @estimates[[subject, rival, metric, better, again]] ||=
+        Estimate.from(pairs(subject, rival, metric, again: again), better: better)
+    end
+
+    # The same, without the interval.
+    #
+    # @return [Array<Float>] above 1.0 the subject is better; one per pair
+    def ratios(subject, rival, metric: "value", better: :higher)
+      pairs(subject, rival, metric).filter_map do |own, other|
+        next unless own&.positive? && other&.positive?
+
+        better == :higher ? own.fdiv(other) : other.fdiv(own)
       end
+    end
+
+    # @param params [Hash]
+    # @param metric [String]
+    # @return [Array<Numeric>] of the samples that no other program disturbed
+    def numbers(params, metric = "value")
+      fit(first(params)).filter_map { |run| run.number(metric) }
     end
 
     # @param params [Hash]
@@ -125,7 +166,16 @@ module Bench
 
     private
 
+    def pairs(subject, rival, metric, again: false)
+      by_turn = fit(again ? second(rival) : first(rival))
+                .to_h { |run| [run.turn, run.number(metric)] }
+      fit(first(subject)).map { |run| [run.number(metric), by_turn[run.turn]] }
+    end
+
     def first(params) = @cells.fetch(params, []).reject(&:again?)
+
+    # For a comparison.
+    def fit(runs) = busy? ? runs : runs.reject(&:crowded?)
 
     def second(params) = @cells.fetch(params, []).select(&:again?)
 

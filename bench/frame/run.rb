@@ -9,14 +9,30 @@ module Bench
     attr_reader :pass
     # @return [Hash{String => Object}] what the cell printed
     attr_reader :sample
+    # @return [Integer] which session of its file has measured it, from 0
+    attr_reader :session
 
     # @param line [Hash{String => Object}] a parsed line
-    def initialize(line)
+    # @param session [Integer]
+    def initialize(line, session = 0)
+      @session = session
       @params = line.fetch("params").transform_keys(&:to_sym)
       @pass = line.fetch("pass")
       @again = line.fetch("again")
       @sample = line.fetch("sample")
     end
+
+    # @return [Array] which samples it makes pairs with: only those taken beside it
+    def turn = [session, pass]
+
+    # @return [Float, nil] cores that other programs used meanwhile; nil where nobody looked
+    def others = sample["others"]
+
+    # @return [Integer] how many samples before it were thrown away because others computed
+    def repeats = sample["repeats"].to_i
+
+    # @return [Boolean] whether others computed meanwhile
+    def crowded? = others.to_f > Neighbours::LIMIT
 
     # @return [Boolean] whether it is the second sample of its cell in this pass
     def again? = @again

@@ -38,6 +38,13 @@ module Bench
       @label
     end
 
+    # @param text [String, nil] sets it when given
+    # @return [String, nil] how it is set up, where that is a choice of ours
+    def settings(text = nil)
+      @settings = text if text
+      @settings
+    end
+
     # @param version [String] oldest Ruby
     # @param reason [String, nil] added to the message
     def needs_ruby(version, reason = nil)

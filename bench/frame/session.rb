@@ -1,18 +1,20 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "tempfile"
-require "time"
+require "socket"
 
 module Bench
   # Measures tables: makes ready what they need, runs every cell in turn, keeps every sample.
   #
+  # It looks three times: after 6, 12 and 20 pairs. Only what is still undecided is measured on.
+  # Where time is limited, cells for which it is too short are left out, and named.
+  #
   # @example
   #   Bench::Session.new(tables: Bench.select(%w[a5]), quick: true, only: %w[blocking nb]).run
   class Session
-    # Seconds that a sample lasts at least, and passes over all cells.
-    FULL = { seconds: 5.0, pairs: 10 }.freeze
-    QUICK = { seconds: 1.0, pairs: 3 }.freeze
+    # Seconds that a sample lasts at least, and passes over all cells before each look.
+    FULL = { seconds: 5.0, looks: Statistics::RISKS.keys }.freeze
+    QUICK = { seconds: 1.0, looks: [3] }.freeze
     # Seconds of a sample at most.
     LONGEST = 3600
     # After so many failures a cell is not tried again.
@@ -22,33 +24,42 @@ module Bench
     attr_reader :interrupted
     # @return [String] where the samples are
     attr_reader :out
+    # @return [Array<String>] cells for which there was no time
+    attr_reader :left
+    # @return [Array<String>] tables that could not go on where an earlier session ended, and why
+    attr_reader :begun_anew
 
     # @param tables [Array<Table>]
     # @param rubies [Array<RubyTarget>] each table is measured on each
-    # @param quick [Boolean] short samples, few passes, fewer columns
-    # @param pairs [Integer, nil] passes; nil for the usual number
+    # @param quick [Boolean] short samples, few passes, fewer columns, and others may compute
+    # @param pairs [Integer, nil] passes over all cells, without a look; nil for the usual looks
     # @param seconds [Float, nil] of a sample; nil for the usual length
     # @param only [Array<String>, nil] runtimes to keep; nil for all
+    # @param where [Hash{String => Array<String>}] axis => values to keep
+    # @param budget [Float, nil] seconds for all; nil for as long as it takes
+    # @param busy [Boolean] keep samples whatever other programs compute meanwhile
+    # @param resume [Boolean] go on where the last session in the directory ended
     # @param out [String, nil] directory of the JSONL
     # @param delayd [Array<String>, nil] command of another delay server
     # @param progress [Progress]
     def initialize(tables:, rubies: [RubyTarget.new], quick: false, pairs: nil, seconds: nil,
-                   only: nil, out: nil, delayd: nil, progress: Progress.new)
+                   only: nil, where: {}, budget: nil, busy: quick, resume: false, out: nil,
+                   delayd: nil, progress: Progress.new)
       usual = quick ? QUICK : FULL
       @tables = tables
       @rubies = rubies
-      @quick = quick
-      @pairs = Integer(pairs || usual[:pairs])
-      @seconds = Float(seconds || usual[:seconds])
-      @only = only
+      @looks = pairs ? [Integer(pairs)] : usual[:looks]
+      @options = { quick: quick, pairs: @looks.last, seconds: Float(seconds || usual[:seconds]),
+                   only: only, where: where, budget: budget, busy: busy }
+      @resume = resume
       @out = out || Session.default_out(quick: quick)
       @delayd = delayd
       @progress = progress
-      @homes = {}
+      @sampler = Sampler.new(busy: busy)
       @failures = Hash.new(0)
-      raise ArgumentError, "pairs: must be 1 or more, got: #{pairs}" if @pairs < 1
-      raise ArgumentError, "seconds: must be above 0 and at most #{LONGEST}, got: #{seconds}" unless
-        @seconds.positive? && @seconds <= LONGEST
+      @left = []
+      @begun_anew = []
+      check
     end
 
     # @param quick [Boolean]
@@ -65,10 +76,10 @@ module Bench
     # @raise [Bench::Error] when nothing can be measured
     def run
       FileUtils.mkdir_p(@out)
-      machine = Machine.describe
-      plan = prepare
-      @progress.begin(plan.flat_map { |part| part[:steps].map { |step| key(part, step) } })
-      with_deferrable_interrupts { plan.each { |part| measure(part, machine) } }
+      @machine = Machine.describe
+      @deadline = now + @options[:budget] if @options[:budget]
+      parts = prepare
+      with_deferrable_interrupts { look_at(parts) }
       results
     rescue Interrupt
       @interrupted = true
@@ -78,7 +89,19 @@ module Bench
       @progress.clear
     end
 
+    # @return [Boolean] whether samples are kept whatever other programs do
+    def busy? = @options[:busy]
+
     private
+
+    def check
+      pairs, seconds, budget = @options.values_at(:pairs, :seconds, :budget)
+      raise ArgumentError, "pairs: must be 1 or more, got: #{pairs}" if pairs < 1
+      raise ArgumentError, "seconds: must be above 0 and at most #{LONGEST}, got: #{seconds}" unless
+        seconds.positive? && seconds <= LONGEST
+      raise ArgumentError, "budget: must be above 0 s, got: #{budget}" unless
+        budget.nil? || budget.positive?
+    end
 
     # Ruby's own handler raises at once; this one can be put off by Thread.handle_interrupt.
     def with_deferrable_interrupts
@@ -89,98 +112,117 @@ module Bench
       trap("INT", previous || "DEFAULT")
     end
 
+    # The last series of each Ruby: what this session has measured, or gone on with.
     def results
       @tables.flat_map do |table|
         journal = Journal.new(@out, table.id)
         next [] unless File.exist?(journal.path)
 
-        keys = @rubies.map(&:key)
-        Result.from(table, journal).select { |result| keys.include?(result.session["ruby"]) }
+        found = Result.from(table, journal).group_by { |result| result.session["ruby"] }
+        found.values_at(*@rubies.map(&:key)).compact.map(&:last)
       end
     end
 
     def prepare
-      @tables.product(@rubies).map do |table, ruby|
-        missing = missing_runtimes(table, ruby)
-        steps = Order.steps(table, pairs: @pairs, quick: @quick, only: @only)
-        steps.reject! { |step| missing.key?(table.runtime_of(step.params)) }
-        { table: table, ruby: ruby, steps: steps, missing: missing }
+      @prerequisites = Prerequisites.new { |text| @progress.show(text) }
+      @tables.product(@rubies).filter_map do |table, ruby|
+        groups = table.groups(**@options.slice(:quick, :only, :where))
+        runtimes = groups.flatten.map { |cell| table.runtime_of(cell) }.uniq
+        missing = @prerequisites.missing(runtimes, ruby, table.gems)
+        part = Part.new(table, ruby, groups: groups, journal: Journal.new(@out, table.id),
+                                     missing: missing, quick: @options[:quick])
+        resume(part)
+        part unless groups.all?(&:empty?)
       end
     end
 
-    def missing_runtimes(table, ruby)
-      wanted = table.groups(quick: @quick, only: @only).flatten
-      wanted = wanted.map { |cell| table.runtime_of(cell) }.uniq
-      wanted.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby, table.gems)] }.compact
+    def resume(part)
+      return unless @resume
+
+      reason = part.resume(commit: @machine[:commit], seconds: @options[:seconds])
+      @begun_anew << "#{part.table.id} on #{part.ruby.label}: #{reason}" if reason
     end
 
-    # Why this Ruby cannot run the runtime; installs and compiles what can be.
-    def obstacle(runtime, ruby, gems)
-      @obstacles ||= {}
-      @obstacles.fetch([runtime.id, ruby.key, gems]) do |key|
-        @obstacles[key] = runtime.refusal(ruby.version) || make_ready(runtime, ruby, gems)
+    # Each look goes over all tables, so that an early end leaves something of each.
+    def look_at(parts)
+      [0, *@looks].each_cons(2) do |passes|
+        again = @looks.last >= Estimate::FEWEST
+        blocks = parts.to_h { |part| [part, part.blocks(passes[0]...passes[1], again: again)] }
+        @progress.begin(blocks.flat_map do |part, found|
+          found.flatten.map { |step| part.key(step) }
+        end)
+        blocks.each { |part, found| measure(part, found) if found.any? }
       end
     end
 
-    def make_ready(runtime, ruby, gems)
-      runtime.compiled.each { |name| Compiled.program(name) }
-      complaint = ruby.complaint('require "neverblock"') if runtime.ours?
-      return complaint if complaint
-
-      home = @homes[[runtime.id, ruby.key, gems]] = GemHome.new(ruby, runtime, also: gems)
-      home.install { |text| @progress.show(text) }
-    rescue Error => error
-      error.message
-    end
-
-    def measure(part, machine)
-      table = part[:table]
-      return if part[:steps].empty?
-
-      journal = Journal.new(@out, table.id)
-      journal.open_session(part[:ruby], machine, options)
-      part[:missing].each { |runtime, reason| journal.missing(runtime, reason) }
-      with_servers(table, part[:ruby]) do |ports|
-        @launcher = Launcher.new(part[:ruby], ports: ports, homes: homes(part[:ruby], table.gems))
-        part[:steps].each { |step| take(part, step, journal) }
+    def measure(part, blocks)
+      open_session(part)
+      with_servers(part) do |ports|
+        homes = @prerequisites.homes(part.ruby, part.table.gems)
+        @launcher = Launcher.new(part.ruby, ports: ports, homes: homes)
+        blocks.each { |rows| measure_rows(part, rows) }
       end
     end
 
-    def take(part, step, journal)
-      @progress.show(describe(part, step))
-      cell = key(part, step)
-      sample = @failures[cell] < GIVE_UP ? @launcher.call(part[:table], step.params, @seconds) : nil
-      return @progress.step(0.0) unless sample
+    # One group of cells; no further pass begins once the time is too short for the rest of them.
+    def measure_rows(part, rows)
+      rows.each_with_index do |row, index|
+        rest = rows.drop(index).flatten
+        return leave(part, rest) if late?(part, rest)
 
-      @failures[cell] += 1 if sample["failure"]
-      journal.add(step, sample)
-      @progress.step(sample["wall"])
+        row.each { |step| take(part, step) }
+      end
     end
 
-    def with_servers(table, ruby)
-      servers = table.servers.to_h do |kind|
-        [kind, Server.start(kind, ruby: ruby, delayd: @delayd)]
+    def late?(part, steps)
+      return false unless @deadline
+
+      # How long a sample really takes, the first pass tells.
+      usual = [part.table.lasts, @options[:seconds] + 1].compact.min
+      needed = steps.sum { |step| @progress.expected(part.key(step), usual) }
+      now + needed > @deadline
+    end
+
+    def leave(part, steps)
+      steps.each { |step| @progress.step(nil, part.key(step)) }
+      @left.concat(steps.map { |step| part.describe(step) }.uniq)
+    end
+
+    def open_session(part)
+      @opened ||= {}
+      @opened[part] ||= begin
+        settings = part.table.settings
+        part.journal.open_session(part.ruby, @machine, @options, settings: settings,
+                                                                 resumes: part.resumed?)
+        part.missing.each { |runtime, reason| part.journal.missing(runtime, reason) }
+        true
+      end
+    end
+
+    def take(part, step)
+      key = part.key(step)
+      return @progress.step(nil, key) unless @failures[key] < GIVE_UP
+
+      @progress.show("#{part.describe(step)}, pass #{step.pass + 1}#{" again" if step.again}")
+      began = now
+      discard = ->(sample) { part.journal.discard(step, sample) }
+      sample = @sampler.take(discard) do
+        @launcher.call(part.table, step.params, @options[:seconds])
+      end
+      @failures[key] += 1 if sample["failure"]
+      part.journal.add(step, sample)
+      @progress.step(now - began, key)
+    end
+
+    def with_servers(part)
+      servers = part.table.servers.to_h do |kind|
+        [kind, Server.start(kind, ruby: part.ruby, delayd: @delayd)]
       end
       yield servers.transform_values(&:port)
     ensure
       servers&.each_value(&:stop)
     end
 
-    def homes(ruby, gems)
-      wanted = [ruby.key, gems]
-      @homes.filter_map { |(id, *key), home| [id, home] if key == wanted }.to_h
-    end
-
-    def options
-      { quick: @quick, pairs: @pairs, seconds: @seconds, only: @only }
-    end
-
-    def key(part, step) = [part[:table].id, part[:ruby].key, step.params]
-
-    def describe(part, step)
-      table = part[:table]
-      cell = table.axes.map { |axis| axis.label(step.params[axis.name]) }.join(", ")
-      "#{table.id} pass #{step.pass + 1}/#{@pairs}: #{cell}#{" again" if step.again}"
-    end
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 end

@@ -48,6 +48,13 @@ module Bench
         raise(KeyError, "table #{id} has no axis #{name.inspect}, only: #{axes.map(&:name)}")
     end
 
+    # @return [Hash{String => String}] how each rival is set up, as the table prints it
+    def settings
+      ids = axes.find { |axis| axis.name == :runtime }&.values || [runtime]
+      runtimes = Bench.runtimes.values_at(*ids).compact
+      runtimes.to_h { |one| [one.label, one.settings] }.compact.merge(@settings)
+    end
+
     # @param cell [Hash]
     # @return [String] id of the runtime that runs it
     def runtime_of(cell) = cell.fetch(:runtime, runtime)
@@ -56,15 +63,23 @@ module Bench
     #
     # @param quick [Boolean]
     # @param only [Array<String>, nil] values of the first axis to keep; nil for all
+    # @param where [Hash{String => Array<String>}] axis => values to keep
     # @return [Array<Array<Hash>>] parameters of each cell
-    def groups(quick: false, only: nil)
-      first, *others = axes.map { |axis| quick ? axis.quick : axis.values }
+    def groups(quick: false, only: nil, where: {})
+      first, *others = axes.map { |axis| chosen(axis, quick && !where.key?(axis.name.to_s), where) }
       first &= only if only
       names = axes.map(&:name)
       combinations = others.empty? ? [[]] : others.first.product(*others.drop(1))
       combinations.map do |rest|
         first.map { |value| names.zip([value, *rest]).to_h }.reject { |cell| skip?(cell) }
       end
+    end
+
+    # @return [Array] values of the axis
+    def chosen(axis, quick, where)
+      values = quick ? axis.quick : axis.values
+      wanted = where[axis.name.to_s]
+      wanted ? values.select { |value| wanted.include?(value.to_s) } : values
     end
 
     # @param cell [Hash]

@@ -24,7 +24,7 @@ module Bench
       @id = id
       @fields = { title: id, question: nil, differs: nil, sources: [], axes: [], workload: nil,
                   runtime: nil, base: {}, servers: [], gems: {}, patience: 120, claims: [],
-                  lasts: nil }
+                  lasts: nil, settings: {} }
       @rules = { skip: [], at_most: [], again: [] }
       @views = []
     end
@@ -49,6 +49,11 @@ module Bench
     def source(article:, author:, year:, setup: nil)
       @fields[:sources] += [{ article: article, author: author, year: year, setup: setup }]
     end
+
+    # How rivals are set up that are no runtimes of their own.
+    #
+    # @param texts [Hash{String => String}] rival => its settings
+    def settings(texts) = @fields[:settings] = texts
 
     # What the source states in words, beside or instead of a number.
     #

@@ -102,6 +102,26 @@ module Bench
                headline: headline(columns))
     end
 
+    # What can be said of one cell beside the subject.
+    #
+    # @param result [Result]
+    # @param cell [Hash] parameters of a rival's cell
+    # @return [Symbol, nil] see {Estimate#verdict}; nil where a summary compares nothing
+    def verdict(result, cell)
+      column = cell[@across.name]
+      return unless @compare && headline([column]).any? && cell[@down.name] != @compare
+      return unless @where.all? { |name, value| cell[name] == value }
+
+      floor = versus(result, [column], @compare, again: true).estimates.first
+      versus(result, [column], cell[@down.name], floors: [floor&.spread].compact).verdicts.first
+    end
+
+    # @return [String, nil] value of the row axis that is compared with all others
+    def subject = @compare
+
+    # @return [Symbol] axis that goes down
+    def down = @down.name
+
     # Parameters of one cell of this view.
     #
     # @param row [Object] value of the row axis
@@ -153,9 +173,7 @@ module Bench
       floor = versus(result, columns, @compare, again: true)
       floors = floor.estimates.map { |estimate| estimate ? estimate.spread : 1.0 }
       others = result.values(@down) - [@compare]
-      rows = [floor] + others.map { |value| versus(result, columns, value, floors: floors) }
-      # Where nothing can be said of any column, the row says nothing but noise.
-      rows.select { |row| row.estimates.compact.any? { |one| one.pairs >= Estimate::FEWEST } }
+      [floor] + others.map { |value| versus(result, columns, value, floors: floors) }
     end
 
     # A rate with wrong answers in it wins nothing and beats nobody.
@@ -170,7 +188,8 @@ module Bench
       end
       verdicts = columns.each_index.map do |index|
         wrong = [@compare, rival].any? { |row| wrong?(result, row, columns[index]) }
-        wrong ? :errors : estimates[index]&.verdict(floor: floors.fetch(index, 1.0))
+        estimate = estimates[index]
+        wrong && estimate ? :errors : estimate&.verdict(floor: floors.fetch(index, 1.0))
       end
       Grid::Versus.new(label: @down.label(rival), subject: @down.label(@compare), again: again,
                        estimates: estimates, verdicts: verdicts)

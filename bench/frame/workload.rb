@@ -32,11 +32,19 @@ module Bench
       # @param order [Hash] :params, :seconds and :gems
       # @return [Hash] what the cell prints
       def run(runtime, order)
+        if runtime.in_c?
+          become(*rival(self::DEFAULTS.merge(order.fetch(:params)), order.fetch(:seconds)))
+        end
+        made(runtime, order).run.merge(gems: versions(order.fetch(:gems, {})))
+      end
+
+      # @param runtime [Runtime]
+      # @param order [Hash] :params and :seconds
+      # @return [Workload] not run yet
+      def made(runtime, order)
         params = self::DEFAULTS.merge(order.fetch(:params))
-        seconds = order.fetch(:seconds)
-        become(*rival(params, seconds)) if runtime.in_c?
         runtime.params = params
-        new(runtime, params, seconds).run.merge(gems: versions(order.fetch(:gems, {})))
+        new(runtime, params, order.fetch(:seconds))
       end
 
       private
@@ -70,6 +78,9 @@ module Bench
       @notes = []
     end
 
+    # @return [String, nil] what went wrong first
+    attr_reader :first_error
+
     # @return [Hash] the sample
     def run
       before
@@ -89,6 +100,20 @@ module Bench
 
     # Outside the runtime again.
     def after; end
+
+    # A few rounds, for a caller that decides when.
+    #
+    # @param least [Float] CPU seconds that they take together at least
+    # @return [Float] CPU seconds of an operation
+    def turn(least)
+      began = cpu_seconds
+      operations = spent = 0
+      while spent < least
+        operations += round
+        spent = cpu_seconds - began
+      end
+      spent / operations
+    end
 
     # One piece of work.
     #

@@ -59,6 +59,8 @@ module Bench
       # @param estimate [Estimate]
       # @return [String] "2.40–2.47"
       def interval(estimate)
+        return NOTHING unless estimate.enough?
+
         "#{number(estimate.low)}–#{number(estimate.high)}"
       end
 

@@ -23,7 +23,7 @@ module Bench
 
       # @return [String] empty when nothing is compared
       def comparisons
-        present = @grid.comparisons.select { |versus| versus.estimates.any? }
+        present = @grid.compared
         return "" if present.empty?
 
         rows = present.map do |versus|

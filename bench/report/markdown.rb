@@ -46,7 +46,7 @@ module Bench
       # @return [String]
       def to_s
         crowd = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
-        tables = @results.group_by(&:table).map { |_, results| table(results.first) }
+        tables = @results.group_by(&:table).map { |_, results| table(results) }
         [*("> #{crowd}\n" if crowd), summary, *tables].join("\n")
       end
 
@@ -62,14 +62,20 @@ module Bench
         lines.join("\n")
       end
 
-      def table(result)
+      def table(results)
+        result = Result.main(results)
         table = result.table
         grids = result.grids.select(&:headline?)
         columns = grids.flat_map { |grid| grid.headline.map { |index| [grid, index] } }
         heads = columns.map { |grid, index| head(grid, index, main: grid == grids.first) }
-        ["## #{table.id.upcase}: #{table.title}", "", "#{table.question} #{setting(result)}", "",
+        ["## #{table.id.upcase}: #{table.title}", "", lead(result, results), "",
          row([corner(grids.first), *heads]), row(["---", *heads.map { "---:" }]),
          *rows(grids.first, columns), ""].join("\n")
+      end
+
+      def lead(result, results)
+        [result.table.question, setting(result), Takeaway.new(result).to_s,
+         earlier(results, result), settings(result)].reject(&:empty?).join(" ")
       end
 
       def setting(result)
@@ -78,7 +84,23 @@ module Bench
         quick = "quick run, " if result.quick?
         "([source and method](../bench/tables/#{id}.rb); #{result.ruby}, #{quick}" \
           "#{options["pairs"]} × #{Format.short(options["seconds"])} s, " \
-          "load #{result.session["machine"]["load"]}#{elsewhere(result)})"
+          "load #{result.session["machine"]["load"]}#{priority(result)}#{elsewhere(result)})"
+      end
+
+      def priority(result)
+        priority = result.session["machine"]["priority"]
+        priority ? ", #{priority} priority" : ""
+      end
+
+      # The page shows what was measured before, too.
+      def earlier(results, main)
+        times = results.select { |one| one.ruby == main.ruby && one != main }
+                       .map(&:at)
+        times.empty? ? "" : "Measured before on #{times.join(" and ")} (see the page)."
+      end
+
+      def settings(result)
+        result.settings.map { |rival, text| "#{rival}: #{text}." }.join(" ")
       end
 
       # Whether its samples come from another machine than most.

@@ -2,6 +2,7 @@
 
 require "erb"
 require "fileutils"
+require "pathname"
 
 module Bench
   module Report
@@ -20,10 +21,10 @@ module Bench
         Each number is the median of its samples, each sample a process of its own; whiskers reach
         from the lowest to the highest sample. Outlined bars and dashed lines are the published
         numbers. “% CPU” is user and system time per second of clock time. Ratios are medians over
-        pairs measured next to each other, with a bootstrapped 95 % interval: faster or slower when
-        the interval lies beyond ±2 % and the ratio beyond what the subject differs from itself,
-        same when the interval lies within ±2 %, else inconclusive; a cell with errors gets no
-        verdict. * marks a note below the table.
+        pairs measured next to each other, with an exact 95 % interval from order statistics: faster
+        or slower when the interval lies beyond ±2 % and the ratio beyond what the subject differs
+        from itself, same when the interval lies within ±2 %, else inconclusive; fewer than six
+        pairs, or errors, give no verdict. * marks a note below the table.
       TEXT
       private_constant :STYLE, :LEGEND
 
@@ -40,12 +41,13 @@ module Bench
       # @return [String] path
       def write(path)
         FileUtils.mkdir_p(File.dirname(path))
-        File.write(path, to_s)
+        File.write(path, to_s(docs: docs(path)))
         path
       end
 
+      # @param docs [String, nil] see {Claims#initialize}
       # @return [String]
-      def to_s
+      def to_s(docs: nil)
         <<~HTML
           <!DOCTYPE html>
           <html lang="en">
@@ -64,6 +66,7 @@ module Bench
           #{summary}
           #{contents}</header>
           <main>
+          #{Claims.new(@results, docs: docs)}
           #{tables.map { |table, results| section(table, results) }.join("\n")}
           </main>
           <footer>#{legend}</footer>
@@ -73,6 +76,14 @@ module Bench
       end
 
       private
+
+      # From a page in the source tree to its documentation.
+      def docs(path)
+        folder = File.expand_path(File.dirname(path))
+        return unless folder.start_with?("#{ROOT}/")
+
+        Pathname.new(File.join(ROOT, "docs")).relative_path_from(folder).to_s
+      end
 
       def tables = @results.group_by(&:table)
 
@@ -96,7 +107,8 @@ module Bench
         items = tables.keys.map do |table|
           "<li><a href=\"##{table.id}\">#{table.id.upcase}</a> #{escape(table.title)}</li>"
         end
-        "<nav><ul>#{items.join("\n")}</ul></nav>"
+        "<nav><ul><li><a href=\"#claims\">What the articles said</a></li>\n" \
+          "#{items.join("\n")}</ul></nav>"
       end
 
       def section(table, results)
@@ -106,7 +118,7 @@ module Bench
           <section id="#{table.id}">
           <h2><span class="id">#{table.id.upcase}</span> #{escape(table.title)}</h2>
           <p>#{escape(table.question)}</p>
-          #{results.map { |result| measured(result) }.join("\n")}
+          #{results.group_by(&:ruby).each_value.map { |series| ruby(series) }.join("\n")}
           <details><summary>Source, and how ours differs</summary>
           <p>#{sources}</p>#{claims}
           <p>#{escape(table.differs)}</p></details>
@@ -114,12 +126,21 @@ module Bench
         HTML
       end
 
+      # Every session on one Ruby: the last one, and behind a click those before.
+      def ruby(series)
+        *before, last = series
+        earlier = before.map do |result|
+          "<details><summary>measured before, #{result.at}</summary>#{measured(result)}</details>"
+        end
+        "<h3>#{escape(last.ruby)}</h3>\n#{measured(last)}\n#{earlier.join("\n")}"
+      end
+
       def measured(result)
         <<~HTML
-          <h3>#{escape(result.ruby)}</h3>
+          <p class="takeaway">#{escape(Takeaway.new(result).to_s)}</p>
           #{result.grids.map { |grid| figure(grid) }.join("\n")}
           #{remarks(result)}
-          <p class="machine">#{"<strong>Quick run.</strong> " if result.quick?}#{machine(result)}</p>
+          <p class="machine">#{"<strong>Quick run.</strong> " if result.quick?}#{machines(result)}</p>
         HTML
       end
 
@@ -154,16 +175,19 @@ module Bench
         lines = result.missing.map { |runtime, reason| "no #{runtime}: #{reason}" }
         lines += result.failures.map { |text| "failed: #{text}" }
         lines += result.complaints.map { |text| "first error: #{text}" }
+        lines += result.settings.map { |rival, text| "#{rival}: #{text}" }
         return "" if lines.empty?
 
         "<ul class=\"remarks\">#{lines.map { |line| "<li>#{escape(line)}</li>" }.join}</ul>"
       end
 
-      def machine(result)
-        session = result.session
+      def machines(result) = result.sessions.map { |session| machine(session) }.join("<br>")
+
+      def machine(session)
         options = session["options"]
         escape("#{session["description"]}. #{Machine.line(session["machine"])}. " \
-               "#{options["pairs"]} passes, samples of #{Format.short(options["seconds"])} s, " \
+               "At most #{options["pairs"]} passes, " \
+               "samples of #{Format.short(options["seconds"])} s, " \
                "#{session["at"]}.")
       end
 

@@ -7,7 +7,8 @@ module Bench
     class Summary
       # Verdicts in the order of reading, and what they are called where units differ.
       WORDS = { faster: "better", same: "same", inconclusive: "inconclusive", slower: "worse",
-                errors: "without a verdict, one side had errors" }.freeze
+                errors: "without a verdict, as one side had errors",
+                few: "without a verdict, as there are fewer than #{Estimate::FEWEST} pairs" }.freeze
 
       # @param results [Array<Result>]
       def initialize(results)
@@ -17,7 +18,7 @@ module Bench
       # @return [Boolean] whether anything was compared
       def any? = counts.any?
 
-      # @return [String] such as "Compared: 41 better, 3 same, 2 worse."
+      # @return [String] such as "Comparisons with others: 41 better, 3 same, 2 worse."
       def line
         parts = WORDS.filter_map { |verdict, word| "#{counts[verdict]} #{word}" if counts[verdict] }
         "Comparisons with others: #{parts.join(", ")}."

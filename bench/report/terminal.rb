@@ -50,11 +50,19 @@ module Bench
       def print_result(result)
         table = result.table
         @io.puts paint("#{table.id.upcase}: #{table.title}", :bold, :cyan)
-        @io.puts paint("#{table.question}  #{result.ruby}", :dim)
+        @io.puts paint("#{table.question}  #{result.ruby}, #{result.at}", :dim)
         table.sources.each { |source| @io.puts paint("Source: #{Report.source(source)}", :dim) }
         @io.puts
         result.grids.each { |grid| print_grid(grid) }
+        print_lines(result)
         print_remarks(result)
+      end
+
+      def print_lines(result)
+        takeaway = Takeaway.new(result).to_s
+        @io.puts paint(takeaway, :bold) unless takeaway.empty?
+        result.settings.each { |rival, text| @io.puts paint("  #{rival}: #{text}", :dim) }
+        @io.puts
       end
 
       def print_remarks(result)
@@ -83,7 +91,7 @@ module Bench
       end
 
       def print_comparisons(grid)
-        present = grid.comparisons.select { |versus| versus.estimates.any? }
+        present = grid.compared
         return if present.empty?
 
         @io.puts paint("  medians of pairs, with their 95 % intervals:", :dim)

@@ -6,6 +6,7 @@ require_relative "../served/web_server"
 # 2008, puma_12 and puma_50 as many as the pool of connections is large.
 Bench.web_server "puma", sizes: [1, 12, 50], gems: { "puma" => "8.0.2" } do |threads = 5|
   label "Puma, #{threads} #{threads == 1 ? "thread" : "threads"}"
+  settings "-t #{threads}:#{threads}, no log; connections are kept as it ships"
   serve do |port, rackup|
     workers = params.fetch(:workers)
     ["puma", "-q", "-t", "#{threads}:#{threads}", *(["-w", workers.to_s] if workers > 1),

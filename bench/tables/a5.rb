@@ -25,10 +25,11 @@ Bench.table "a5" do
   again { |cell| cell[:runtime] == "nb" }
   at_most(3) { |cell, _quick| cell[:runtime] == "blocking" && cell[:delay_ms] >= 10 }
 
-  # 1,000 requests take the delay once and 1,000 times what a request costs this client.
+  # 1,000 requests take the delay at least, and at least the CPU time that they cost this client:
+  # one waits while another computes, so the longer of the two, not their sum.
   ideal = lambda do |result, runtime, delay|
-    fastest = result.median({ runtime: runtime, delay_ms: 0 })
-    1000 / ((delay / 1000.0) + (1000 / fastest)) if fastest
+    cpu = result.median({ runtime: runtime, delay_ms: delay }, "cpu_us_per_op")
+    1000 / [delay / 1000.0, cpu / 1000.0].max if cpu
   end
   threads = %w[threads pool]
 
@@ -46,14 +47,15 @@ Bench.table "a5" do
                  rows: :runtime, columns: :delay_ms, metric: "cpu_us_per_op", compare: "nb",
                  chart: :lines, amount: true, headline: [500]
 
-  view "A5 share", title: "Share of the ideal 1000 / (d + 1000·c)", unit: "%", rows: :runtime,
-                   columns: :delay_ms, measured: false do
+  view "A5 share", title: "Share of the ideal: the longer of delay and CPU time", unit: "%",
+                   rows: :runtime, columns: :delay_ms, measured: false do
     derived "NeverBlock", like: "nb" do |result, delay|
       limit = ideal.call(result, "nb", delay)
       figure = result.figure({ runtime: "nb", delay_ms: delay })
       figure.value / limit * 100 if limit && figure&.value
     end
-    published "NeverBlock, 2008 (computed)", [100, 86.6, 86.8, 86.8, 95.3], like: "nb"
+    # Of its CPU time only what the column without delay says is known: 0.424 ms.
+    published "NeverBlock, 2008 (computed)", [100, 84.6, 77.8, 70.2, 51.6], like: "nb"
   end
 
   view "A6", title: "Advantage over the fastest threaded client", unit: "%", rows: :runtime,
@@ -64,7 +66,8 @@ Bench.table "a5" do
       rival = rivals.select { |cell| result.median(cell) }.max_by { |cell| result.median(cell) }
       estimate = rival && result.estimate(subject, rival)
       if estimate
-        percent = [estimate.ratio, estimate.low, estimate.high].map { |ratio| (ratio - 1) * 100 }
+        ratios = [estimate.ratio, estimate.low, estimate.high]
+        percent = ratios.map { |ratio| ratio && ((ratio - 1) * 100) }
         Bench::Figure.new(value: percent[0], low: percent[1], high: percent[2], errors: 0,
                           count: estimate.pairs, notes: [])
       end

@@ -8,9 +8,9 @@ Bench.table "s2" do
   differs <<~TEXT
     One process on one core; theirs have eight of each, their 512 connections stand in our column of
     1,000. `sleep 0.01` in the application: no server can give more than connections / 10 ms.
-    Puma is shown as it comes and with 50 threads.
+    Puma is shown as it comes and with 50 threads, iodine with 5 and with 50.
   TEXT
-  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server], title: "server"
+  axis :runtime, %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server], title: "server"
   axis :connections, [64, 1_000], title: "connections"
   workload "served", kind: "sleep"
   patience 40

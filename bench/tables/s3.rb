@@ -12,7 +12,7 @@ Bench.table "s3" do
     `select pg_sleep(0.002)` three times. No more than 50 / 6 ms = 8,333 requests per second are
     possible. Puma is shown as it comes and with 50 threads.
   TEXT
-  axis :runtime, %w[puma puma_50 falcon iodine itsi_server nb_server], title: "server"
+  axis :runtime, %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server], title: "server"
   axis :connections, [50, 500], title: "connections"
   workload "served", kind: "sql", pool: 50
   server :postgresql

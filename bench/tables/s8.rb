@@ -7,7 +7,7 @@ Bench.table "s8" do
          setup: "two client processes, dual-core notebook"
   claim "A second process brought 50 % more."
   differs <<~TEXT
-    The article ran a second client; here the server gets a second process. Each request adds up
+    The article ran a second client (see A7); here the server gets a second process. Each request adds up
     20,000 numbers (about half a millisecond), so that the load takes little of the two cores that
     all share.
   TEXT

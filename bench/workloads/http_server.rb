@@ -53,11 +53,13 @@ module Bench
         socket = TCPSocket.new("127.0.0.1", @port)
         params[:requests].times do
           socket.write(REQUEST)
-          expect(read_response(socket) == RESPONSE, "response differs")
+          expect(right?(read_response(socket)), "response differs")
         end
       ensure
         socket&.close
       end
+
+      def right?(response) = response == RESPONSE
 
       def read_head(socket)
         data = socket.readpartial(4096)
@@ -70,7 +72,7 @@ module Bench
       def read_response(socket)
         data = socket.readpartial(4096)
         data << socket.readpartial(4096) until data.include?(HEAD_END)
-        length = data[/^Content-Length: (\d+)/, 1].to_i
+        length = data[/^Content-Length: (\d+)/i, 1].to_i
         wanted = data.index(HEAD_END) + HEAD_END.size + length
         data << socket.readpartial(wanted - data.bytesize) while data.bytesize < wanted
         data

@@ -6,16 +6,16 @@ class BenchEstimateTest < Minitest::Test
   Estimate = Bench::Estimate
 
   def test_ratio_is_the_median_of_the_pairs
-    estimate = Estimate.from([[200, 100], [300, 100], [250, 100]], better: :higher)
+    estimate = Estimate.from([[200, 100], [300, 100], [250, 100]] * 2, better: :higher)
 
     assert_in_delta 2.5, estimate.ratio, 1e-9
-    assert_equal 3, estimate.pairs
+    assert_equal 6, estimate.pairs
     assert_in_delta 2.0, estimate.low, 1e-9
     assert_in_delta 3.0, estimate.high, 1e-9
   end
 
   def test_less_time_is_better_too
-    estimate = Estimate.from([[1.0, 2.0]] * 3, better: :lower)
+    estimate = Estimate.from([[1.0, 2.0]] * 6, better: :lower)
 
     assert_in_delta 2.0, estimate.ratio, 1e-9
     assert_equal :faster, estimate.verdict
@@ -45,8 +45,14 @@ class BenchEstimateTest < Minitest::Test
     assert_equal :inconclusive, Estimate.new(1.03, 1.015..1.05, 10).verdict
   end
 
-  def test_two_pairs_are_too_few_for_a_verdict
-    assert_equal :few, Estimate.new(3.0, 2.9..3.1, 2).verdict
+  # Of five pairs that all say the same, the median lies outside in 6 of 100 cases.
+  def test_five_pairs_are_too_few_for_a_verdict
+    estimate = Estimate.from([[3.0, 1.0]] * 5, better: :higher)
+
+    assert_equal :few, estimate.verdict
+    assert_nil estimate.low
+    assert_in_delta 3.0, estimate.ratio, 1e-9
+    assert_equal 1.0, estimate.spread
   end
 
   def test_a_claim_within_the_noise_is_not_made

@@ -37,14 +37,14 @@ module BenchHelper
   # @param again [Hash] the same for the second samples
   def result(rates, again: {}, table: self.table)
     runs = samples(rates, false) + samples(again, true)
-    Bench::Result.new(table, session: SESSION, runs: runs)
+    Bench::Result.new(table, sessions: [SESSION], runs: runs)
   end
 
   def usual_result
-    result({ ["threads", 0] => [1000, 1100, 1050], ["nb", 0] => [2000, 2210, 2090],
-             ["threads", 10] => [800, 800, 800], ["nb", 10] => [1600, 1600, 1600],
-             ["threads", 100] => [500, 500, 500], ["nb", 100] => [500, 500, 500] },
-           again: { ["nb", 0] => [2010, 2200, 2090] })
+    result({ ["threads", 0] => [1000, 1100, 1050] * 2, ["nb", 0] => [2000, 2210, 2090] * 2,
+             ["threads", 10] => [800] * 6, ["nb", 10] => [1600] * 6,
+             ["threads", 100] => [500] * 6, ["nb", 100] => [500] * 6 },
+           again: { ["nb", 0] => [2010, 2200, 2090] * 2 })
   end
 
   # Where a cell finds gems: those of the tests, at whatever version.

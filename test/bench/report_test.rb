@@ -139,9 +139,9 @@ class BenchReportTest < Minitest::Test
   end
 
   def test_the_summary_counts_what_was_won_and_names_what_was_lost
-    rates = { ["threads", 0] => [1000, 1000, 1000], ["nb", 0] => [2000, 2000, 2000],
-              ["threads", 10] => [800, 800, 800], ["nb", 10] => [400, 400, 400],
-              ["threads", 100] => [500, 500, 500], ["nb", 100] => [500, 500, 500] }
+    rates = { ["threads", 0] => [1000] * 6, ["nb", 0] => [2000] * 6,
+              ["threads", 10] => [800] * 6, ["nb", 10] => [400] * 6,
+              ["threads", 100] => [500] * 6, ["nb", 100] => [500] * 6 }
     summary = Bench::Report::Summary.new([result(rates)])
 
     assert_equal "Comparisons with others: 1 better, 1 same, 1 worse.", summary.line

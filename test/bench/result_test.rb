@@ -10,7 +10,7 @@ class BenchResultTest < Minitest::Test
 
     assert_equal 2090.0, figure.value
     assert_equal [2000, 2210], [figure.low, figure.high]
-    assert_equal 3, figure.count
+    assert_equal 6, figure.count
     assert_equal 0.5, figure.cpu
     refute figure.noisy?
   end
@@ -47,7 +47,8 @@ class BenchResultTest < Minitest::Test
 
   def test_a_cell_with_errors_gets_no_verdict
     runs = usual_result.runs.each { |run| run.sample["errors"] = 1 if run.params[:delay_ms] == 10 }
-    verdicts = Bench::Result.new(table, session: SESSION, runs: runs).grids.first.comparisons.last
+    one = Bench::Result.new(table, sessions: [SESSION], runs: runs)
+    verdicts = one.grids.first.comparisons.last
 
     assert_equal %i[faster errors same], verdicts.verdicts
   end
@@ -55,7 +56,7 @@ class BenchResultTest < Minitest::Test
   def test_a_failed_cell_leaves_a_hole_and_a_reason
     run = Bench::Run.new("params" => { "runtime" => "nb", "delay_ms" => 0 }, "pass" => 0,
                          "again" => false, "sample" => { "failure" => "no result", "errors" => 1 })
-    failed = Bench::Result.new(table, session: SESSION, runs: [run])
+    failed = Bench::Result.new(table, sessions: [SESSION], runs: [run])
     figure = failed.figure({ runtime: "nb", delay_ms: 0 })
 
     assert_nil figure.value

@@ -38,7 +38,7 @@ class BenchRowsTest < Minitest::Test
 
   def check_command(row)
     case row.command
-    when %r{\A(?:ruby -Ilib|bin/test) (\S+\.rb)\z}
+    when %r{\A(?:\w+=\w+ )*(?:ruby -Ilib|bin/test) (\S+\.rb)\z}
       assert_path_exists File.join(Bench::ROOT, $1)
     when /\Anb bench / then refute_empty Page.tables(row)
     when /\Anb (\w+)(?: (\S+\.ru))?/

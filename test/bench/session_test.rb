@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require "minitest/mock"
 require "stringio"
 require_relative "../support/timing"
 
@@ -9,7 +10,7 @@ class BenchSessionTest < Minitest::Test
   def quiet = Bench::Progress.new(StringIO.new)
   def ruby = @ruby ||= Bench::RubyTarget.new
 
-  def table(workload, runtimes: %w[threads], patience: 20, **base)
+  def table(workload, runtimes: %w[threads], patience: 20, compare: nil, **base)
     Bench::TableBuilder.build("t9") do
       question "?"
       source article: "A", author: "B", year: 2008
@@ -18,14 +19,15 @@ class BenchSessionTest < Minitest::Test
       axis :jobs, [50], title: "jobs"
       workload workload, **base
       patience patience
-      view "T9", title: "Rate", unit: "/s", rows: :runtime, columns: :jobs
+      view "T9", title: "Rate", unit: "/s", rows: :runtime, columns: :jobs, compare: compare
     end
   end
 
   def measure(table, seconds: 0.01, **options)
     Dir.mktmpdir do |directory|
       session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1,
-                                   out: directory, progress: quiet, seconds: seconds, **options)
+                                   out: directory, progress: quiet, seconds: seconds, busy: true,
+                                   **options)
       yield session.run.first, session
     end
   end
@@ -122,7 +124,7 @@ class BenchSessionTest < Minitest::Test
     Dir.mktmpdir do |directory|
       before = children
       session = Bench::Session.new(tables: [table("churn")], rubies: [ruby], pairs: 1_000,
-                                   seconds: 0.5, out: directory, progress: quiet)
+                                   seconds: 0.5, out: directory, progress: quiet, busy: true)
       interrupt_after(File.join(directory, "t9.jsonl"), lines: 2)
       result = session.run.first
 
@@ -130,6 +132,53 @@ class BenchSessionTest < Minitest::Test
       assert_includes 1..3, result.runs.size
       assert_equal before, children
     end
+  end
+
+  def test_what_does_not_fit_the_budget_is_left_out_and_named
+    measure(table("churn"), pairs: 500, budget: 400) do |result, session|
+      assert_equal ["t9: threads, 50"], session.left
+      assert_empty result.runs
+    end
+  end
+
+  def test_a_session_goes_on_where_the_last_one_was_ended
+    Dir.mktmpdir do |directory|
+      options = { tables: [table("churn")], rubies: [ruby], seconds: 0.01, out: directory,
+                  progress: quiet, busy: true }
+      Bench::Session.new(pairs: 2, **options).run
+      session = Bench::Session.new(pairs: 3, resume: true, **options)
+      result = session.run.first
+
+      assert_empty session.begun_anew
+      assert_equal [0, 1, 2], result.runs.map(&:pass)
+      assert_equal [0, 0, 1], result.runs.map(&:session)
+    end
+  end
+
+  # What cells print, without the cells: threads are as fast as nothing else, and nobody can tell
+  # the others apart.
+  class Numbers
+    def initialize(*) = @turn = 0
+    def stop; end
+
+    def call(_table, params, _seconds)
+      @turn += 1
+      value = params[:runtime] == "threads" ? 1000 : 10 + (@turn % 3)
+      { "value" => value, "errors" => 0, "wall" => 0.0 }
+    end
+  end
+
+  def test_pairs_are_taken_until_it_is_decided_or_the_limit_is_reached
+    three = table("churn", runtimes: %w[blocking threads fibers], compare: "blocking")
+    counts = nil
+    numbers = Numbers.new
+    Bench::Launcher.stub(:new, ->(*, **) { numbers }) do
+      measure(three, pairs: nil) do |result, _session|
+        counts = result.runs.reject(&:again?).map { |run| run.params[:runtime] }.tally
+      end
+    end
+
+    assert_equal({ "blocking" => 20, "threads" => 6, "fibers" => 20 }, counts)
   end
 
   # @return [Array<String>] processes that this one has started, the dead ones too
@@ -163,5 +212,6 @@ class BenchSessionTest < Minitest::Test
   def test_wrong_numbers_are_refused
     assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], pairs: 0) }
     assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], seconds: 0) }
+    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], budget: -1) }
   end
 end

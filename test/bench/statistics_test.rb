@@ -21,37 +21,26 @@ class BenchStatisticsTest < Minitest::Test
     assert_nil Statistics.cv([-1, 1])
   end
 
-  def test_percentile_is_linear_between_values
-    assert_equal 1.0, Statistics.percentile([3, 1, 2], 0)
-    assert_equal 3.0, Statistics.percentile([3, 1, 2], 1)
-    assert_in_delta 1.5, Statistics.percentile([3, 1, 2], 0.25), 1e-12
-    assert_raises(ArgumentError) { Statistics.percentile([1], 1.5) }
+  # Published tables of order statistics for the median: six values need all of them.
+  def test_interval_lies_between_order_statistics
+    assert_nil Statistics.interval((1..5).to_a)
+    assert_equal [1, 6], Statistics.interval([4, 6, 1, 3, 2, 5])
+    assert_equal [2, 11], Statistics.interval((1..12).to_a.reverse)
+    assert_equal [5, 16], Statistics.interval((1..20).to_a.shuffle(random: Random.new(1)))
   end
 
-  def test_interval_is_the_same_each_time_and_holds_the_median
-    values = [9.8, 10.1, 10.0, 10.3, 9.9, 10.2, 10.0, 9.7, 10.1, 10.0]
-    low, high = Statistics.interval(values)
-
-    assert_equal [low, high], Statistics.interval(values)
-    assert_operator low, :<=, Statistics.median(values)
-    assert_operator high, :>=, Statistics.median(values)
-    assert_operator low, :>=, values.min
-    assert_operator high, :<=, values.max
-  end
-
-  def test_interval_of_equal_values_is_a_point
-    assert_equal [4.0, 4.0], Statistics.interval([4, 4, 4])
-  end
-
-  # The interval of 95 % must hold the true median in about 95 % of 200 experiments.
-  def test_interval_covers_the_truth_about_as_often_as_it_says
+  # Whoever looks at 6, 12 and 20 values and stops when he likes errs in no more than 5 % of cases.
+  def test_intervals_hold_however_often_one_looked
     random = Random.new(1)
-    covered = Array.new(200) do
-      values = Array.new(15) { random.rand }
-      low, high = Statistics.interval(values, rounds: 300)
-      low <= 0.5 && high >= 0.5
+    missed = Array.new(2_000) do
+      values = Array.new(20) { random.rand }
+      Statistics::RISKS.keys.any? do |count|
+        low, high = Statistics.interval(values.first(count))
+        low > 0.5 || high < 0.5
+      end
     end.count(true)
 
-    assert_operator covered, :>, 175
+    assert_operator Statistics::RISKS.values.sum, :<, 0.05
+    assert_includes 60..110, missed # 98.8 expected at most, standard deviation 9.7
   end
 end

@@ -56,7 +56,7 @@ class BenchTableTest < Minitest::Test
     assert_equal %w[a5], Bench.select(%w[A6]).map(&:id)
     assert_equal %w[b1 a5], Bench.select(%w[b1 a5 A5]).map(&:id)
     error = assert_raises(Bench::Error) { Bench.select(%w[zz]) }
-    assert_match(/no table "zz": known are a3, a5/, error.message)
+    assert_match(/no table "zz": known are a3, a4/, error.message)
   end
 
   Bench.tables.each_value do |table|
@@ -76,7 +76,7 @@ class BenchTableTest < Minitest::Test
         Bench::Run.new("params" => cell.transform_keys(&:to_s), "pass" => 0, "again" => false,
                        "sample" => { "value" => 1.0, "metrics" => Hash.new(1.0), "errors" => 0 })
       end
-      result = Bench::Result.new(table, session: BenchHelper::SESSION, runs: runs)
+      result = Bench::Result.new(table, sessions: [BenchHelper::SESSION], runs: runs)
 
       assert_equal table.views.map(&:id), result.grids.map(&:id)
     end

@@ -5,7 +5,7 @@ module Bench
   module TechEmpower
     SERVERS = %w[puma falcon iodine itsi_server nb_server].freeze
     # A page that waits for the database keeps more of Puma's threads busy than five.
-    DATABASE_SERVERS = %w[puma puma_50 falcon iodine itsi_server nb_server].freeze
+    DATABASE_SERVERS = %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server].freeze
     # What TechEmpower asks of all.
     RULES = "Each answer has the headers Server and Date; nothing may be rendered or looked up " \
             "before the request."

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "helper"
+require "fileutils"
+
+# What others compute while a sample is taken, told from a /proc of our own making, and once from
+# the real one.
+class BenchNeighboursTest < Minitest::Test
+  HERTZ = Etc.sysconf(Etc::SC_CLK_TCK)
+
+  def setup = @proc = Dir.mktmpdir
+  def teardown = FileUtils.rm_rf(@proc)
+
+  # As proc(5) has it: pid (name) state ppid … flags … utime stime cutime cstime … starttime
+  def process(pid, parent:, ticks:, children: 0, flags: 0, start: pid)
+    FileUtils.mkdir_p(File.join(@proc, pid.to_s))
+    fields = ["S", parent, 0, 0, 0, 0, flags, 0, 0, 0, 0, ticks, 0, children, 0, 0, 0, 1, 0, start]
+    File.write(File.join(@proc, pid.to_s, "stat"), "#{pid} (a (b) c) #{fields.join(" ")}\n")
+  end
+
+  def ended(pid) = FileUtils.rm_rf(File.join(@proc, pid.to_s))
+  def stolen(ticks) = File.write(File.join(@proc, "stat"), "cpu  1 1 1 1 1 1 1 #{ticks} 0 0\n")
+
+  # @return [Float] CPU seconds of others while the block changed the world
+  def used(&change)
+    process(1, parent: 0, ticks: 10)
+    stolen(0)
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    value, share = Bench::Neighbours.new(proc: @proc, pid: 50).watch(&change)
+    assert_equal :value, value
+    # The share counts a little more time than has passed outside.
+    (share * (Process.clock_gettime(Process::CLOCK_MONOTONIC) - began)).round(2)
+  end
+
+  def world
+    process(50, parent: 1, ticks: 100)
+    process(51, parent: 50, ticks: 100)
+    process(7, parent: 1, ticks: 200)
+  end
+
+  def measured
+    world
+    sleep(0.05) # so that the rounding above is small
+    used do
+      yield
+      sleep(0.2)
+      :value
+    end
+  end
+
+  def test_what_we_and_our_descendants_use_is_not_counted
+    assert_in_delta 0, measured { process(51, parent: 50, ticks: 100 + HERTZ) }, 0.001
+  end
+
+  def test_what_another_process_uses_is_counted
+    assert_in_delta 1.0, measured { process(7, parent: 1, ticks: 200 + HERTZ) }, 0.05
+  end
+
+  def test_what_the_hypervisor_takes_is_counted
+    assert_in_delta 0.5, measured { stolen(HERTZ / 2) }, 0.03
+  end
+
+  def test_threads_of_the_kernel_are_nobody
+    assert_in_delta 0, measured { process(9, parent: 2, ticks: HERTZ, flags: 0x00200000) }, 0.001
+  end
+
+  # Its parent is told the whole of its time, of which we saw the first part before.
+  def test_of_a_child_that_ended_only_the_new_time_is_counted
+    process(8, parent: 7, ticks: 5 * HERTZ)
+    process(88, parent: 8, ticks: 5 * HERTZ)
+    one_more_second = measured do
+      ended(88)
+      ended(8)
+      process(7, parent: 1, ticks: 200, children: 11 * HERTZ)
+    end
+
+    assert_in_delta 1.0, one_more_second, 0.05
+  end
+
+  # Seen from a process that has no descendants, this one is another.
+  def test_the_real_machine_tells_of_a_process_that_computes
+    share = nil
+    _, alone = Bench::Neighbours.new(pid: 2**30).watch do
+      _, share = Bench::Neighbours.new.watch { compute(0.2) }
+    end
+
+    assert_operator alone - share, :>, 0.05
+  end
+
+  def compute(cpu)
+    until_then = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + cpu
+    nil while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < until_then
+  end
+end
