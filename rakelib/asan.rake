@@ -2,9 +2,9 @@
 
 require_relative "harsh"
 
-# Left out: what counts seconds, connections by the thousand or memory (a process under ASan is
-# three times as slow and large), and what needs other programs. Everything else runs, also what
-# forks and starts programs: those run under ASan as well.
+# Left out: tests that measure seconds, thousands of connections or memory (a process under ASan is
+# three times as slow and large), and tests that need other programs. Everything else runs,
+# including tests that fork and start programs, which run under ASan as well.
 ASAN_LEFT_OUT = {
   "contract" => %w[process scale],
   "server" => %w[soak crowd cost stacks cluster_load differential slow slow_reader systemd browser
@@ -14,10 +14,10 @@ ASAN_SHORT = %w[contract/close contract/descriptor contract/interrupt server/app
                 server/faults server/hijack server/outlives server/streamed_input].freeze
 
 namespace :asan do
-  # No leaks: Ruby keeps what it has at the end. No signal handlers and stacks of ASan's own: Ruby's
-  # are there. Too much memory is NoMemoryError, as ever. What is found goes into files, because
-  # tests compare what programs say: at each exception that leaves a fiber ASan warns that it does
-  # not know that stack.
+  # No leak detection: Ruby keeps what it has at the end. No signal handlers and stacks of ASan's
+  # own: Ruby has its own. Too much memory raises NoMemoryError, as usual. Reports go into files,
+  # because tests compare what programs print, and ASan warns that it does not know the stack at
+  # each exception that leaves a fiber.
   reports = File.expand_path("tmp/log/asan")
   options = %w[detect_leaks=0 handle_segv=0 use_sigaltstack=0 allocator_may_return_null=1]
   environment = {
@@ -33,9 +33,9 @@ namespace :asan do
       .run(files, **how)
   end
 
-  desc "Run a part of `rake asan`, once (a minute)"
+  desc "Run a part of `rake asan` (a minute)"
   task :short do
-    under.call(ASAN_SHORT.map { |name| "test/#{name}_test.rb" }, tries: 1, at_once: 2)
+    under.call(ASAN_SHORT.map { |name| "test/#{name}_test.rb" }, at_once: 2)
   end
 
   desc "Run contract and server with the whole extension under ASan and UBSan (gcc)"

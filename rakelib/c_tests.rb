@@ -3,13 +3,15 @@
 require "fileutils"
 
 # Compiles and runs test/c/*_test.c, each with the files of ext/neverblock that it needs: those
-# whose headers it includes, directly or through them, and those a line "Sources: room/a.c" names.
+# whose headers it includes, directly or indirectly, and those named in a line
+# "Sources: room/a.c", where a folder stands for all of its files.
 module CTests
   EXT = "ext/neverblock"
   FLAGS = %W[-std=gnu11 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter
              -fno-omit-frame-pointer -D_GNU_SOURCE -I#{EXT} -Itest/c].freeze
   LINUX = %w[-DNB_EPOLL].freeze
-  # Without their libraries, which other compilers lack: what is undefined stops the program.
+  # Without the sanitizers' libraries, which other compilers lack: undefined behaviour stops the
+  # program.
   TRAPS = %w[-fsanitize=undefined -fsanitize-undefined-trap-on-error].freeze
 
   # What the tests are compiled for. flags: the sanitizers, and what extconf.rb would find out;
@@ -43,7 +45,7 @@ module CTests
     tests.map { |test| compile(test, target) && execute(test, target) }.all?
   end
 
-  # As run, for what is not here: for those whose compiler is.
+  # The same as run, if the compiler is installed.
   def run_elsewhere
     there, missing = OTHERS.partition { |target| !target.missing? }
     missing.each { |target| puts "#{target.name}: not tested; install #{target.packages}" }
@@ -76,10 +78,10 @@ module CTests
       end
     end
     named = File.read(file).scan(/^\s*\*\s*Sources: (.+)$/).join(" ").split
-    (found | named.map { |path| "#{EXT}/#{path}" }).grep(/\.c\z/)
+    (found | named.flat_map { |path| Dir["#{EXT}/#{path}{,/*.c}"].sort }).grep(/\.c\z/)
   end
 
-  # Either from the root of the extension, or beside the file itself.
+  # Relative to the root of the extension, or to the file itself.
   def includes(file)
     File.read(file).scan(/^#include "(.+)"/).flatten.map do |name|
       beside = File.join(File.dirname(file), name)

@@ -2,10 +2,11 @@
 
 require "etc"
 
-# Which tests `rake chaos` runs, and how: each seed decides faults and orders (ext/neverblock/loop/
-# chaos.h) for one file of tests, and for test/chaos, which takes a tenth of a second.
+# The tests that `rake chaos` runs. Each seed decides faults and orders
+# (ext/neverblock/loop/chaos.h) for one test file, and for test/chaos, which takes a tenth of a
+# second.
 module Chaos
-  # Left out: what measures time, shares of it or memory, which faults change.
+  # Left out: tests that measure time, shares of it or memory, which faults change.
   FILES = Dir["test/{contract,sync,server}/*_test.rb",
               *%w[net_http net_http_persistent open_uri excon httpx httparty faraday redis_client
                   redis dalli net_smtp net_imap connection_pool rest_client]

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Run with each call compared with its signature. Left out: what calls wrongly, what tells the line
-# or the objects of a call, which then are those of the check, and what measures how fast one is.
+# These tests run with each call compared with its signature. Left out: tests that call wrongly,
+# tests about a call's line or objects, which would be those of the check, and tests of speed.
 TYPED = %w[sync/connection_pool sync/deadline sync/fiber_pool sync/gather sync/group
            sync/interruption sync/limiter sync/periodic sync/process_pool sync/retrying sync/task
            sync/task_names sync/persistent_http contract/shield loop/await loop/dump loop/offload

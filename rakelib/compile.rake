@@ -14,8 +14,8 @@ installed = "lib/neverblock/#{api}#{kind}/neverblock.so"
 headers = FileList["ext/neverblock/**/*.h"]
 sources = FileList["ext/neverblock/**/*.c"]
 
-# What goes into the Makefile: it is made anew, and everything with it, when a source comes or goes
-# or when extconf.rb is asked for something else.
+# The contents of the Makefile. It is made again, and everything with it, when a source is added or
+# removed, or when extconf.rb gets other options.
 file "#{build}/wish.txt" do |task|
   wish = [*ENV.slice("NB_DEV").sort, *sources.sort, *headers.sort].join("\n")
   mkdir_p build, verbose: false
@@ -36,7 +36,7 @@ end
 
 file installed => built do
   mkdir_p File.dirname(installed), verbose: false
-  # A new file, not the old one overwritten: a process may have that mapped.
+  # Writes a new file instead of overwriting the old one, which a process may have mapped.
   cp built, "#{installed}.new", verbose: false
   mv "#{installed}.new", installed, verbose: false
 end

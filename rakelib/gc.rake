@@ -2,7 +2,7 @@
 
 require_relative "harsh"
 
-# What test/support/garbage.rb makes of the collector, and for which tests.
+# The modes of test/support/garbage.rb, and the tests that run in each.
 GC_SHORT = %w[queue close descriptor select].freeze
 GC_STRESSED = %w[sleep queue close descriptor select timeout io_timeout stream datagram message lock
                  fiber thread file wait interrupt resolve fork].freeze
@@ -19,11 +19,10 @@ namespace :gc do
   end
   contract = ->(names) { names.flat_map { |name| Dir["test/contract/#{name}_test.rb"] } }
 
-  desc "Run the main waits while the collector moves, once (a minute)"
+  desc "Run the main waits while the collector moves (a minute)"
   task short: :compile do
-    how = {tries: 1, at_once: 2}
-    garbage.call("compact", contract[GC_SHORT], **how)
-    garbage.call("move", ["test/server/basics_test.rb"] + contract[%w[descriptor]], **how)
+    garbage.call("compact", contract[GC_SHORT], at_once: 2)
+    garbage.call("move", ["test/server/basics_test.rb"] + contract[%w[descriptor]], at_once: 2)
   end
 
   desc "Run contract and server with GC.auto_compact"

@@ -5,13 +5,13 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 
-# The exact version of every gem that the tests of one Ruby use: the lock file that Bundler made,
-# kept in rakelib/locks/. The place where gems come from is left out: that is the machine's affair.
+# The exact version of every gem that the tests of one Ruby use: the lock file made by Bundler, kept
+# in rakelib/locks/. The source of the gems is left out, because each machine has its own.
 class Lock
   FOLDER = "rakelib/locks"
-  # Those that Bundler must know, besides any that it adds; `ruby` serves every other machine.
+  # Platforms to lock in addition to Bundler's own; `ruby` serves every other machine.
   PLATFORMS = %w[ruby x86_64-linux aarch64-linux].freeze
-  # Versions of Rack to test beside the Gemfile's: Bundler locks one version of a gem only.
+  # Further versions of Rack to test: Bundler locks only one version of a gem.
   RACKS = "#{FOLDER}/racks.txt".freeze
 
   # @return [Array<String>] the older versions of Rack
@@ -63,8 +63,8 @@ class Lock
     changed.each { |file, text| File.write(file, text) }.any?
   end
 
-  # Hides other versions of the locked gems, which an older lock has left: programs that run
-  # without Bundler load the newest version that has a specification.
+  # Hides other versions of the locked gems that an older lock has left: programs that run without
+  # Bundler load the newest version that has a specification.
   def hide_others
     return unless exist?
 
@@ -77,9 +77,9 @@ class Lock
     end
   end
 
-  # Resolves anew.
+  # Resolves again.
   #
-  # @param all [Boolean] take the newest version of every gem; else only of those that are not
+  # @param all [Boolean] take the newest version of every gem; otherwise only of gems that are not
   #   locked yet
   def renew(all:)
     place
@@ -107,7 +107,7 @@ class Lock
       "the lock does not: rake locks:add."
   end
 
-  # Neither a host, nor Bundler's own version: each Ruby uses the Bundler that it has.
+  # Removes hosts, and Bundler's own version: each Ruby uses its own Bundler.
   def portable(text)
     text.gsub(/^  (remote: |bundler \().*\n/, "").sub(/\n+BUNDLED WITH\n.*\z/m, "\n")
   end

@@ -2,24 +2,26 @@
 
 require_relative "test_files"
 
-# What the output of a suite says: how many tests passed, which failed and how to repeat them, which
+# Reads the output of a suite: how many tests passed, which failed and how to repeat them, and which
 # were repeated.
 class Outcome
   MINITEST = /^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips/
   OURS = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
-  # Of a soak, which is one test; one that failed has failed by its exit status.
+  # A soak's activities. A soak is one test; if it fails, its exit status says so.
   ACTIVITIES = /^(\d+) activities, \d+ failed$/
   REPEATED = /repeated after a timing failure: (.*)$/
   HEAD = /^(?: +\d+\) )?(?:Failure|Error):\n/.freeze # Rails leaves the number out
   FAILED = /#{HEAD}([\w:]+)#(test_.+?)(?: \[[^\n]*\])?:\n/
   BROKEN = /^#{Regexp.escape(TestFiles::BROKEN)}(\S+): (.*)$/.freeze
+  # The test during which a process broke off.
+  RUNNING = /^([\w:]+)#(test_.+) was running\.$/
   # What minitest prints for one failed test.
   REPORT = /#{HEAD}.*?(?=#{HEAD}|^\d+ runs, |\z)/m.freeze
   # Lines of a report that are shown.
   LINES = 25
-  # One or more tests of a file that failed in one run.
+  # One or more tests of a file that failed in the same run.
   Failure = Struct.new(:ruby, :file, :names, :seed, :why) do
-    # @return [Array<String>] what `bin/test` takes to run them again
+    # @return [Array<String>] the arguments of `bin/test` that run them again
     def arguments
       pattern = "/\\A(#{names.map { |name| Regexp.escape(name) }.join("|")})\\z/"
       [file, *(["-n", pattern] if names.any?), *(["--seed", seed] if seed), "--ruby", ruby]
@@ -71,10 +73,19 @@ class Outcome
   def find_failures
     @output.split(/^(?=#{TestFiles::HEADER})/).flat_map do |section|
       seed = section[/--seed (\d+)/, 1]
-      broken = section.scan(BROKEN).map { |file, why| Failure.new(@api, file, [], nil, why) }
       own = section[/\A== (\S+\.rb)/, 1]
       found = section.scan(FAILED).group_by { |name,| own || file_of(name) }
-      broken + found.map { |file, tests| Failure.new(@api, file, tests.map(&:last), seed) }
+      broken(section, seed) +
+        found.map { |file, tests| Failure.new(@api, file, tests.map(&:last), seed) }
+    end
+  end
+
+  # @return [Array<Failure>] of the test that was running, if it is known
+  def broken(section, seed)
+    name, test = section.match(RUNNING)&.captures
+    section.scan(BROKEN).map do |file, why|
+      file = file_of(name) if name && file == TestFiles::TOGETHER
+      Failure.new(@api, file, [*test], test && seed, why)
     end
   end
 

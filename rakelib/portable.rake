@@ -3,8 +3,8 @@
 require_relative "c_tests"
 require_relative "test_files"
 
-# Left out: what watches the system calls of Linux or needs its other programs, ten thousand fds in
-# poll(2), and a listener that refuses before it closes, which only Linux can.
+# Left out: tests that watch Linux system calls or need Linux programs, ten thousand fds in poll(2),
+# and a listener that refuses before it closes, which only Linux can do.
 PORTABLE_LEFT_OUT = %w[
   server/cost server/systemd server/soak server/crowd server/cluster_load server/browser
   server/prometheus server/leaving server/stop_matrix cli/delayd cli/rubyhttp

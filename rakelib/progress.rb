@@ -4,14 +4,14 @@ require "io/console"
 require_relative "../lib/neverblock/cli/terminal"
 require_relative "outcome"
 
-# The last line of a terminal while a suite runs: what has passed so far, the time, the file that
-# ended last. Prints nothing where nobody looks, such as into a pipe.
+# The last line of a terminal while a suite runs: how many tests have passed so far, the time, and
+# the file that ended last. Prints nothing if the output is not a terminal.
 #
 #   progress = Progress.new("unit", log)
 #   progress.show until ended.join(Progress::SECONDS)
 #   progress.clear
 class Progress
-  # Between two looks into the log.
+  # Seconds between two looks into the log.
   SECONDS = 0.5
   FILE = /^== (\S+)/.freeze
   CLEAR = "\r\e[K"
@@ -28,7 +28,7 @@ class Progress
     @start = now
   end
 
-  # Writes the line anew.
+  # Rewrites the line.
   def show
     return unless @shown
 
@@ -41,12 +41,12 @@ class Progress
     @out.flush
   end
 
-  # Takes the line away.
+  # Removes the line.
   def clear = @shown && @out.write(CLEAR)
 
   private
 
-  # A terminal that does not know says 0.
+  # A terminal of unknown size reports 0.
   def columns = @out.winsize.last.nonzero? || 80
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

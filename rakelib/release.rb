@@ -7,14 +7,14 @@ require "rbconfig"
 require "rubygems/package"
 require "socket"
 
-# Builds the gem, looks at what is in it, installs it where nothing else is, and uses it there as a
-# stranger would. Nothing of this checkout is within reach of what runs: the environment is empty,
-# and so are the folders of gems and of work.
+# Builds the gem, checks its contents, installs it where nothing else is, and uses it there as a
+# stranger would. The programs cannot reach this checkout: their environment is empty, and so are
+# their folders for gems and work.
 class Release
   HOME = File.expand_path("../tmp/release", __dir__)
   GEM = File.join(HOME, "neverblock.gem")
   GEMS = File.join(HOME, "gems")
-  # Of what git has, the part that a user needs.
+  # The files of the repository that users need.
   SHIPPED = %r{\A(?:lib/.+\.rb|ext/.+\.(?:c|h|rb)|sig/.+|docs/.+\.md|exe/nb|LICENSE|
                    (?:README|CHANGELOG|SECURITY)\.md)\z}x.freeze
 
@@ -64,7 +64,7 @@ class Release
     said
   end
 
-  # The first example, as far as a time may differ.
+  # Compares the first example's output, except for its times.
   def run_readme
     code = File.read("README.md")[/^```ruby\n(.*?)^```/m, 1]
     wanted = code.scan(/^# => (.*\n)/).join

@@ -3,28 +3,28 @@
 require "open3"
 require "rbconfig"
 
-# The Rubies that tests run on: this one, and another of 3.4 or later if there is one.
+# The Rubies that tests run on: this one, and the newest of 3.4 or later, if there is one.
 module Rubies
-  # A Ruby and the place of what belongs to it alone.
+  # A Ruby, and the folder of what belongs to it alone.
   Found = Struct.new(:path, :version, :first) do
     def api = version[/\A\d+\.\d+/]
     def folder = "tmp/ruby-#{api}"
 
-    # The one that came with this Ruby, else the first in the PATH.
+    # The Bundler that came with this Ruby, or else the first one in the PATH.
     def bundle
       own = File.join(File.dirname(path), "bundle")
       File.exist?(own) ? [path, own] : [path, "-S", "bundle"]
     end
 
-    # For Bundler, which installs the gems. Where this says nothing, the user's own settings count.
+    # For Bundler, which installs the gems. Where this sets nothing, the user's own settings apply.
     def bundle_environment
       Rubies.clean.merge("BUNDLE_GEMFILE" => gemfile, "BUNDLE_WITHOUT" => first ? "" : "checks",
                          "BUNDLE_SILENCE_ROOT_WARNING" => "1",
                          "BUNDLE_PATH" => File.expand_path("#{folder}/gems"))
     end
 
-    # For programs that use the gems. Without Bundler, which would come into every Ruby they start;
-    # in UTF-8, whatever the machine is set to.
+    # For programs that use the gems: without Bundler, which would get into every Ruby that they
+    # start; in UTF-8, whatever the machine's setting.
     def environment
       Rubies.clean.merge("GEM_HOME" => gems, "GEM_PATH" => gems, "LC_ALL" => "C.UTF-8",
                          "PATH" => "#{gems}/bin:#{ENV.fetch("PATH")}")
@@ -32,7 +32,7 @@ module Rubies
 
     def gems = File.expand_path("#{folder}/gems/ruby/#{api}.0")
 
-    # A copy of the shared one, so that each Ruby has its own lock beside it.
+    # A copy of the shared Gemfile, so each Ruby has its own lock beside it.
     def gemfile = File.expand_path("#{folder}/Gemfile")
 
     def rake = [path, "#{gems}/bin/rake"]
@@ -43,13 +43,13 @@ module Rubies
 
   module_function
 
-  # Takes out what another Ruby or Bundler has left for its children.
+  # Removes what another Ruby or Bundler has set for its children.
   def clean
     ENV.keys.grep(/\A(BUNDLE|RUBYOPT|RUBYLIB|GEM_)/).to_h { |name| [name, nil] }
   end
 
-  # @return [Array<Found>] those that NB_RUBIES names (path:path), else this one and the newest
-  #   of 3.4 or later in the usual places
+  # @return [Array<Found>] the Rubies that NB_RUBIES names (path:path), or else this one and the
+  #   newest of 3.4 or later in the usual places
   def all
     named = ENV.fetch("NB_RUBIES", "").split(":").reject(&:empty?)
     found = named.map { |path| look_at(path) || abort("NB_RUBIES: #{path} is no Ruby that runs") }

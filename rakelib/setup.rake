@@ -8,7 +8,7 @@ def install_racks(ruby)
   Lock.racks.each do |version|
     next if File.exist?("#{ruby.gems}/specifications/rack-#{version}.gemspec")
 
-    # -W0: RubyGems complains of gems that come with Ruby in two versions.
+    # -W0: RubyGems warns about gems that come with Ruby in two versions.
     sh ruby.environment, ruby.path, "-W0", "-S", "gem", "install", "rack", "--version", version,
        "--bindir", "#{ruby.gems}/rack-bin", # 2.2 has a rackup, too
        "--conservative", "--no-document", "--silent", verbose: false

@@ -9,10 +9,10 @@ require_relative "outcome"
 require_relative "progress"
 require_relative "test_command"
 
-# Runs every suite in a process of its own, on every Ruby, and counts.
+# Runs every suite in a process of its own on every Ruby, and counts the tests.
 class Suites
-  # What a suite is called, the rake task behind it, which Rubies run it, and after how many
-  # seconds it counts as hanging.
+  # The name of a suite, its rake task, the Rubies that run it, and after how many seconds it counts
+  # as hanging.
   Suite = Struct.new(:name, :task, :rubies, :limit)
   SUITES = [
     Suite.new("lint", "lint", :first, 300),
@@ -35,7 +35,7 @@ class Suites
   # Run by name only, such as `bin/test chaos`, until each has passed ten times in a row on both
   # Rubies.
   BY_NAME = %w[chaos gc asan].freeze
-  # What failed last time, for --failed.
+  # What failed in the last run, for --failed.
   FAILED = "tmp/failed.json"
 
   def initialize(names, rubies: Rubies.all)
@@ -76,7 +76,7 @@ class Suites
     $stdout.flush
   end
 
-  # In a process group of its own, which is ended as a whole when it hangs.
+  # Runs in a process group of its own, which is killed as a whole if it hangs.
   def execute(suite, ruby, log)
     FileUtils.mkdir_p(File.dirname(log))
     pid = Process.spawn(ruby.environment, *ruby.rake, suite.task,
@@ -121,7 +121,7 @@ class Suites
     activities.zero? ? text : "#{text}; #{activities} activities of soaks"
   end
 
-  # The failures or, when none was printed, the end of the output.
+  # The failures, or the end of the output if no failure was printed.
   def explain(outcome, output, log)
     shown = outcome.reports.any? ? outcome.reports.join("\n\n").lines : output.lines.last(60)
     "#{shown.map { |line| "    #{line}" }.join}\n    -- the whole of it: #{log}"
@@ -130,47 +130,71 @@ class Suites
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
-# What bin/test is asked for.
+# The parsed command line of bin/test.
 class TestRequest
-  USAGE = "usage: bin/test [SUITE ...] [--ruby 3.4]\n       " \
-          "bin/test FILE[:LINE] [-n NAME] [--seed N] [--ruby 3.4]\n       bin/test --failed\n" \
-          "NB_BUSY=2: with so many busy loops beside it"
+  USAGE = <<~TEXT.freeze
+    usage: bin/test [SUITE ...] [--ruby 3.4]
+           bin/test FILE[:LINE] [-n NAME] [--seed N] [--ruby 3.4]
+           bin/test --failed     what failed in the last run of suites
+    suites: #{Suites::SUITES.map(&:name).join(" ")}
+            (without a name all of them run, except #{Suites::BY_NAME.join(", ")})
+    NB_BUSY=2: runs that many busy loops beside the tests
+  TEXT
 
   def initialize(arguments)
     @options = {}
     @words = OptionParser.new(USAGE) do |on|
-      on.on("--seed N") { |seed| @options[:seed] = seed }
+      on.on("--seed N", /\A\d+\z/) { |seed| @options[:seed] = seed }
       on.on("-n", "--name NAME") { |name| @options[:name] = name }
       on.on("--ruby VERSION") { |version| @ruby = version }
       on.on("--failed") { @failed = true }
     end.parse(arguments)
+  rescue OptionParser::ParseError => error
+    abort "bin/test: #{error.message}\n#{USAGE}"
   end
 
   # @return [Boolean]
   def run
     return run_failed if @failed
 
-    files, names = @words.partition { |word| File.file?(word.split(":").first) }
-    return Suites.new(names, rubies: rubies).run if files.empty?
+    files, names = @words.partition { |word| word.match?(/\.rb(:|\z)/) }
+    return run_suites(names) if files.empty?
 
-    files.map { |file| rubies.map { |ruby| TestCommand.new(file, **@options).run(ruby) }.all? }.all?
+    abort "bin/test: name suites or files, not both: #{@words.join(" ")}" if names.any?
+    run_files(files)
   end
 
   private
 
+  def run_suites(names)
+    @options.empty? or abort "bin/test: --#{@options.keys.first} goes with a test file"
+    Suites.new(names, rubies: rubies).run
+  end
+
+  # A test may exist for one Ruby only, so it is enough if it ran on one of them.
+  def run_files(files)
+    files.map { |file|
+      File.file?(file[/\A.+?\.rb/]) or abort "bin/test: there is no file #{file[/\A.+?\.rb/]}"
+      results = rubies.map { |ruby| TestCommand.new(file, **@options).run(ruby) }
+      results.any? && !results.include?(false)
+    }.all?
+  end
+
   def rubies
     found = Rubies.all.select { |ruby| @ruby.nil? || ruby.version.start_with?(@ruby) }
-    found.any? ? found : abort("bin/test: there is no Ruby #{@ruby}")
+    return found if found.any?
+
+    abort "bin/test: there is no Ruby #{@ruby}; there are #{Rubies.all.map(&:version).join(", ")}"
   end
 
   def run_failed
     commands = File.file?(Suites::FAILED) ? JSON.parse(File.read(Suites::FAILED)) : []
-    puts "Nothing has failed." if commands.empty?
+    puts "Nothing failed in the last run of suites." if commands.empty?
     commands.map { |arguments| TestRequest.new(arguments).run }.all?
   end
 end
 
-# Programs that do nothing but compute, beside the tests.
+# Programs beside the tests that do nothing but compute.
 module BusyLoops
   def self.start(count)
     pids = Array.new(count) { Process.spawn(RbConfig.ruby, "--disable-gems", "-e", "loop { }") }
@@ -182,5 +206,7 @@ end
 
 Dir.chdir(File.expand_path("..", __dir__))
 trap("INT", "DEFAULT") # what a script starts with `&` ignores it, and so would all that we start
-BusyLoops.start(Integer(ENV.fetch("NB_BUSY", "0")))
+busy = ENV.fetch("NB_BUSY", "0")
+busy.match?(/\A\d+\z/) or abort "NB_BUSY: must be a number of busy loops, got: #{busy}"
+BusyLoops.start(Integer(busy, 10))
 exit TestRequest.new(ARGV).run

@@ -1,65 +1,114 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require "tempfile"
 require_relative "../test/support/machine"
 
-# Runs test files once each, in a process of its own: children, memory maps and garbage of one would
-# slow down the forks and wait for the children of another.
+# Runs each test file once, in a process of its own: children, memory maps and garbage of one file
+# would slow down the forks, and the waits for children, of another.
 #
 #   TestFiles.run(FileList["test/server/**/*_test.rb"], at_once: 2) or abort
 module TestFiles
   # Seconds after which a file counts as hanging.
   LIMIT = 900
-  # How the output of each process starts: with its file, or with this for many in one.
+  # The output of each process starts with its file's name, or with this one for several files.
   TOGETHER = "together"
   HEADER = /== (?:\S+_test\.rb|#{TOGETHER}) /.freeze
-  # How one is told that ended without a word of minitest's.
+  # Starts the line about a file that ended without minitest's summary.
   BROKEN = "!! "
+  # Loaded first into each process: writes down which test runs.
+  CURRENT = File.expand_path("../test/support/current_test", __dir__)
 
-  @groups = []
+  @running = {} # pid => file, and where the name of its running test is
 
   module_function
 
   # @return [Boolean] whether all passed
-  def run(files, at_once: 1) = Machine.watch { run_watched(files, at_once) }
+  def run(files, at_once: 1)
+    Machine.watch { failed_of(files.to_a, at_once) { |file| one(file) }.empty? }
+  end
 
-  def run_watched(files, at_once)
-    left = Thread::Queue.new(files.to_a).close
-    trap("QUIT") { @groups.each { |pid| end_group(pid) } && exit!(1) }
-    passed = Array.new(at_once) do
+  # @param at_once [Integer] how many files run at a time
+  # @yieldreturn [Boolean] whether the file passed
+  # @return [Array<String>] those that did not
+  def failed_of(files, at_once)
+    left = Thread::Queue.new(files).close
+    trap("QUIT") { give_up }
+    workers = Array.new(at_once) do
       Thread.new do
-        results = []
+        failed = []
         while (file = left.pop)
-          results << one(file)
+          failed << file unless yield(file)
         end
-        results.all?
+        failed
       end
     end
-    passed.map(&:value).all?
+    workers.flat_map(&:value)
   end
 
   def one(file)
     start = now
-    output, status = output_of([RbConfig.ruby, "-Ilib:test", file])
-    $stdout.write(format("== %s (%.1f s)\n%s\n", file, now - start, output),
-                  fate(file, output, status))
+    output, status = output_of(file)
+    fate = fate(file, output, status)
+    $stdout.write(format("== %s (%.1f s)\n%s\n", file, now - start, output), fate)
     $stdout.flush
-    status&.success?
+    fate.empty? && status.success?
+  end
+
+  # Runs files in one process, whose output appears as it comes.
+  # @return [Boolean] whether all passed
+  def run_together(files)
+    puts "== #{TOGETHER} (in one process)"
+    $stdout.flush
+    each = files.map { |file| "-r./#{file}" }
+    pid, current = start([*each, "-e", ""], out: $stdout, err: $stdout)
+    @running[pid] = [TOGETHER, current]
+    status = Process.detach(pid).value
+    @running.delete(pid)
+    last = last_test(current)
+    return status.success? if status.exited? && ended?(last)
+
+    print interrupted(last), fate(TOGETHER, "", status)
+    false
   end
 
   # @return [Array(String, Process::Status)] no status: it hung, and was killed with all it started
-  def output_of(command)
+  def output_of(file, environment = {})
     reader, writer = IO.pipe
-    pid = Process.spawn(*command, in: File::NULL, out: writer, err: writer, pgroup: true)
+    streams = {out: writer, err: writer, pgroup: true}
+    pid, current = start([file], environment: environment, **streams)
     writer.close
-    @groups << pid
-    reading = Thread.new { reader.read }
+    @running[pid] = [file, current]
+    reading = Thread.new { reader.read.scrub }
     ended = Process.detach(pid)
     status = ended.value if ended.join(LIMIT)
     end_group(pid)
-    @groups.delete(pid)
-    [reading.value, status]
+    @running.delete(pid)
+    [reading.value + interrupted(last_test(current)), status]
   end
+
+  # Starts a process with tests.
+  # @param words [Array<String>] for Ruby: the file, and what minitest is told
+  # @return [Array(Integer, Tempfile)] the pid, and where the name of the running test is
+  def start(words, environment: {}, ruby: RbConfig.ruby, **streams)
+    current = Tempfile.new("nb-test")
+    pid = Process.spawn({**environment, "NB_CURRENT_TEST" => current.path}, ruby, "-Ilib:test",
+                        "-r#{CURRENT}", *words, {in: File::NULL, **streams})
+    [pid, current]
+  end
+
+  # @return [String] the test that was running at the end, or what the file says otherwise
+  def last_test(current)
+    current.read
+  ensure
+    current.close!
+  end
+
+  # @return [String] for the log of a process that broke off
+  def interrupted(test) = test.empty? || ended?(test) ? "" : "\n#{test} was running.\n"
+
+  # @return [Boolean] whether minitest has ended: a test may call exit!(0)
+  def ended?(test) = test.match?(/\A[-.]\z/)
 
   # Also what it has left behind, which would hold the pipe.
   def end_group(pid)
@@ -68,10 +117,21 @@ module TestFiles
     nil # there is nobody left
   end
 
+  # The suite's time is over: says which files were running.
+  def give_up
+    @running.each do |pid, (file, current)|
+      end_group(pid)
+      $stdout.syswrite("#{interrupted(current.read)}#{BROKEN}#{file}: " \
+                       "still running when the time of its suite was over\n")
+    end
+    exit!(1)
+  end
+
+  # @return [String] the line about a file that ended without minitest's summary, or ""
   def fate(file, output, status)
     return "#{BROKEN}#{file}: still running after #{LIMIT} s\n" unless status
     return "#{BROKEN}#{file}: ended by SIG#{Signal.signame(status.termsig)}\n" if status.signaled?
-    return "" if status.success? || output.match?(/^\d+ runs, /)
+    return "" if output.match?(/^\d+ runs, /)
 
     "#{BROKEN}#{file}: exit status #{status.exitstatus}\n"
   end

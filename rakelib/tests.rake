@@ -13,19 +13,10 @@ together = FileList["test/**/*_test.rb"]
            "test/{examples,cookbook}_test.rb", *by_itself)
 
 namespace :test do
-  Rake::TestTask.new(run_unit: :compile) do |test|
-    test.description = nil
-    test.libs << "test"
-    test.test_files = together
-    test.warning = false
-  end
-
   desc "Run the unit tests"
   task unit: :compile do
-    passed = TestFiles.run(by_itself)
-    puts "== #{TestFiles::TOGETHER} (in one process)"
-    Rake::Task["test:run_unit"].invoke
-    passed or abort "a test file failed"
+    passed = [TestFiles.run(by_itself), TestFiles.run_together(together)]
+    passed.all? or abort "a test file failed"
   end
 
   Rake::TestTask.new(examples: :compile) do |test|

@@ -12,7 +12,7 @@ class ArchitectureTest < Minitest::Test
   EXT = File.join(ROOT, "ext/neverblock")
 
   ROOMS = {
-    base: %w[version errors clock fiber_state], loop: %w[native loop/*], sync: %w[sync/*],
+    base: %w[version errors clock fiber_state legible], loop: %w[native loop/*], sync: %w[sync/*],
     drivers: %w[drivers/*], server: %w[server server/* page page/*], monitor: %w[monitor/*],
     rails: %w[rails/*], legacy: %w[legacy/*], puma: %w[puma/*],
     eventmachine: %w[eventmachine], testing: %w[minitest rspec testing/*],
@@ -57,7 +57,7 @@ class ArchitectureTest < Minitest::Test
     name = path.delete_prefix("#{EXT}/")
 
     define_method("test_#{name}_says_what_it_is") do
-      head = %r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Uses ruby\.h|Ruby)\b}
+      head = %r{\A/\* #{Regexp.escape(File.basename(path))} - .*\b(Pure C|Uses ruby\.h)}
       assert_match(head, File.open(path, &:readline))
     end
 
@@ -91,6 +91,16 @@ class ArchitectureTest < Minitest::Test
     room = File.basename(folder)
     define_method("test_the_files_of_#{room}_use_each_other_in_no_circle") do
       uses = uses_in(folder)
+      circles = TSort.strongly_connected_components(->(&b) { uses.each_key(&b) },
+                                                    ->(name, &b) { uses[name].each(&b) })
+      assert_empty circles.reject(&:one?).map { |names| uses.slice(*names) }
+    end
+  end
+
+  ROOMS.each do |room, globs|
+    define_method("test_the_ruby_files_of_#{room}_use_each_other_in_no_circle") do
+      files = Dir[*globs.map { |glob| "#{LIB}/#{glob}{,/**/*}.rb" }].uniq
+      uses = ruby_uses(files)
       circles = TSort.strongly_connected_components(->(&b) { uses.each_key(&b) },
                                                     ->(name, &b) { uses[name].each(&b) })
       assert_empty circles.reject(&:one?).map { |names| uses.slice(*names) }
@@ -195,6 +205,29 @@ class ArchitectureTest < Minitest::Test
     texts = Dir["#{folder}*.c"].to_h { |path| [File.basename(path, ".c"), without_comments(path)] }
     homes = texts.flat_map { |name, text| text.scan(DEFINITION).map { |(function)| [function, name] } }.to_h
     texts.to_h { |name, text| [name, homes.values_at(*text.scan(/\w*nb_\w+/)).compact.uniq - [name]] }
+  end
+
+  # A file that names others by autoload is a door to them. It uses none until somebody names one.
+  DOOR = /^\s*autoload /
+
+  # File => those that it requires, or whose constant it names: that of the file's own name.
+  def ruby_uses(files)
+    texts = files.to_h { |path| [path, File.read(path).gsub(/^\s*#.*/, "")] }
+    homes = texts.flat_map { |path, text| own_constants(path, text).map { |name| [name, path] } }.to_h
+    texts.to_h do |path, text|
+      named = text.gsub(/^\s*(?:class|module) [\w:]+|"[^"\n]*"/, "").scan(/(?<!:)\b[A-Z]\w+(?:::\w+)*/)
+      parts = named.flat_map { |name| name.sub(/\ANB::\w+(::|\z)/, "").split("::") } # NB::X is of any room
+      found = homes.values_at(*parts) + (required(path) & files)
+      [path, text.match?(DOOR) ? [] : found.compact.uniq - [path]]
+    end
+  end
+
+  # C defines Scheduler; Ruby reopens it. The file named like a folder is the namespace of its parts.
+  def own_constants(path, text)
+    return [] if path.end_with?("/loop/scheduler.rb") || File.directory?(path.delete_suffix(".rb"))
+
+    name = File.basename(path, ".rb").delete("_")
+    text.scan(/^\s*(?:class|module) ([A-Z]\w*)/).flatten.select { |constant| constant.downcase == name }
   end
 
   def pure?(path) = File.open(path, &:readline).include?("Pure C")

@@ -6,10 +6,13 @@ require "net/http"
 require "open3"
 require "socket"
 require "tmpdir"
+require_relative "support/patience"
 require_relative "support/program"
 
 # The programs of docs/COOKBOOK.md, from outside: real servers, real signals.
 class CookbookTest < Minitest::Test
+  include Patience
+
   FOLDER = File.join(Program::ROOT, "examples", "cookbook")
   # Seconds after which something has failed.
   PATIENCE = 30
@@ -87,7 +90,7 @@ class CookbookTest < Minitest::Test
       (0..50).map { |number| %(<a href="/#{number}">) }.join
     end
     out, _, status = run_program("crawler.rb", "#{site.url}/") do |process|
-      wait_until { asked.size >= 5 }
+      eventually { asked.size >= 5 }
       Process.kill(:INT, process.pid)
     end
     assert_predicate status, :success?
@@ -136,7 +139,7 @@ class CookbookTest < Minitest::Test
       %i[INT TERM INT].each_with_index do |signal, round|
         least = [got.size + 20 + (round * 7), 250].min
         _, err, status = run_program("webhooks.rb", file, site.url) do |process|
-          wait_until { got.size >= least }
+          eventually { got.size >= least }
           Process.kill(signal, process.pid)
         end
         assert_predicate status, :success?, err
@@ -201,12 +204,12 @@ class CookbookTest < Minitest::Test
     Dir.mktmpdir do |folder|
       command = "echo $$ > #{folder}/pid.tmp; mv #{folder}/pid.tmp #{folder}/pid; sleep 600"
       _, _, status = run_program("children.rb", command) do |process|
-        wait_until { File.exist?("#{folder}/pid") }
+        eventually { File.exist?("#{folder}/pid") }
         Process.kill(:INT, process.pid)
       end
       assert_equal 130, status.exitstatus
       child = "/proc/#{File.read("#{folder}/pid").chomp}/stat"
-      wait_until(-> { "for the end of #{File.read(child)}" }) { !File.exist?(child) }
+      eventually { !File.exist?(child) }
     end
   end
 
@@ -264,15 +267,4 @@ class CookbookTest < Minitest::Test
       socket.gets
     end
   end
-
-  # @param what [Proc, nil] tells what did not come, if it does not
-  def wait_until(what = nil)
-    limit = clock + PATIENCE
-    until yield
-      flunk "waited in vain #{what&.call}" if clock > limit
-      sleep(0.002)
-    end
-  end
-
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

@@ -48,6 +48,24 @@ class OutcomeTest < Minitest::Test
                  found.map { |failure| [failure.file, failure.seed] }
   end
 
+  # The one that was running is named, also where many files share a process.
+  def test_how_to_repeat_a_test_that_broke_off
+    ["test/outcome_test.rb (9.0 s)", "#{TestFiles::TOGETHER} (in one process)"].each do |head|
+      output = <<~TEXT
+        == #{head}
+        Run options: --seed 33
+        [BUG] Segmentation fault
+
+        OutcomeTest#test_three was running.
+        #{TestFiles::BROKEN}#{head[/\S+/]}: ended by SIGSEGV
+      TEXT
+      outcome = Outcome.new(output, status(false), "3.4")
+      command = "bin/test test/outcome_test.rb -n '/\\A(test_three)\\z/' --seed 33 --ruby 3.4"
+      assert_equal ["#{command}  # ended by SIGSEGV"], outcome.failures.map(&:to_s)
+      assert_equal 1, outcome.failed
+    end
+  end
+
   def test_a_suite_that_hangs_or_says_nothing
     assert_equal [11, 1, 1, 0], counts(GREEN, nil)
     assert_equal [1, 0, 0, 0], counts("", true)

@@ -7,11 +7,14 @@
 # what is left behind. `ruby -Ilib -Itest test/soak.rb 600 [seed [backend]]`, or `rake soak[600]`.
 
 require "neverblock"
+require_relative "support/clock"
 require_relative "support/soak/round"
 
 module Soak
   # Rounds until the time is over; then the verdict.
   class Run
+    include Clock
+
     ROUND = 5
     # Memory may grow by so much between the first quarter and the end.
     GROWTH = 1.15
@@ -29,19 +32,17 @@ module Soak
 
     def run
       puts "soak: #{@seconds} s, seed #{@seed}, Ruby #{RUBY_VERSION}"
-      start = now
-      until (left = @seconds - (now - start)) < 1
+      start = clock
+      until (left = @seconds - (clock - start)) < 1
         round = Round.new([ROUND, left].min, @backends[@rss.size % @backends.size].to_sym,
 @random).run
-        note(round, now - start)
+        note(round, clock - start)
         break if @failures.size > 20
       end
       verdict
     end
 
     private
-
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     def note(round, elapsed)
       @failures.concat(round.failures)

@@ -5,6 +5,7 @@ require "io/wait"
 require "socket"
 require "tempfile"
 require "timeout"
+require_relative "clock"
 require_relative "worlds"
 require_relative "strands"
 require_relative "ticker"
@@ -15,11 +16,11 @@ require_relative "trial"
 require_relative "streams"
 require_relative "subprocess"
 
-# Ruby 3.4 starts a thread for timeouts at the first one and keeps it.
+# Ruby 3.4 starts a thread at the first timeout, and keeps it.
 Timeout.timeout(1) { nil }
 
-# A test class whose bodies run in every world and must hold in each: in plain threads, and under
-# each backend. So what a body expects is what blocking Ruby does.
+# A test class whose bodies run in every world, and must hold in each: in plain threads, and under
+# each backend. So a body expects what blocking Ruby does.
 #
 #   class SleepContract < Contract
 #     contract "sleep returns whole seconds" do
@@ -27,19 +28,22 @@ Timeout.timeout(1) { nil }
 #     end
 #   end
 class Contract < Minitest::Test
+  include Clock
+
   GAP = 0.020
-  # What may be computed between two of its ticks, beyond that.
+  # How much may be computed between two ticks, in addition.
   COMPUTING = 0.1
-  # Among threads a computing one keeps the lock 100 ms; two of them may come first.
+  # A computing thread keeps the lock for 100 ms; two of them may come first.
   GAP_OF_THREADS = 0.250
-  # How much slower than usual everything is: under `rake gc` and `rake asan`, where no gap counts.
+  # How much slower than usual everything is, under `rake gc` and `rake asan`; then no gap counts.
   PATIENCE = Integer(ENV.fetch("NB_PATIENCE", "1"))
 
   class << self
     # Defines one test per world.
-    # @param gap [Float, nil] seconds that the ticker may stand still, computing left out; nil: any
+    # @param gap [Float, nil] seconds that the ticker may stand still, not counting computation;
+    #   nil: no limit
     # @param limit [Float] seconds after which the run counts as hanging
-    # @param ticker [Boolean] false: none beside it, so that only the body allocates
+    # @param ticker [Boolean] false: without a ticker, so that only the body allocates
     # @param only [:fibers, :threads, nil]
     # @param ruby [String, nil] a requirement such as ">= 3.2"
     # @param chaos [Boolean] false: the body relies on whose turn it is, which NB_CHAOS changes
@@ -55,7 +59,7 @@ class Contract < Minitest::Test
       end
     end
 
-    # Under every backend the body's value is what it is in plain threads.
+    # Under every backend, the body's value must be the same as in plain threads.
     def same_as_threads(name, **options, &body)
       running = options.reject { |key, _| key == :ruby }
       return unless runs_on?(options[:ruby])
@@ -92,14 +96,14 @@ false)
   def world = @trial.world
   def fibers? = @trial.world.fibers?
 
-  # @return [Integer] where nobody listens, nor can: until the body ends it is taken
+  # @return [Integer] a port where nobody listens or can listen: it is occupied until the body ends
   def refusing_port
     socket = keep(Socket.new(:INET, :STREAM))
     socket.bind(Addrinfo.tcp("127.0.0.1", 0))
     socket.local_address.ip_port
   end
 
-  # Runs block beside the body and comes back when it waits.
+  # Runs block beside the body, and returns when it waits.
   def parked(&block)
     strand(&block).tap do |strand|
       sleep 0.001 until strand.parked?
@@ -107,11 +111,9 @@ false)
     end
   end
 
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-  # The value of a block that polls with a zero timeout. In plain threads Ruby 3.1 sometimes answers
-  # nil for a ready descriptor, when a time slice ends at that moment (3 of 90,000 polls beside a
-  # computing thread), so there the block runs again.
+  # The value of a block that polls with a zero timeout. In plain threads, Ruby 3.1 sometimes
+  # answers nil for a ready descriptor if a time slice ends at that moment (3 of 90,000 polls beside
+  # a computing thread). So the block runs again there, and only there.
   def polled
     tries = fibers? ? 1 : 5
     tries.times { yield.then { |value| return value if value } }
@@ -128,7 +130,7 @@ false)
     value
   end
 
-  # @return [Array(Class, String), Object] what the block raised, or its value: for comparing
+  # @return [Array(Class, String), Object] what the block raised, or its value: for comparisons
   def outcome
     yield
   rescue StandardError => error
@@ -154,7 +156,7 @@ false)
     assert_empty Warnings.take, "unexpected warnings"
     return result.value unless gap
 
-    # A host that is busy elsewhere stops the whole machine for 100 ms now and then.
+    # A busy host stops the whole machine for 100 ms now and then.
     assert_in_time result.stillest.still, gap, "something blocked, #{result.stillest}"
     assert_in_time result.worst.gap, gap + COMPUTING, "the loop stood still, #{result.worst}"
     result.value

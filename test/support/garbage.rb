@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# How the collector behaves in a process that loads this first (`rake gc` has every test do so, with
-# the programs that it starts). NB_GC=compact: objects move at each major collection; NB_GC=move:
-# at every 300th call of a C method of NeverBlock's; NB_GC=stress: collections at every allocation
-# that one in 20 such calls makes, until the next call or return.
+# Sets how the collector behaves in a process that loads this file first (`rake gc` loads it into
+# every test and the programs it starts). NB_GC=compact: objects move at each major collection.
+# NB_GC=move: at every 300th call of a C method of NeverBlock. NB_GC=stress: in one of 20 such
+# calls, every allocation collects, until the next call or return.
 module Garbage
   OURS = /\A#?<?(?:Class:)?NB\b/
   MOVE_EVERY = 300

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "clock"
 
 # A TCP proxy in threads that holds a connection at one exact message, so that an interruption meets
 # a statement at a known point: before the server has it, or after the server has carried it out and
 # before its answer is there.
 class HoldingProxy
+  include Clock
+
   attr_reader :port
   # @return [Integer, nil] where the connection that is held comes from, as the server sees it
   attr_reader :held_port
@@ -132,6 +135,4 @@ class HoldingProxy
     end
     nil
   end
-
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

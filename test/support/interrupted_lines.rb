@@ -2,10 +2,10 @@
 
 require_relative "interrupted_run"
 
-# A point is a line of lib/neverblock/sync that the victim comes to, or the return from a method or
-# block there: what comes between two calls of Ruby's. In plain threads, or in a loop.
+# A point is a line of lib/neverblock/sync that the victim reaches, or a return from a method or
+# block there: the places between two calls of Ruby's. In plain threads, or in a loop.
 class InterruptedLines < InterruptedRun
-  # :raise is Thread#raise, which a mask holds back; :handler what a signal's handler raises.
+  # :raise is Thread#raise, which a mask holds back; :handler is what a signal handler raises.
   LIMIT = 20 # seconds
   RAISES = { raise: Strike, handler: Strike }.freeze
 
@@ -94,12 +94,12 @@ class InterruptedLines < InterruptedRun
     end
   end
 
-  # Ruby's fork forgets, in the parent too, what a mask has held back.
+  # Ruby's fork forgets, even in the parent, what a mask has held back.
   def forgotten?(event) = @strikes.value?(:raise) && line(event).include?("Process.fork")
   def line(place) = SOURCES[place.path][place.lineno - 1]
 
-  # Where an interrupt has come, a line with this comment makes up for it. A second one must not
-  # come there: Ruby has nothing that nothing could interrupt.
+  # A line with this comment repairs what an interrupt may have left. A second interrupt must not
+  # strike there: Ruby has no code that nothing can interrupt.
   def last_resort?
     return false if @struck.empty?
 

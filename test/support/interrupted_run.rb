@@ -2,20 +2,21 @@
 
 require_relative "sync_scenarios"
 
-# One run of one scenario whose middle one of three strands is interrupted at chosen points: it may
-# have to wait for the one before, and the one behind for it. What must hold then is in the
-# scenario, and here: the others are done, and each interrupt comes out of the victim once.
+# One run of one scenario. Of its three strands, the middle one is interrupted at chosen points: it
+# may have to wait for the one before it, and the one behind it for it. The scenario says what must
+# hold afterwards, and so does this file: the others have ended, and the victim raises each
+# interrupt once.
 #
 # A subclass says where the points are: {InterruptedWaits} or {InterruptedLines}.
 class InterruptedRun
   include SyncScenarios
 
-  # What a timeout with a class of its own raises.
+  # Raised by a timeout with a class of its own.
   Late = Class.new(StandardError)
-  # What Thread#raise or a signal's handler raises. No `retry` is for it.
+  # Raised by Thread#raise or a signal handler. No `retry` catches it.
   Strike = Class.new(NB::Cancelled)
   NAMES = %w[before victim behind].freeze
-  # Those that fork: they take so long that the victim is alone.
+  # Scenarios that fork: they take so long that the victim runs alone.
   SLOW = %i[in_process process_pool].freeze
   OURS = %r{/lib/neverblock(?:/sync/\w+)?\.rb(?:\z|:)}.freeze
 
@@ -55,7 +56,7 @@ class InterruptedRun
     @others[name] = error.full_message(highlight: false)
   end
 
-  # What is not raised at once comes at a next wait.
+  # What is not raised at once is raised at a later wait.
   def victim
     catch_one { yield }
     3.times { catch_one { sleep(0.0001) } }
@@ -87,7 +88,7 @@ class InterruptedRun
     judge_what_came
   end
 
-  # One that comes while another is on its way takes its place, and has it for a cause.
+  # An exception that comes while another is on its way replaces it, and has it as its cause.
   def judge_what_came
     all = @came.flat_map { |error| with_causes(error) }
     check("what came twice", [], @came.tally.select { |_, count| count > 1 }.keys)

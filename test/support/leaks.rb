@@ -7,12 +7,12 @@ module Leaks
   # @return [Hash] what is held now; compare two of them with {.between}
   def self.snapshot = { fds: fds, threads: threads.size, children: children }
 
-  # Idle offload threads are bounded and end by themselves after some seconds; the one that watches
-  # timeouts stays, as that of Ruby's own does.
+  # Idle offload threads are bounded, and end by themselves after some seconds. The thread that
+  # watches timeouts stays, as Ruby's own does.
   OURS = ["neverblock offload", "neverblock overtime"].freeze
   def self.threads = Thread.list.reject { |thread| OURS.include?(thread.name) }
 
-  # @return [Array<String>] what is there afterwards and was not before
+  # @return [Array<String>] what is there afterwards but was not before
   def self.between(before, after)
     fds = (after[:fds].to_a - before[:fds].to_a).map { |fd, target| "fd #{fd} -> #{target}" }
     threads = after[:threads] - before[:threads]
@@ -20,7 +20,7 @@ module Leaks
     fds.concat((after[:children] - before[:children]).map { |pid| "child #{pid}" })
   end
 
-  # The same, but gives threads and closing sockets a moment to go.
+  # The same, but gives threads and closing sockets a moment to disappear.
   def self.since(before, patience: 20)
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + patience
     loop do
@@ -31,7 +31,7 @@ module Leaks
     end
   end
 
-  # What ASan writes to (rake asan), from its first warning on.
+  # The file that ASan writes to (rake asan), from its first warning on.
   SANITIZER = %r{/log/asan\.\d+\z}.freeze
   # @return [Hash{Integer => String}] open fds and what they are
   def self.fds
@@ -43,7 +43,7 @@ module Leaks
     end
   end
 
-  # @return [Array<Integer>] pids of children, the dead and not waited for among them
+  # @return [Array<Integer>] pids of children, including dead ones that nobody has waited for
   def self.children
     Dir.children("/proc/self/task").flat_map do |task|
       File.read("/proc/self/task/#{task}/children").split.map(&:to_i)

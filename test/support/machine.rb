@@ -3,27 +3,31 @@
 require "fileutils"
 require "rbconfig"
 require "tmpdir"
+require_relative "clock"
 
-# When the machine itself stood still. A virtual one that has used up its share stops for 20 to
-# 40 ms at a time: what sleeps on that CPU wakes late, though it neither computed nor waited for the
-# CPU. A call that blocks looks the same. So a process on each CPU does nothing but wake every 5 ms
-# and write down when it was late like that; no test is blamed for that time.
+# Finds out when the machine itself stood still. A virtual machine that has used up its share stops
+# for 20 to 40 ms at a time. A process that sleeps on such a CPU wakes late, although it neither
+# computed nor waited for the CPU; a blocking call looks the same. So a process on each CPU does
+# nothing but wake every 5 ms and record when it was late in that way. No test is blamed for that
+# time.
 #
-#   Machine.watch { system("ruby a_test.rb") }   in who runs tests
+#   Machine.watch { system("ruby a_test.rb") }   in the program that runs tests
 #   Machine.stalled(from, to)                    in a test
 module Machine
+  extend Clock
+
   INTERVAL = 0.005
-  # Of fewer seconds nothing is written down.
+  # Shorter standstills are not recorded.
   LEAST = 0.005
-  # The environment variable with the folder of what is written down.
+  # The environment variable with the folder of the records.
   FOLDER = "NB_MACHINE"
-  # As much of a schedule's state as tells the time in the queue for a CPU.
+  # The bytes of a schedstat file that contain the time in the queue for a CPU.
   HEAD = 80
   private_constant :HEAD
 
   module_function
 
-  # @yield while it is watched; what is spawned there can ask
+  # @yield while it is watched; processes spawned there can ask
   # @return what the block does
   def watch
     return yield if ENV[FOLDER] || !File.exist?("/proc/thread-self/schedstat")
@@ -40,12 +44,12 @@ module Machine
 
   # @param from [Float] of the monotonic clock
   # @param to [Float]
-  # @return [Float] seconds in between for which the CPU stood still that did so longest; 0.0 where
-  #   nobody watches
+  # @return [Float] seconds in between during which a CPU stood still, the longest of all CPUs; 0.0
+  #   if nobody watches
   def stalled(from, to)
     return 0.0 unless ENV[FOLDER]
 
-    since = now - to
+    since = clock - to
     sleep(4 * INTERVAL - since) if since < 4 * INTERVAL # a watcher may be as late as we were
     Dir["#{ENV.fetch(FOLDER)}/*"].map { |file| overlap(File.foreach(file), from, to) }.max || 0.0
   end
@@ -75,13 +79,13 @@ module Machine
     end
   end
 
-  # In seconds: by the wall, on a CPU, waiting for one.
+  # In seconds: wall clock, on a CPU, waiting for one.
   def look(state)
-    [now, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID),
+    [clock, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID),
      state.pread(HEAD, 0).split[1].to_i / 1e9]
   end
 
-  # @return [Array<Integer>] on which this process may run; a few tell enough
+  # @return [Array<Integer>] the CPUs this process may use; a few are enough
   def cpus
     list = File.read("/proc/self/status")[/^Cpus_allowed_list:\s+(\S+)/, 1]
     ranges = list.split(",").map { |range| range.split("-").map(&:to_i) }
@@ -94,6 +98,5 @@ module Machine
                   out: "#{folder}/cpu#{cpu}", err: File::NULL)
   end
 
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-  private_class_method :overlap, :look, :cpus, :spawn_watcher, :now
+  private_class_method :overlap, :look, :cpus, :spawn_watcher
 end

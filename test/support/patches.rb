@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What of other people's classes NeverBlock has changed in this process: ancestors of ours, methods
-# that are written in our files, constants of ours.
+# Lists what NeverBlock has changed in other people's classes in this process: ancestors of ours,
+# methods written in our files, constants of ours.
 #
 #   ruby -Itest -r support/patches -e 'puts Patches.all'
 module Patches
@@ -19,7 +19,7 @@ module Patches
 
     private
 
-    # No stand-in, as ActiveSupport has for what is deprecated.
+    # Skips stand-ins, such as ActiveSupport's for deprecated constants.
     def plain?(mod) = [Module, Class].include?(KIND.bind_call(mod))
 
     def ours?(mod) = mod.to_s.match?(/\A(#<Class:)?NB\b/)

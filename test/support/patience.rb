@@ -1,13 +1,17 @@
 # frozen_string_literal: true
 
-# Waits for what another fiber, thread or process brings about. The limit is for what never comes:
-# no test is to depend on how fast a busy machine is.
+require_relative "clock"
+
+# Waits for something that another fiber, thread or process brings about. The limit is only for what
+# never comes: no test may depend on the speed of a busy machine.
 module Patience
+  include Clock
+
   LIMIT = 60
 
-  # @yieldreturn [Object] what is waited for; nil and false: not yet
+  # @yieldreturn [Object] the awaited value; nil and false mean not yet
   # @return [Object] the block's value
-  # @raise [Minitest::Assertion] when it does not come
+  # @raise [Minitest::Assertion] if it does not come
   def eventually(seconds = LIMIT)
     deadline = clock + seconds
     pause = 0.001
@@ -18,8 +22,6 @@ module Patience
     end
     value
   end
-
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
   # @return [String, nil] for the message, such as a program's log
   def so_far = nil

@@ -2,8 +2,8 @@
 
 require "socket"
 
-# Ports for servers that other programs open a moment later. Not of those that the kernel gives to
-# connections and to servers that ask for any: one of these may have it by then.
+# Ports for servers that other programs open a moment later. They are outside the range that the
+# kernel gives to connections and to servers that ask for any port, so nothing else takes them.
 module Ports
   FIRST = 10_000
   RANGE = "/proc/sys/net/ipv4/ip_local_port_range"

@@ -6,10 +6,11 @@ require "fileutils"
 require "minitest"
 require "socket"
 require "tmpdir"
+require_relative "clock"
 require_relative "ports"
 
-# Servers that tests talk to: each on a free port and in a folder of its own, started when a test
-# first asks for it, ended with the test run.
+# Servers that tests talk to. Each has a free port and a folder of its own. It starts when a test
+# first asks for it, and ends with the test run.
 #
 #   redis = Servers.fetch("redis") { |port, folder| %W[redis-server --port #{port} --dir #{folder}] }
 #   Redis.new(port: redis.port)
@@ -25,13 +26,15 @@ module Servers
   @obituaries = {}
 
   class << self
+    include Clock
+
     # @param name [String]
     # @yieldparam port [Integer] free a moment ago
     # @yieldparam folder [String] empty, removed at the end
     # @yieldreturn [Array<String>] the command; its output goes to log.txt in the folder
     # @return [Server] the one of that name; the block is called only for the first
-    # @raise [RuntimeError] with the end of its log, when it does not answer on its port, or has
-    #   ended since
+    # @raise [RuntimeError] with the end of its log, if it does not answer on its port or has ended
+    #   since
     def fetch(name)
       LOCK.synchronize do
         raise obituary(name) if @running[name] && obituary(name)
@@ -52,7 +55,7 @@ module Servers
       FileUtils.rm_rf(server.folder)
     end
 
-    # Kills it and starts it anew, on the same port with the same folder: what a crash looks like.
+    # Kills it and starts it again, on the same port with the same folder: this looks like a crash.
     # @param signal [Symbol] such as :KILL or :TERM
     # @yield while it is down
     def restart(server, signal: :TERM)
@@ -65,7 +68,7 @@ module Servers
 
     private
 
-    # What a server leaves that ended by itself, nil while it runs.
+    # What is kept of a server that ended by itself; nil while it runs.
     def obituary(name)
       @obituaries[name] ||= begin
         server = @running[name]
@@ -108,8 +111,6 @@ module Servers
     rescue Errno::ESRCH
       nil # it has ended already
     end
-
-    def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
   Minitest.after_run { stop_all } # an at_exit here would come before the tests

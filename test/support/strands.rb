@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# What a contract needs of a thread or fiber that runs beside its body: end, value, interrupt.
+# A thread or fiber that runs beside a contract's body: its end, value, and interruption.
 class Strand
   attr_reader :error
 
   def ended? = @ended
   def seen? = @error.nil? || @seen
 
-  # Waits for the end, at most limit seconds. Polls, so that it rests on nothing but `sleep`; less
-  # and less often, as each poll takes long under GC.stress, and the strand's turns with it.
+  # Waits for the end, at most limit seconds. Polls, so it depends on nothing but `sleep`; less and
+  # less often, because each poll takes long under GC.stress, and takes the strand's turns with it.
   def join(limit = 30)
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + limit
     pause = 0.001
@@ -71,8 +71,8 @@ class FiberStrand < Strand
     @fiber = Fiber.schedule { conduct(&block) }
   end
 
-  # Fiber.schedule runs the block at once and comes back when it waits, or when its turn was over
-  # at a call before: then it is about to run.
+  # Fiber.schedule runs the block at once and returns when it waits, or when its turn ended at an
+  # earlier call: then it is about to run.
   def parked?
     return true if @ended || !@scheduler.respond_to?(:waits)
 

@@ -4,7 +4,8 @@ require "open3"
 require "rbconfig"
 require_relative "interrupts"
 
-# Runs a script in a fresh Ruby: for what belongs to a whole process (signals, fork, exit status).
+# Runs a script in a fresh Ruby: for everything that concerns a whole process (signals, fork, exit
+# status).
 module Subprocess
   LIB = $LOAD_PATH.find { |directory| File.exist?(File.join(directory, "neverblock.rb")) } ||
         File.expand_path("../../lib", __dir__)
@@ -19,8 +20,8 @@ module Subprocess
     run(env, command, limit)
   end
 
-  # Any command, the same way. Scripts that block on purpose compare stderr: the watchdog is silent
-  # unless env says otherwise.
+  # Runs any command in the same way. Scripts that block on purpose compare stderr, so the watchdog
+  # is silent unless env says otherwise.
   def self.run(env, command, limit)
     env = { "NB_WATCHDOG" => "0", **env }
     Open3.popen3(env, *command, pgroup: true) do |input, out, err, waiter| # rubocop:disable Metrics/ParameterLists

@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "clock"
 
 # A TCP proxy in plain threads, a program of its own: what the server says reaches the client late,
 # or only so many bytes of it, and then a reset.
 #
 #   ruby tcp_proxy.rb PORT TARGET_PORT DELAY [BYTES]
 class TCPProxy
+  include Clock
+
   # @param delay [Float] seconds by which each answer is late
   # @param cut [Integer, nil] bytes of an answer after which the connection is reset
   def initialize(port:, target:, delay:, cut: nil)
@@ -65,8 +68,6 @@ class TCPProxy
     client.setsockopt(Socket::Option.linger(true, 0))
     client.close
   end
-
-  def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
 if $PROGRAM_NAME == __FILE__

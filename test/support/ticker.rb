@@ -1,30 +1,34 @@
 # frozen_string_literal: true
 
+require "fcntl"
+require_relative "clock"
 require_relative "machine"
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
-# Wakes every 5 ms beside a test and keeps the largest gap between two wakes: what blocks the loop
-# shows there. Time that the machine took is measured and taken off: waiting for a CPU
-# (/proc/.../schedstat, nanoseconds on the run queue), garbage collection, and what {Machine} saw. What computes takes
-# longer on a busy machine; what blocks does not compute, and that is kept apart.
+# Wakes every 5 ms beside a test and keeps the largest gap between two wakes: whatever blocks the
+# loop shows there. Time that the machine took is measured and subtracted: waiting for a CPU
+# (/proc/.../schedstat, nanoseconds on the run queue), garbage collection, and what {Machine} saw.
+# Computation takes longer on a busy machine, but blocking is not computing, so the two are kept
+# apart.
 class Ticker
-  INTERVAL = 0.005
+  include Clock
 
-  # One look at the clocks, in seconds: by the wall, on a CPU, waiting for one, collecting garbage;
-  # of a difference, for which the machine stood still.
+  INTERVAL = 0.005
+  # One reading of the clocks, in seconds: wall clock, on a CPU, waiting for one, collecting
+  # garbage; for a difference also how long the machine stood still.
   Look = Struct.new(:wall, :cpu, :queued, :garbage, :stalled) do
     def -(other) = Look.new(*zip(other).map { |mine, its| mine - its })
 
-    # The same with what the machine took.
+    # The difference, including what the machine took.
     def since(other)
       (self - other).tap { |gap| gap.stalled = Machine.stalled(other.wall, wall) }
     end
 
     def gap = wall - queued - garbage - stalled
-    # Neither computing nor kept waiting: in a call that blocks, or well asleep.
+    # Neither computing nor kept waiting: in a call that blocks, or simply asleep.
     def still = wall - queued - cpu - stalled
-    # Of a long time, what others took at least: while we waited for a CPU, so did they, before or
+    # The minimum that others took of a long time: while we waited for a CPU, so did they, before or
     # after (servers, children, native threads).
     def others = still - queued
 
@@ -35,7 +39,7 @@ class Ticker
   end
 
   # @yield in a loop, beside a ticker
-  # @return [Float] seconds that the ticker was late at most because something blocked
+  # @return [Float] the ticker's greatest lateness caused by blocking, in seconds
   def self.lateness
     ticker = new
     NB.run do
@@ -47,7 +51,7 @@ class Ticker
     ticker.stillest.still - INTERVAL
   end
 
-  # @return [Look] what the block took on this thread, without a ticker
+  # @return [Look] the cost of the block on this thread, without a ticker
   def self.around
     ticker = new
     ticker.__send__(:open_meter)
@@ -56,6 +60,15 @@ class Ticker
     ticker.look.since(before)
   ensure
     ticker.__send__(:close_meter)
+  end
+
+  # Linux doubles a process's table of descriptors when the 65th, 257th, 513th and so on is opened.
+  # In a process with threads, whoever opens it waits 8 to 20 ms for that, whatever the library.
+  def self.grow_table
+    @grow_table ||= File.open(File::NULL) do |file|
+      last = [Process.getrlimit(:NOFILE).first, 4096].min - 1
+      IO.for_fd(file.fcntl(Fcntl::F_DUPFD, last)).close || true
+    end
   end
 
   def initialize
@@ -67,7 +80,7 @@ class Ticker
   # Both only after {#run}.
   # @return [Look] the largest gap
   def worst = [@worst, *settled].max_by(&:gap)
-  # @return [Look] the one with the most time in which nothing computed
+  # @return [Look] the gap with the most time in which nothing computed
   def stillest = [@stillest, *settled].max_by(&:still)
 
   # @return [Float] seconds of the largest gap, without what the machine took
@@ -91,14 +104,14 @@ class Ticker
   def stop = @stopped = true
   def ended? = @ended
 
-  # @return [Look] the clocks now; only between {#run} and {#stop}. Once more where we were kept
-  #   from a CPU between one clock and the other.
+  # @return [Look] the clocks now; only between {#run} and {#stop}. Reads again if we lost the CPU
+  #   between one clock and the next.
   def look
     found = nil
     5.times do
-      found = Look.new(now, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID),
+      found = Look.new(clock, Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID),
                        @meter.resume(:read), GC.total_time / 1e9, 0.0)
-      break if now - found.wall < 0.001
+      break if clock - found.wall < 0.001
     end
     found
   end
@@ -115,11 +128,10 @@ class Ticker
 
   def settled = @settled ||= @suspects.map { |before, after| after.since(before) }
 
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-  # The file is read in a blocking fiber: no scheduler sees it. (What it says of the time on a CPU
-  # is as old as the kernel's last tick.)
+  # The file is read in a blocking fiber, so no scheduler sees it. (Its time on a CPU is as old as
+  # the kernel's last tick.)
   def open_meter
+    Ticker.grow_table
     @meter = Fiber.new(blocking: true) do
       File.open("/proc/thread-self/schedstat") do |file|
         nil while Fiber.yield(Integer(file.pread(80, 0).split[1]) / 1e9) == :read

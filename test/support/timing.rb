@@ -2,18 +2,18 @@
 
 require "minitest"
 
-# A limit on time was passed: the loop stood still, or something came late. Only such a failure may
-# be the machine's. A wrong value, a leak, a hang or a crash is never one of these.
+# A time limit was exceeded: the loop stood still, or something came late. Only such a failure may
+# be the machine's fault. A wrong value, a leak, a hang or a crash is never one of these.
 class TimingFailure < Minitest::Assertion; end
 
-# A test that fails by nothing but {TimingFailure}s runs again, once, in the same process and with
-# the same seed. That is told on standard error, where `bin/test` counts it. What fails twice has
-# failed.
+# If a test fails by nothing but {TimingFailure}s, it runs again, once, in the same process and with
+# the same seed. That is reported on standard error, where `bin/test` counts it. A test that fails
+# twice has failed.
 module Timing
-  # How a repetition is told.
+  # Starts the report of a repetition.
   MARK = "repeated after a timing failure: "
 
-  # The part of a test that repeats it.
+  # Repeats such tests.
   module Repeating
     def run
       result = super
@@ -38,8 +38,8 @@ module Timing
       raise TimingFailure, format("%s: %.3f s, at most %.3f", message, took, limit)
     end
 
-    # What waits side by side takes no less than its longest chain of waits, and on a busy machine
-    # more, but never as much as one after the other.
+    # Concurrent waits take at least as long as the longest chain of them. On a busy machine they
+    # take longer, but never as long as one after the other.
     #
     # @param took [Float] seconds
     # @param least [Float] seconds; clocks differ by some milliseconds
@@ -51,7 +51,7 @@ module Timing
     end
   end
 
-  # @return [Boolean] whether there are failures, and all are of time
+  # @return [Boolean] whether there are failures, and all of them are timing failures
   def self.alone?(failures)
     failures.any? && failures.all? { |failure| failure.is_a?(TimingFailure) }
   end

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# One run of one contract in one world, with a ticker beside it and a count of what it leaves.
+# One run of one contract in one world, with a ticker beside it and a list of what it leaves behind.
 class Trial
-  # What the run showed: value or error, largest gaps, what was left behind.
+  # The result of a run: value or error, largest gaps, leftovers.
   Result = Struct.new(:value, :error, :worst, :stillest, :left, :hung, keyword_init: true)
 
   attr_reader :world, :scheduler
@@ -56,7 +56,7 @@ class Trial
     @ticking&.join(20)
   end
 
-  # Every strand has ended and every IO is closed; what the scheduler holds is what it held.
+  # Every strand has ended, every IO is closed, and the scheduler holds what it held before.
   def settle(before)
     running = @strands.reject { |strand| strand.join(@result.error ? 0 : 20) }
     @result.left << "#{running.size} strands still running" unless running.empty?
@@ -78,7 +78,7 @@ class Trial
     @result.left << "scheduler held #{before}, holds #{after}" unless after == before
   end
 
-  # What the scheduler holds while the ticker, and nothing of the test, waits for its next tick.
+  # What the scheduler holds while only the ticker waits, for its next tick.
   def held
     return {} unless @scheduler.respond_to?(:stats)
 

@@ -5,8 +5,8 @@ require "neverblock/server"
 require "rbs"
 require "rbs/test"
 
-# Loaded before a test file: each call of what sig/neverblock.rbs declares is compared with it
-# (arguments, what blocks get and give, the value), and one that differs raises.
+# Loaded before a test file: compares each call of a method in sig/neverblock.rbs with its signature
+# (arguments, what blocks get and return, the value), and raises if they differ.
 module Types
   FOLDER = Pathname(File.expand_path("../../sig", __dir__))
   LIBRARIES = %w[net-http timeout uri].freeze

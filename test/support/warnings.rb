@@ -2,7 +2,8 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
-# Keeps every warning that Ruby prints while tests run; a test with one that it did not expect fails.
+# Keeps every warning that Ruby prints while tests run. A test fails if there is one it did not
+# expect.
 module Warnings
   @seen = []
 
@@ -16,7 +17,7 @@ module Warnings
     end
   end
 
-  # Goes in front of Warning.warn.
+  # Prepended to Warning.warn.
   module Recorder
     def warn(message, **) = Warnings.note(message)
   end

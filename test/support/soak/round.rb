@@ -2,6 +2,7 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
+require_relative "../clock"
 require_relative "../certificates"
 require_relative "../leaks"
 require_relative "../slow_proxy"
@@ -12,6 +13,8 @@ module Soak
   # Some seconds of one loop: servers, a proxy that misbehaves, workers, and one who cuts workers
   # off and takes fds away. Afterwards nothing may be left.
   class Round
+    include Clock
+
     WORKERS = 40
 
     attr_reader :proxy, :http_port, :tls_port, :lock, :condition, :failures, :done
@@ -36,7 +39,7 @@ module Soak
       self
     end
 
-    def over? = now > @deadline
+    def over? = clock > @deadline
     def failed(text) = @failures << "#{@backend}: #{text}"
 
     # Lets others run until the block is true, a second at most.
@@ -89,10 +92,8 @@ module Soak
       error.class
     end
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     def all
-      @deadline = now + @seconds
+      @deadline = clock + @seconds
       @servers = []
       start_servers
       workers = Array.new(WORKERS) { Worker.new(self, Random.new(@random.rand(2**32))) }
