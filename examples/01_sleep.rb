@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Twenty naps in the time of one: a fiber that sleeps inside NB.run lets the others go on.
+# Twenty naps in the time of one: while a fiber sleeps inside NB.run, the others run.
 #
 # Run: ruby -Ilib examples/01_sleep.rb
 # Prints:

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Ordinary Net::HTTP, twenty requests at once, from one thread. Nothing in it knows of NeverBlock.
+# Ordinary Net::HTTP, twenty requests at a time on one thread. The code knows nothing of NeverBlock.
 #
 # Run: ruby -Ilib examples/02_net_http.rb
 # Prints:

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Several things at once, and their results in order. A group ends when all in it has ended: when
-# one of them fails the others are cancelled, and none is left behind.
+# Several things at once, with their results in order. A group ends when everything in it has ended.
+# If one part fails, the others are cancelled, and none is left behind.
 #
 # Run: ruby -Ilib examples/03_together.rb
 # Prints:

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A limit for whatever a block waits for. It raises Timeout::Error in the block, runs its `ensure`,
-# nests, and a `rescue => error` in the block does not swallow it. Timeout.timeout does the same.
+# A time limit for any wait in a block. It raises Timeout::Error in the block and runs its `ensure`;
+# a `rescue => error` in the block does not swallow it. Timeout.timeout does the same.
 #
 # Run: ruby -Ilib examples/04_timeout.rb
 # Prints:

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Forty fibers share four connections. Who asked first is served first; who finds none in time is
-# told why.
+# Forty fibers share four connections, in order of arrival. A fiber that gets none in time learns
+# why.
 #
 # Run: ruby -Ilib examples/05_connection_pool.rb
 # Prints:

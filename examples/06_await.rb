@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A bridge from any library that calls back, to code that reads from top to bottom. The callback
-# may come at any time and from any thread.
+# Connects any library that calls back to code that reads from top to bottom. The callback may come
+# at any time and from any thread.
 #
 # Run: ruby -Ilib examples/06_await.rb
 # Prints:
@@ -10,14 +10,14 @@
 
 require "neverblock"
 
-# A driver in the callback style, which answers from a thread of its own.
+# A driver in callback style, which answers from a thread of its own.
 class CallbackStore
   def find(id, &callback)
     Thread.new { callback.call(sleep(0.1) && id < 3 ? "post #{id}" : nil) }
   end
 end
 
-# The same store for straight code.
+# The same store for straight-line code.
 class Store
   def initialize = @driver = CallbackStore.new
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What cannot wait in the loop goes elsewhere: a call that blocks in C to a native thread, computing
-# in Ruby to another process. Meanwhile the other fibers go on: the ticker is never late.
+# Work that cannot wait in the loop goes elsewhere: a blocking C call to a native thread, computing
+# in Ruby to another process. Meanwhile the other fibers run: the ticker is never late.
 #
 # Run: ruby -Ilib examples/07_offload.rb
 # Prints:

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Without NB.run: Ruby's own interface. Each thread may have a loop; it runs when the thread ends.
+# Ruby's own interface instead of NB.run. Each thread may have a loop, which runs when the thread
+# ends.
 #
 # Run: ruby -Ilib examples/08_set_scheduler.rb
 # Prints:

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# One page, written three times: as blocking code, as callbacks, and as blocking code again that
-# waits in a fiber: it reads as the first and takes as long as the second.
+# One page, written three times: as blocking code, with callbacks, and as the same blocking code in
+# a fiber. The third reads like the first and is as fast as the second.
 #
 # Run: ruby -Ilib examples/09_three_forms.rb
 # Prints:

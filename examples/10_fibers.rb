@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What a fiber is: a block that can stop in the middle and go on later. Plain Ruby; the loop does
-# nothing else than this, for every wait.
+# What a fiber is: a block that can stop in the middle and continue later. This is plain Ruby; for
+# every wait, the loop does exactly this.
 #
 # Run: ruby -Ilib examples/10_fibers.rb
 # Prints:

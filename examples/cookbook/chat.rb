@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# A chat over TCP: each line goes to all others. Who does not read is let go, and holds up nobody.
+# A chat over TCP: each line goes to all others. A client that does not read is dropped.
 #
 # Run: ruby -Ilib examples/cookbook/chat.rb 4000, then: nc 127.0.0.1 4000
-# Ctrl-C: no more lines are read, and what is queued is written to its end.
+# Ctrl-C: reads no more lines, and writes what is queued to its end.
 
 require "socket"
 require "neverblock"

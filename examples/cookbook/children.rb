@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Runs commands, as many at a time as there are cores, and tells how each ended as soon as it has.
-# One that takes longer than LIMIT seconds is stopped.
+# Runs commands, as many at a time as there are cores, and reports each as soon as it has ended. A
+# command that takes longer than LIMIT seconds is stopped.
 #
 # Run: LIMIT=10 ruby -Ilib examples/cookbook/children.rb "sleep 1" "false" "echo done"
-# Ctrl-C: the commands that run are stopped, and none is left behind. With on_interrupt: it comes at
-# waits only; else it may come between the start of a command and the `ensure` that stops it.
+# Ctrl-C: running commands are stopped, and none is left behind. With on_interrupt: it strikes only
+# at waits; without, it could strike between a command's start and the `ensure` that stops it.
 
 require "etc"
 require "open3"

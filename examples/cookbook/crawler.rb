@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Reads a site: every page that the first one leads to, at most ten at a time and fifty a second.
-# A page that fails is tried again, then reported.
+# Crawls a site: reads every page that the first one leads to, at most ten at a time and fifty a
+# second. A page that fails is tried again, then reported.
 #
 # Run: ruby -Ilib examples/cookbook/crawler.rb http://127.0.0.1:8080/
-# Ctrl-C: pages under way are read to their end, no new ones begin; a second one ends them.
+# Ctrl-C: pages in progress are read to their end, and no new ones begin; a second one stops them.
 
 require "net/http"
 require "neverblock"

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# One answer out of three services: what has come within the time is in it, what has not is null,
-# and the error is told. Waits for all three at once.
+# One answer from three services, all asked at once: it has what came in time, null for the rest,
+# and the errors.
 #
 # Run: UPSTREAM=http://127.0.0.1:8080 nb serve examples/cookbook/gateway.ru
-# TERM or Ctrl-C: requests that have come are answered first.
+# TERM or Ctrl-C: answers the requests that have arrived, then ends.
 
 require "json"
 require "net/http"

@@ -3,7 +3,7 @@
 # Tests of code that waits for hours, in milliseconds: the clock jumps whenever all fibers wait.
 #
 # Run: ruby -Ilib examples/cookbook/retries_test.rb
-# Ctrl-C: the test that runs is interrupted, and the rest is not begun.
+# Ctrl-C: the running test is interrupted, and the rest does not begin.
 
 require "minitest/autorun"
 require "neverblock/minitest"

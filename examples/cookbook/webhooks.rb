@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Sends each line of a file to a URL, twenty at a time, and notes it in FILE.sent: what was sent is
-# noted, also when Ctrl-C comes in between, and what is noted is not sent again.
+# Sends each line of a file to a URL, twenty at a time, and records it in FILE.sent. Whatever was
+# sent is recorded, even if Ctrl-C comes in between, and whatever is recorded is not sent again.
 #
 # Run: ruby -Ilib examples/cookbook/webhooks.rb events.txt http://127.0.0.1:8080/hook
-# Ctrl-C: what is being sent is sent and noted, and no more begins; a second one cuts the pauses
-# between tries short.
+# Ctrl-C: what is being sent is sent and recorded, and nothing new begins; a second one cuts the
+# pauses between tries short.
 
 require "net/http"
 require "neverblock"

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# The four forms of "Ruby Fiber and EventMachine" (2014): one HTTP call that waits; with callbacks;
-# with a fiber that a callback resumes; with a thread pool beside. In a loop of ours the first does
-# what the other three are for.
+# The four forms of "Ruby Fiber and EventMachine" (2014): one HTTP call that blocks; with callbacks;
+# with a fiber that a callback resumes; with a thread pool. In our loop, the first form does what
+# the other three are for.
 #
 # Run: ruby -Ilib examples/legacy/four_forms.rb
 # Prints:

@@ -14,6 +14,8 @@
 require "never_block/fiber_pool"
 require "never_block/fibered_connection_pool"
 
+%w[PGHOST PGUSER PGDATABASE].all? { |name| ENV.key?(name) } or
+  abort "postgres.rb: set PGHOST, PGUSER and PGDATABASE: they say where a PostgreSQL is"
 options = { host: ENV.fetch("PGHOST"), user: ENV.fetch("PGUSER"), dbname: ENV.fetch("PGDATABASE") }
 
 cpool = FiberedConnectionPool.new(options, 12)
