@@ -4,10 +4,10 @@ require "minitest"
 require_relative "testing/test_loop"
 
 module NB
-  # Runs each test of a class in a loop of its own, with setup and teardown. The test fails if a
-  # task has failed and nobody waited for it, and if one was left behind at its end. Tests that run
-  # in parallel have a loop each, on their threads; those that wait for I/O in virtual time take
-  # real time there, since the others could write to it.
+  # Runs each test of a class in a loop of its own, with setup and teardown. A test fails if a task
+  # failed and nobody waited for it, or if a task is left when the test ends. Tests that run in
+  # parallel each have a loop on their thread; in virtual time, those that wait for I/O take real
+  # time, because another thread could write to it.
   #
   # @example
   #   require "neverblock/minitest"
@@ -20,9 +20,9 @@ module NB
   #       assert_raises(Timeout::Error) { NB.timeout(3600) { Mailer.new(down).deliver } }
   #     end
   #   end
-  # @see NB.run NB.run, `clock:`, for what virtual time is
+  # @see NB.run NB.run, `clock:`, about virtual time
   module Minitest
-    # What a class has that includes {Minitest}.
+    # Class methods of a class that includes {Minitest}.
     module ClassMethods
       # Gives the tests of this class and its descendants a virtual clock.
       #
@@ -35,8 +35,8 @@ module NB
       def loop_clock = :real
     end
 
-    # Gives a class that includes this {ClassMethods}. Minitest::Test has a `run` of its own, and
-    # what it includes comes after that.
+    # Extends the including class by {ClassMethods}. Minitest::Test defines `run` itself and takes
+    # precedence over included modules, so there the module is prepended.
     #
     # @param test [Class]
     # @return [void]

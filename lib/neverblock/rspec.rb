@@ -4,8 +4,8 @@ require "rspec/core"
 require_relative "testing/test_loop"
 
 # Runs each example that has the metadata `clock:` in a loop of its own, with its `before`, `after`
-# and `around`. It fails if a task has failed and nobody waited for it, and if one was left behind
-# at its end.
+# and `around` hooks. An example fails if a task failed and nobody waited for it, or if a task is
+# left when the example ends.
 #
 # @example
 #   require "neverblock/rspec"
@@ -15,7 +15,7 @@ require_relative "testing/test_loop"
 #       expect { NB.timeout(3600) { Mailer.new(down).deliver } }.to raise_error(Timeout::Error)
 #     end
 #   end
-# @see NB.run NB.run, `clock:`, for what virtual time is
+# @see NB.run NB.run, `clock:`, about virtual time
 RSpec.configure do |config|
   config.around(:each, :clock) do |example|
     problems = NB::TestLoop.run(clock: example.metadata[:clock]) do

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module NB
-  # The gem's version. It begins at 3 because 0.1.6.2 and 2.3.1 of old exist.
+  # The gem's version. It starts at 3 because the old releases 0.1.6.2 and 2.3.1 exist.
   VERSION = "3.0.0"
 end
 # The long name, as in 2008.

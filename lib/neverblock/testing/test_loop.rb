@@ -3,12 +3,12 @@
 require "neverblock"
 
 module NB
-  # A loop for one test, and what its tasks have done that no assertion sees: what
-  # `neverblock/minitest` and `neverblock/rspec` have in common.
+  # A loop for one test, with a record of what its tasks did that no assertion sees.
+  # `neverblock/minitest` and `neverblock/rspec` share this class.
   #
   # @api private
   class TestLoop
-    # What is wrong with a task; its backtrace begins at the place to look at.
+    # A problem with a task; its backtrace begins at the place to look at.
     class Problem < ::StandardError
       # @param task [Task] that failed
       # @return [Problem]
@@ -28,16 +28,16 @@ module NB
       end
     end
 
-    # Part of each task as soon as a test framework is there.
+    # Included in every task once a test framework is loaded.
     module Noted
-      # As {Task#wait}.
+      # The same as {Task#wait}.
       def wait(...)
         super
       ensure
         TestLoop.of(@scheduler)&.seen(self) unless alive?
       end
 
-      # As {Task#report}.
+      # The same as {Task#report}.
       def report(...)
         TestLoop.of(@scheduler)&.reported(self)
         super
@@ -66,14 +66,14 @@ module NB
 
     class << self
       # @param scheduler [Scheduler]
-      # @return [TestLoop, nil] of the test that it runs
+      # @return [TestLoop, nil] of the test that this loop runs
       def of(scheduler) = @loops[scheduler]
 
-      # Runs a test, cancels what it has left behind, and ends when all has ended.
+      # Runs a test, cancels what it left behind, and returns when everything has ended.
       #
       # @param clock [Symbol] as for {NB.run}
-      # @yield the test, with all that belongs before and after it
-      # @yieldreturn [Boolean] whether it has passed; else what it left behind is no wonder
+      # @yield the test, with its setup and teardown
+      # @yieldreturn [Boolean] whether it passed; after a failure, leftovers are expected
       # @return [Array<Problem>]
       # @scheduling always waits
       def run(clock:)
@@ -116,15 +116,15 @@ module NB
     # @return [void]
     def reported(task) = @reported << task
 
-    # Called when the loop has ended: {NB.dump} of a later test is not to tell of this one's tasks,
-    # nor of those that failed at its very end.
+    # Called when the loop has ended. {NB.dump} in a later test must not list this test's tasks, nor
+    # those that failed at its very end.
     # @return [void]
     def forget = @reported.each { |task| Task.seen(task) }
 
     # @return [Array<Problem>]
     # @scheduling always waits
     def close(passed)
-      sleep(0) # those that were cancelled end
+      sleep(0) # lets cancelled tasks end
       left = @tasks.keys.reject(&:background?)
       left.each(&:cancel)
       @failed.keys.map { |task| Problem.failed(task) } +
