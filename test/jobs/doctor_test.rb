@@ -4,7 +4,7 @@ require "json"
 require "jobs/helper"
 require "support/program"
 
-# `nb doctor` on applications with job queues; none of them needs its database.
+# `nb doctor` on applications with job queues.
 class JobsDoctorTest < Minitest::Test
   def test_good_job_whose_jobs_keep_their_connections
     examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50")
@@ -26,6 +26,14 @@ class JobsDoctorTest < Minitest::Test
                    /connections: 12/
   end
 
+  def test_more_connections_than_the_database_allows
+    examine_processes(26)
+    assert_finding "problem", /26 processes with 12 connections are 312; primary allows 300/,
+                   /pgbouncer/
+    examine_processes(25)
+    assert_empty findings
+  end
+
   private
 
   def examine(queue, **environment)
@@ -40,13 +48,21 @@ class JobsDoctorTest < Minitest::Test
     @findings = JSON.parse(out).fetch("findings")
   end
 
+  # With the PostgreSQL of the tests.
+  def examine_processes(count)
+    base = Databases.postgresql
+    examine("solid_queue", SOLID_QUEUE_CONFIG: configuration(fibers: 100, processes: count),
+                           APP_ADAPTER: "neverblock_postgresql", APP_DATABASE: base.database,
+                           APP_DATABASE_PORT: base.port.to_s)
+  end
+
   def configuration(**worker)
     "#{QueueApp::FOLDER}/#{worker.hash}.yml".tap do |file|
       File.write(file, YAML.dump(QueueApp.queue(**worker)))
     end
   end
 
-  def findings = @findings.select { |finding| finding["check"] == "jobs" }
+  def findings = @findings.select { |finding| finding["check"].start_with?("job") }
 
   def assert_finding(level, what, cure)
     assert_equal [level], findings.map { |finding| finding["level"] }, @findings.inspect
