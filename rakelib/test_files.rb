@@ -5,11 +5,12 @@ require "tempfile"
 require_relative "../test/support/machine"
 
 # Runs each test file once, in a process of its own: children, memory maps and garbage of one file
-# would slow down the forks, and the waits for children, of another.
+# would slow down the forks, and the waits for children, of another. Files in an Array share one.
 #
 #   TestFiles.run(FileList["test/server/**/*_test.rb"], at_once: 2) or abort
+#   TestFiles.run([%w[test/a_test.rb test/b_test.rb], "test/c_test.rb"])
 module TestFiles
-  # Seconds after which a file counts as hanging.
+  # Seconds after which a process counts as hanging.
   LIMIT = 900
   # The output of each process starts with its file's name, or with this one for several files.
   TOGETHER = "together"
@@ -23,14 +24,15 @@ module TestFiles
 
   module_function
 
+  # @param files [Array<String, Array<String>>]
+  # @param at_once [Integer] how many processes run at a time
   # @return [Boolean] whether all passed
   def run(files, at_once: 1)
     Machine.watch { failed_of(files.to_a, at_once) { |file| one(file) }.empty? }
   end
 
-  # @param at_once [Integer] how many files run at a time
   # @yieldreturn [Boolean] whether the file passed
-  # @return [Array<String>] those that did not
+  # @return [Array<String, Array<String>>] those that did not
   def failed_of(files, at_once)
     left = Thread::Queue.new(files).close
     trap("QUIT") { give_up }
@@ -49,36 +51,20 @@ module TestFiles
   def one(file)
     start = now
     output, status = output_of(file)
-    fate = fate(file, output, status)
-    $stdout.write(format("== %s (%.1f s)\n%s\n", file, now - start, output), fate)
+    fate = fate(name = name(file), output, status)
+    $stdout.write(format("== %s (%.1f s)\n%s\n", name, now - start, output), fate)
     $stdout.flush
     fate.empty? && status.success?
-  end
-
-  # Runs files in one process, whose output appears as it comes.
-  # @return [Boolean] whether all passed
-  def run_together(files)
-    puts "== #{TOGETHER} (in one process)"
-    $stdout.flush
-    each = files.map { |file| "-r./#{file}" }
-    pid, current = start([*each, "-e", ""], out: $stdout, err: $stdout)
-    @running[pid] = [TOGETHER, current]
-    status = Process.detach(pid).value
-    @running.delete(pid)
-    last = last_test(current)
-    return status.success? if status.exited? && ended?(last)
-
-    print interrupted(last), fate(TOGETHER, "", status)
-    false
   end
 
   # @return [Array(String, Process::Status)] no status: it hung, and was killed with all it started
   def output_of(file, environment = {})
     reader, writer = IO.pipe
     streams = {out: writer, err: writer, pgroup: true}
-    pid, current = start([file], environment: environment, **streams)
+    words = file.is_a?(Array) ? [*file.map { |each| "-r./#{each}" }, "-e", ""] : [file]
+    pid, current = start(words, environment: environment, **streams)
     writer.close
-    @running[pid] = [file, current]
+    @running[pid] = [name(file), current]
     reading = Thread.new { reader.read.scrub }
     ended = Process.detach(pid)
     status = ended.value if ended.join(LIMIT)
@@ -86,6 +72,8 @@ module TestFiles
     @running.delete(pid)
     [reading.value + interrupted(last_test(current)), status]
   end
+
+  def name(file) = file.is_a?(Array) ? TOGETHER : file
 
   # Starts a process with tests.
   # @param words [Array<String>] for Ruby: the file, and what minitest is told

@@ -7,7 +7,7 @@ require_relative "test_files"
 # Virtual time goes as the real one beside threads that the tests of another file have left. Of
 # pools only so many names are told apart in a process.
 by_itself = %w[test/loop/virtual_time_test.rb test/sync/pools_test.rb]
-together = FileList["test/**/*_test.rb"]
+units = FileList["test/**/*_test.rb"]
   .exclude("test/contract/**/*", "test/server/**/*", "test/drivers/**/*", "test/rails/**/*",
            "test/legacy/**/*", "test/jobs/**/*", "test/eventmachine_test.rb",
            "test/{examples,cookbook}_test.rb", *by_itself)
@@ -15,8 +15,8 @@ together = FileList["test/**/*_test.rb"]
 namespace :test do
   desc "Run the unit tests"
   task unit: :compile do
-    passed = [TestFiles.run(by_itself), TestFiles.run_together(together)]
-    passed.all? or abort "a test file failed"
+    rooms = units.group_by { |file| File.dirname(file) }.values.sort_by { |files| -files.size }
+    TestFiles.run([*by_itself, *rooms], at_once: 2) or abort "a test file failed"
   end
 
   Rake::TestTask.new(examples: :compile) do |test|

@@ -60,7 +60,7 @@ class HarshTest < Minitest::Test
     assert_includes output, "1 runs, 1 assertions, 0 failures"
   end
 
-  TOGETHER = 'require "./rakelib/test_files"; p TestFiles.run_together(ARGV)'
+  TOGETHER = 'require "./rakelib/test_files"; p TestFiles.run([ARGV])'
 
   def test_files_in_one_process
     Dir.mktmpdir(nil, "#{ROOT}/tmp") do |folder|
@@ -77,10 +77,10 @@ class HarshTest < Minitest::Test
       output, = Open3.capture2e(RbConfig.ruby, "-e", TOGETHER, good, good, chdir: ROOT)
       assert_match(/1 runs, 1 assertions.*^true$/m, output)
       output, = Open3.capture2e(RbConfig.ruby, "-e", TOGETHER, bad, chdir: ROOT)
-      last = "Together1Test#test_it was running.\n!! together: ended by SIGKILL\nfalse"
+      last = "Together1Test#test_it was running.\n\n!! together: ended by SIGKILL\nfalse"
       assert_match(/^#{Regexp.escape(last)}$/, output)
       output, = Open3.capture2e(RbConfig.ruby, "-e", TOGETHER, left, chdir: ROOT)
-      last = "Together2Test#test_it was running.\n!! together: exit status 0\nfalse"
+      last = "Together2Test#test_it was running.\n\n!! together: exit status 0\nfalse"
       assert_match(/^#{Regexp.escape(last)}$/, output)
     end
   end

@@ -38,7 +38,7 @@ class OutcomeTest < Minitest::Test
       Run options: --seed 11
         1) Failure:
       ProgressTest#test_one [test/progress_test.rb:9]:
-      == #{TestFiles::TOGETHER} (in one process)
+      == #{TestFiles::TOGETHER} (0.2 s)
       Run options: --seed 22
         1) Failure:
       OutcomeTest#test_two [test/support/x.rb:9]:
@@ -50,7 +50,7 @@ class OutcomeTest < Minitest::Test
 
   # The one that was running is named, also where many files share a process.
   def test_how_to_repeat_a_test_that_broke_off
-    ["test/outcome_test.rb (9.0 s)", "#{TestFiles::TOGETHER} (in one process)"].each do |head|
+    ["test/outcome_test.rb (9.0 s)", "#{TestFiles::TOGETHER} (0.2 s)"].each do |head|
       output = <<~TEXT
         == #{head}
         Run options: --seed 33
