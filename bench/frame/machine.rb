@@ -19,13 +19,13 @@ module Bench
       { host: Socket.gethostname, kernel: "#{Etc.uname[:sysname]} #{Etc.uname[:release]}",
         cpu: cpu, cores: Etc.nprocessors, governor: governor, memory_mb: memory_mb,
         load: load_average, priority: priority, open_files: Process.getrlimit(:NOFILE).first,
-        sysctl: SYSCTLS.to_h { |name| [name.tr("/", "."), read("/proc/sys/#{name}")] },
+        sysctl: SYSCTLS.to_h { |name| [name.tr("/", "."), sysctl(name)] },
         commit: commit }
     end
 
     # @return [Float] of the last minute
     def load_average
-      read("/proc/loadavg").to_f
+      KernelFile.read("/proc/loadavg").to_f
     end
 
     # @param facts [Hash] from {.describe}, keys as Strings or Symbols
@@ -41,7 +41,7 @@ module Bench
     #
     # @return [String, nil] "real-time", or nil
     def priority
-      policy = read("/proc/self/stat").rpartition(")").last.split[38].to_i # sched(7)
+      policy = KernelFile.read("/proc/self/stat").rpartition(")").last.split[38].to_i # sched(7)
       "real-time" if policy.between?(1, 2)
     end
 
@@ -72,26 +72,20 @@ module Bench
 
     # @return [String]
     def cpu
-      read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || Etc.uname[:machine]
+      KernelFile.read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || Etc.uname[:machine]
     end
 
     # @return [String]
     def governor
-      text = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+      text = KernelFile.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip
       text.empty? ? "unknown" : text
     end
 
+    def sysctl(name) = KernelFile.read("/proc/sys/#{name}").strip
+
     # @return [Integer]
     def memory_mb
-      read("/proc/meminfo")[/^MemTotal:\s+(\d+)/, 1].to_i / 1024
-    end
-
-    # @param path [String]
-    # @return [String] empty where the system has no such file
-    def read(path)
-      File.read(path).strip
-    rescue SystemCallError
-      ""
+      KernelFile.read("/proc/meminfo")[/^MemTotal:\s+(\d+)/, 1].to_i / 1024
     end
   end
 end

@@ -68,7 +68,7 @@ module Bench
     # @return [Hash{Array(Integer, Integer) => Entry}] by pid and start, because pids are reused
     def processes
       Dir.glob("#{@proc}/[0-9]*/stat").each_with_object({}) do |path, found|
-        fields = read(path).rpartition(") ").last.split
+        fields = KernelFile.read(path).rpartition(") ").last.split
         next if fields.empty? || (fields[6].to_i & KERNEL).positive?
 
         own, children = fields[11..14].map(&:to_i).each_slice(2).map(&:sum)
@@ -77,14 +77,7 @@ module Bench
       end
     end
 
-    def stolen = read("#{@proc}/stat")[/^cpu .*/].to_s.split[8].to_i
-
-    # A process may end between listing and reading.
-    def read(path)
-      File.read(path)
-    rescue SystemCallError
-      ""
-    end
+    def stolen = KernelFile.read("#{@proc}/stat")[/^cpu .*/].to_s.split[8].to_i
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end

@@ -4,6 +4,7 @@ require "etc"
 require "rbconfig"
 require "socket"
 require "tempfile"
+require_relative "../frame/kernel_file"
 
 module Bench
   module Workloads
@@ -53,18 +54,18 @@ module Bench
       # @return [Float] CPU seconds of all its processes, user and system
       def cpu
         tasks = pids.flat_map { |pid| Dir["/proc/#{pid}/task/*/schedstat"] }
-        tasks.sum { |path| read(path).to_i } / 1e9
+        tasks.sum { |path| KernelFile.read(path).to_i } / 1e9
       end
 
       # @return [Integer] proportional set size of all its processes, in KiB
       def memory_kb
-        pids.sum { |pid| read("/proc/#{pid}/smaps_rollup")[/^Pss:\s+(\d+)/, 1].to_i }
+        pids.sum { |pid| KernelFile.read("/proc/#{pid}/smaps_rollup")[/^Pss:\s+(\d+)/, 1].to_i }
       end
 
       # @return [Array<Integer>] its processes
       def pids
         Dir["/proc/[0-9]*/stat"].filter_map do |path|
-          fields = read(path).rpartition(")").last.split
+          fields = KernelFile.read(path).rpartition(")").last.split
           path[/\d+/].to_i if fields[2].to_i == @pid
         end
       end
@@ -112,13 +113,6 @@ module Bench
         end
       rescue SystemCallError, EOFError
         false
-      end
-
-      # A process may end between listing and reading.
-      def read(path)
-        File.read(path)
-      rescue SystemCallError
-        ""
       end
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
