@@ -2,6 +2,7 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
+require_relative "sqlite3/waits"
 
 # sqlite3's `busy_timeout=` sleeps in C while another connection holds the lock. Here it becomes a
 # busy handler that sleeps in Ruby, so other fibers run. SQLite allows no other use of the
@@ -35,6 +36,16 @@ module NB
           sleep INTERVAL
           true
         end
+      end
+
+      # Wraps any busy handler, so that forks wait for it ({Waits}).
+      class Watched
+        def initialize(handler)
+          @handler = handler
+        end
+
+        # @return [Object] what the handler returns
+        def call(count) = Waits.inside { @handler.call(count) }
       end
 
       # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
@@ -96,14 +107,17 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       busy_handler(sqlite::Wait.new(milliseconds))
     end
     define_method(:busy_timeout) { |milliseconds| self.busy_timeout = milliseconds }
-    if guards
-      define_method(:busy_handler) do |handler = nil, &block|
-        handler ||= block
-        super(handler && driver.on? ? sqlite::Guard.new(handler) : handler, &nil)
+    define_method(:busy_handler) do |handler = nil, &block|
+      handler ||= block
+      if handler && driver.on?
+        handler = sqlite::Watched.new(handler)
+        handler = sqlite::Guard.new(handler) if guards
       end
+      super(handler, &nil)
     end
   end
   SQLite3::Database.prepend(waiting)
+  SQLite3::Statement.prepend(sqlite::Beginning)
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, :prepare))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))

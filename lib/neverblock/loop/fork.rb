@@ -1,12 +1,18 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "repairs"
 
 module NB
   # Uses Ruby's own extension point for forks (Process._fork). The child's loop starts clean, with
   # only the fiber that forked; the parent's registrations are untouched.
   module Fork
+    # Seconds for which a fork waits until nothing is in the middle that it would break off.
+    PATIENCE = 2
+    private_constant :PATIENCE
     @in_child = []
+    @breaking = []
+    @waiting = 0
 
     class << self
       # Registers a block that runs in every forked child, after the loop was cleared.
@@ -15,11 +21,47 @@ module NB
       # @api private
       def in_child(&block) = @in_child << block
 
+      # Registers a block that tells whether a fork would leave the child with something half done
+      # by another thread or fiber, such as a locked mutex of a C library. Then forks wait.
+      #
+      # @return [void]
+      # @api private
+      def not_while(&block) = @breaking << block
+
+      # Waits until nothing speaks against a fork, or the time is over.
+      #
+      # @return [void]
+      # @api private
+      def wait_until(deadline)
+        return if may?(deadline)
+
+        begin
+          @waiting += 1
+          sleep 0.001 until may?(deadline)
+        ensure
+          @waiting -= 1
+        end
+      end
+
+      # @return [Boolean] whether a fork waits, so that who can should not be in the middle
+      # @api private
+      def waiting? = @waiting.positive?
+
+      # @return [Boolean]
+      # @api private
+      def may?(deadline)
+        !Repairs.main? || @breaking.none?(&:call) || now >= deadline
+      end
+
+      # @api private
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
       # The first thing a child does.
       # @api private
       def begin_child
         Native.after_fork
       ensure # a trap handler may have raised
+        @waiting = 0
         @in_child.each(&:call)
       end
     end
@@ -27,16 +69,22 @@ module NB
     # @return [Integer] as Process._fork: the child's pid, 0 in the child
     # @api private
     def _fork
-      Native.without_signals do
-        pid = super
-        Fork.begin_child if pid.zero?
-        pid
+      deadline = Fork.now + PATIENCE
+      loop do
+        Fork.wait_until(deadline)
+        pid = Native.without_signals do
+          next unless Fork.may?(deadline) # another thread had its turn meanwhile
+
+          super.tap { |child| Fork.begin_child if child.zero? }
+        end
+        return pid if pid
       end
     end
 
     # Forks without going through {#_fork}.
     # @api private
     def daemon(...)
+      Fork.wait_until(Fork.now + PATIENCE)
       Native.without_signals { super.tap { Fork.begin_child } }
     end
   end

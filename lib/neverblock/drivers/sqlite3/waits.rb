@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+require_relative "../../loop/fork"
+
+module NB
+  module Drivers
+    module SQLite
+      # Who is inside a busy handler. SQLite keeps a mutex of the connection locked meanwhile, in C.
+      # A child forked at that moment hangs without end when it closes the connection, as sqlite3
+      # makes it do at once: nobody unlocks its copy of the mutex. It does so without NeverBlock,
+      # too, with threads and a handler that waits in Ruby, such as `busy_handler_timeout=`.
+      #
+      # So forks wait until nobody is there. Because the one who forks may hold the lock that the
+      # others wait for, those who begin a transaction make way ({Begin}): they have done nothing
+      # yet.
+      module Waits
+        # Key of the fiber-local that tells whether the call may be repeated, and whether it must.
+        KEY = :neverblock_sqlite3_begins
+        private_constant :KEY
+        @fibers = ObjectSpace::WeakMap.new
+
+        class << self
+          # @yield the busy handler
+          # @return what the handler returns; false to make way
+          # @thread any
+          # @api private
+          def inside
+            @fibers[Fiber.current] = true
+            return yield unless Thread.current[KEY]
+
+            Fork.waiting? ? (Thread.current[KEY] = :again) && false : yield
+          end
+
+          # Repeats the block if it has made way for a fork.
+          #
+          # @yield a call that fails without having done anything if its handler returns false
+          # @return the block's value
+          # @thread any
+          # @api private
+          def repeatable
+            Thread.current[KEY] = :once
+            yield
+          rescue ::SQLite3::BusyException
+            raise unless Thread.current[KEY] == :again
+
+            sleep 0.001 while Fork.waiting?
+            retry
+          ensure
+            Thread.current[KEY] = nil
+          end
+
+          # Asks the stacks, because SQLite goes on when the handler has returned, and Ruby may
+          # switch threads in its last line.
+          #
+          # @return [Boolean] whether there is another fiber in a busy handler, of any thread
+          # @thread any
+          # @api private
+          def any?
+            return false if @fibers.size.zero?
+
+            own = Fiber.current
+            @fibers.keys.any? { |fiber| !fiber.equal?(own) && inside?(fiber) }
+          end
+
+          # @api private
+          def forked = @fibers = ObjectSpace::WeakMap.new
+
+          private
+
+          def inside?(fiber)
+            fiber.alive? && fiber.backtrace_locations&.any? do |place|
+              place.path == __FILE__ && place.base_label == "inside"
+            end
+          end
+        end
+      end
+
+      # Extends a statement that begins a transaction.
+      module Begin
+        # Works like sqlite3's own method.
+        # @api private
+        def step = Waits.repeatable { super }
+      end
+
+      # Prepended to SQLite3::Statement.
+      module Beginning
+        BEGIN_WORD = /\A\s*begin\b/i
+        private_constant :BEGIN_WORD
+
+        private
+
+        # Works like sqlite3's own method.
+        def prepare(database, sql)
+          extend(Begin) if BEGIN_WORD.match?(sql)
+          super
+        end
+      end
+    end
+  end
+end
+
+NB::Fork.not_while { NB::Drivers::SQLite::Waits.any? }
+NB::Fork.in_child { NB::Drivers::SQLite::Waits.forked }
