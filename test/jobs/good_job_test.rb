@@ -68,7 +68,7 @@ class GoodJobTest < Minitest::Test
     done
     assert_equal (1..40).to_a, notes("called").order(:number).pluck(:number)
     assert_operator most_at_once, :<=, 8
-    assert_match(/20 fibers, but only 8 jobs run at once: .* lock_strategy :advisory/, so_far)
+    assert_match(/20 fibers, but only 8 jobs run at once: .* lock_strategy :advisory/, logs)
     assert_equal 0, stop
     assert_none_left
   end

@@ -6,6 +6,7 @@ require "tmpdir"
 require "yaml"
 require "support/databases"
 require "support/patience"
+require "support/process_states"
 require "neverblock"
 require "neverblock/cli/delay_server"
 
@@ -31,6 +32,12 @@ module QueueApp
     rescue Errno::ESRCH
       nil
     end
+
+    # What it has said, and what it and its children do at this moment.
+    def tell = [File.read(log), ProcessStates.of_group(pid)].join("\n")
+
+    # @return [Array<String>] what NeverBlock has said of children that hung in their fork
+    def unborn = File.readlines(log).grep(/did not begin within/)
   end
 
   module_function
@@ -164,8 +171,10 @@ module QueueApp::Common
   include Patience
 
   def teardown
+    told = failures.any? { |failure| failure.message.include?("processes of group") }
+    puts so_far if failures.any? && !told
     @programs&.each(&:kill)
-    puts so_far if failures.any?
+    puts @programs&.flat_map(&:unborn)
   end
 
   private
@@ -178,7 +187,8 @@ module QueueApp::Common
 
   def notes(kind) = Note.where(kind: kind)
   def exit_notes = notes("exit").pluck(:text)
-  def so_far = @programs&.map { |one| File.read(one.log) }&.join
+  def logs = @programs.map { |one| File.read(one.log) }.join
+  def so_far = @programs&.map(&:tell)&.join("\n")
 
   def calls = notes("called").pluck(:text).map(&:split)
 

@@ -22,7 +22,7 @@ class SidekiqTest < Minitest::Test
     start(fibers: true, concurrency: 10)
     enqueue(LongJob, 10, 60)
     eventually { notes("began").count == 10 }
-    assert_equal 10, so_far.scan(/tid=(\w+) .*\bclass=LongJob\b.*: start/).uniq.size
+    assert_equal 10, logs.scan(/tid=(\w+) .*\bclass=LongJob\b.*: start/).uniq.size
     stop(:KILL)
   end
 
@@ -79,12 +79,26 @@ class SidekiqTest < Minitest::Test
       eventually { notes("ended").where(text: "again").count == 5 }
     end
 
+    define_method("test_an_iterable_job_continues_where_term_has_interrupted_it_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10)
+      3.times { ItemsJob.perform_async(60) }
+      eventually { notes("item").distinct.pluck(:number).size > 3 }
+      assert_equal 0, stop
+      assert_operator notes("item").count, :<, 180
+      start(fibers: fibers, concurrency: 10)
+      eventually { notes("item").count >= 180 }
+      assert_equal 0, stop
+      assert_equal((1..60).to_h { |number| [number, 3] }, notes("item").group(:number).count)
+      assert_equal 2, notes("item").distinct.pluck(:pid).size
+      assert_nothing_left
+    end
+
     define_method("test_tstp_takes_no_more_jobs_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
       enqueue(LongJob, 1, 1)
       eventually { notes("began").count == 1 }
       Process.kill(:TSTP, @programs.last.pid)
-      eventually { so_far.include?("no longer accepting new work") }
+      eventually { logs.include?("no longer accepting new work") }
       eventually { notes("ended").count == 1 }
       eventually { Sidekiq.redis { |redis| redis.info["blocked_clients"] == "0" } }
       enqueue(CallJob, 5, 10)

@@ -33,6 +33,24 @@ class SolidQueueCrashesTest < Minitest::Test
     end
   end
 
+  # Its supervisor kills it, because it does not end by itself.
+  MODES.each_key do |mode|
+    define_method("test_a_process_that_hangs_in_its_fork_is_replaced_with_#{mode}") do
+      file = "#{QueueApp::FOLDER}/unborn"
+      start(mode => MODES[mode], env: { APP_UNBORN: file })
+      enqueue(LongJob, 5, 60)
+      eventually { notes("began").count == 5 }
+      File.write(file, "")
+      Process.kill(:KILL, worker.pid)
+      eventually { @programs.last.unborn.any? }
+      SolidQueue::FailedExecution.all.each(&:retry)
+      done
+      assert_run_again(5)
+      assert_equal 1, @programs.last.unborn.size
+      refute_path_exists file
+    end
+  end
+
   # A hundred in the middle of calls and queries: some have ended, each has its row in the end.
   def test_kill_in_the_middle_of_much_work
     start(fibers: 100)

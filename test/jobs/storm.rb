@@ -96,7 +96,7 @@ class QueueApp::Storm
       "#{doubled.size} twice, #{@programs.size} programs, #{@seconds.round} s"
   end
 
-  def so_far = [*@strikes, *@programs.map { |one| File.read(one.log) }].join("\n")
+  def so_far = [*@strikes, *@programs.map(&:tell)].join("\n")
 
   private
 

@@ -2,6 +2,7 @@
 
 require_relative "registry"
 require_relative "job_loop"
+require_relative "solid_queue/birth"
 
 module NB
   module Drivers
@@ -33,7 +34,10 @@ module NB
         # @api private
         def install(driver)
           @driver = driver
-          return unless ::SolidQueue::Pool.respond_to?(:build) && JobLoop.wanted?
+          return unless JobLoop.wanted?
+
+          ::SolidQueue::Processes::Runnable.prepend(Birth)
+          return unless ::SolidQueue::Pool.respond_to?(:build)
 
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
@@ -43,6 +47,10 @@ module NB
         # @return [Boolean]
         # @api private
         def on? = @driver.on?
+
+        # @return [void]
+        # @api private
+        def notice(text) = @driver.notice(text)
       end
     end
 

@@ -11,4 +11,14 @@ SolidQueue.on_worker_exit do |worker|
                      "threads #{Thread.list.count}, busy #{stat[:busy]}, dead #{stat[:dead]}, " \
                      "connections #{stat[:connections]}, #{worker.pool.class}")
 end
+# A child that hangs before it has come to any code of its own, once.
+if (file = ENV.fetch("APP_UNBORN", nil))
+  Process.singleton_class.prepend(Module.new do
+    define_method(:_fork) do
+      pid = super()
+      Process.kill(:STOP, Process.pid) if pid.zero? && File.exist?(file) && File.delete(file)
+      pid
+    end
+  end)
+end
 SolidQueue::Cli.start(ARGV)

@@ -186,6 +186,20 @@ class KillingJob < ApplicationJob
   end
 end
 
+if defined?(Sidekiq::IterableJob)
+  # Sidekiq interrupts it between two items, and continues it with the next one.
+  class ItemsJob
+    include Sidekiq::IterableJob
+
+    def build_enumerator(count, cursor:) = array_enumerator((1..count).to_a, cursor: cursor)
+
+    def each_iteration(number, _count)
+      Note.create!(kind: "item", number: number, pid: Process.pid)
+      sleep 0.05
+    end
+  end
+end
+
 # Of a schedule.
 class TickJob < ApplicationJob
   def perform = note("tick", 0)
