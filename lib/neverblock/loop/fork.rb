@@ -47,12 +47,13 @@ module NB
       # @api private
       def waiting? = @waiting.positive?
 
-      # @return [Boolean]
+      # @return [Boolean] whether nothing speaks against a fork now, or the time is over
       # @api private
       def may?(deadline)
         !Repairs.main? || @breaking.none?(&:call) || now >= deadline
       end
 
+      # @return [Float] seconds
       # @api private
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 

@@ -62,6 +62,9 @@ module NB
             @fibers.keys.any? { |fiber| !fiber.equal?(own) && inside?(fiber) }
           end
 
+          # Nobody of the parent is in a handler any more.
+          #
+          # @return [void]
           # @api private
           def forked = @fibers = ObjectSpace::WeakMap.new
 
