@@ -47,6 +47,27 @@ only: :fibers
     end
   RUBY
 
+  # One of them looks as if it waited for the mutex that it has just got.
+  script "threads that pass mutexes to each other", <<~'RUBY', out: ":ended\n", only: :fibers
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def compute = now.then { |start| nil while now - start < 0.03 }
+    mutexes, ready, turns = Array.new(3) { Mutex.new }, Queue.new, [0, 2, 1] * 6
+    NB.run do
+      first = Thread.new do
+        mutexes.values_at(0, 2).each(&:lock)
+        ready.pop
+        turns.each { |n| mutexes[n].unlock; mutexes[(n + 1) % 3].lock; compute }
+      end
+      second = Thread.new do
+        mutexes[1].lock
+        ready << true
+        turns.each { |n| mutexes[n].lock; compute; mutexes[(n + 1) % 3].unlock }
+      end
+      [first, second].each(&:join)
+    end
+    p :ended
+  RUBY
+
   script "every other thread sleeps too", CATCH + <<~'RUBY', out: FOUND, only: :fibers
     Thread.new { Thread.stop }
     deadlock { Queue.new.pop }

@@ -124,17 +124,38 @@ static VALUE threads_asleep(VALUE self)
     return rb_funcall(self, rb_intern("threads_asleep"), 0);
 }
 
+static uint64_t cpu_time(clockid_t clock)
+{
+    struct timespec time;
+    if (clock_gettime(clock, &time))
+        return 0;
+    return (uint64_t)time.tv_sec * NB_NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t cpu_of_others(void)
+{
+    return cpu_time(CLOCK_PROCESS_CPUTIME_ID) - cpu_time(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* What threads at work compute at least between two looks; those that only tick stay below. */
+#define AT_WORK_NS 1000000
+
 /* Another thread that sleeps forever cannot help, unless it was just killed or woken and has not
- * run yet. So all of them must look asleep for a while. */
+ * run yet. So all of them must look asleep for a while, and compute nothing meanwhile: threads that
+ * pass mutexes to each other look asleep whenever the loop looks, because it gets the GVL when one
+ * has given a mutex away and waits for the next, and the other still looks as if it waited. */
 static bool deadlocked(nb_loop_t *loop)
 {
     VALUE asleep = nb_loop_look(loop, threads_asleep, loop->self);
     if (asleep == Qundef)
         return false;
-    if (NIL_P(asleep))
+    uint64_t cpu_ns = cpu_of_others();
+    if (NIL_P(asleep)) {
         loop->suspect_since_ns = 0;
-    else if (!loop->suspect_since_ns)
+    } else if (!loop->suspect_since_ns || cpu_ns - loop->suspect_cpu_ns > AT_WORK_NS) {
         loop->suspect_since_ns = nb_clock_now();
+        loop->suspect_cpu_ns = cpu_ns;
+    }
     return asleep == INT2FIX(0) ||
            (!NIL_P(asleep) && nb_clock_now() - loop->suspect_since_ns >= NB_LOOK_NS);
 }

@@ -113,6 +113,7 @@ typedef struct nb_loop {
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
     size_t external;            /* offloaded work and the like, which will certainly wake a fiber */
     uint64_t suspect_since_ns;  /* when only sleeping threads were left to wake a fiber; 0: no */
+    uint64_t suspect_cpu_ns;    /* what all other threads had computed then */
     unsigned since_poll;        /* switches since the backend was asked */
     unsigned starts;            /* fibers started in this turn */
     unsigned steps;             /* starts, and calls that needed no wait: some read the clock */
