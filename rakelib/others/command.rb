@@ -5,6 +5,7 @@ require_relative "page"
 require_relative "reasons"
 require_relative "source"
 require_relative "suite"
+require_relative "surroundings"
 require_relative "trial"
 
 module Others
@@ -30,6 +31,8 @@ module Others
       green = @suites.map { |suite| one(suite, source, page) }
       page.write
       green.all?
+    ensure
+      Surroundings.clear
     end
 
     private

@@ -3,8 +3,8 @@
 module Others
   # A part of a project's own tests. source: a Debian source package, or a repository as
   # `owner/name`; kind: the test framework, :ruby for the one in Ruby's sources; paths: files and
-  # folders of tests, which not every version has.
-  Suite = Struct.new(:name, :source, :version, :kind, :paths)
+  # folders of tests, which not every version has; server: what they talk to, of Surroundings.
+  Suite = Struct.new(:name, :source, :version, :kind, :paths, :server)
 
   # The package of the very Ruby that runs; Debian has no other.
   RUBIES = { "3.1" => "3.1.2-7+deb12u1", "3.4" => "3.4.5-1~exp1" }.freeze
@@ -32,17 +32,34 @@ module Others
   CONCURRENT = %w[async atomic/* dataflow delay exchanger future ivar mvar promise promises
                   scheduled_task throttle].map { |name| "spec/concurrent/#{name}_spec.rb" }.freeze
 
-  # Tests of gems, as in their repositories: where, the version for each Ruby, and which.
+  # Of net-ssh all but what logs in to accounts of the machine.
+  SSH = %w[test/test_*.rb test/authentication/**/test_*.rb test/connection/test_*.rb
+           test/transport/**/test_*.rb].freeze
+
+  # Of Sequel what runs on PostgreSQL.
+  SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
+
+  # Tests of gems, of Debian's packages or of the gems' repositories: where, the version for each
+  # Ruby, which, and the server that they need.
   GEMS = {
     "concurrent-ruby" => ["ruby-concurrency/concurrent-ruby", "v1.3.7", "v1.3.7", :rspec,
                           CONCURRENT],
     "connection_pool" => ["mperham/connection_pool", "v2.5.5", "v3.0.2", :minitest,
                           %w[test/test_*.rb]],
+    "dalli" => ["ruby-dalli", "3.2.8-2", "3.2.8-2", :minitest, %w[test/**/test_*.rb], :memcached],
+    "excon" => ["ruby-excon", "0.112.0-4", "0.112.0-4", :rspec,
+                %w[spec/excon_spec.rb spec/requests/*_spec.rb]],
+    "faraday" => ["ruby-faraday", "2.12.2-1", "2.12.2-1", :rspec,
+                  %w[spec/faraday/**/*_spec.rb spec/faraday_spec.rb]],
     "http" => ["httprb/http", nil, "v6.0.4", :minitest,
                %w[test/http_test.rb test/http/**/*_test.rb]],
+    "httparty" => ["ruby-httparty", "0.21.0-1", "0.21.0-1", :rspec, %w[spec/**/*_spec.rb]],
+    "mysql2" => ["ruby-mysql2", "0.5.7-1", "0.5.7-1", :rspec, %w[spec/mysql2/*_spec.rb], :mariadb],
     "net-http-persistent" => ["drbrain/net-http-persistent", "v4.0.8", "v4.0.8", :minitest,
                               %w[test/test_*.rb]],
-    "rack" => ["rack/rack", "v3.2.7", "v3.2.7", :minitest, %w[test/spec_*.rb]]
+    "net-ssh" => ["ruby-net-ssh", "1:7.3.0-1", "1:7.3.0-1", :minitest, SSH],
+    "rack" => ["rack/rack", "v3.2.7", "v3.2.7", :minitest, %w[test/spec_*.rb]],
+    "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql]
   }.freeze
 
   # @param api [String] of the Ruby, such as "3.4"
@@ -56,9 +73,9 @@ module Others
   end
 
   def self.gems(api)
-    GEMS.filter_map do |name, (source, old, new, kind, paths)|
+    GEMS.filter_map do |name, (source, old, new, kind, paths, server)|
       version = api == "3.1" ? old : new
-      Suite.new(name, source, version, kind, paths) if version
+      Suite.new(name, source, version, kind, paths, server) if version
     end
   end
 end

@@ -8,23 +8,29 @@ module Others
   # The gems that suites of other projects need: those of our own tests, and a few more.
   module TestGems
     RUBY = Rubies::Found.new(RbConfig.ruby, RUBY_VERSION)
-    # What installs in these versions on this Ruby, and is no dependency of our own tests.
+    # What installs in these versions on each Ruby, and is no dependency of our own tests.
+    SHARED = %w[coveralls_reborn:0.28.0 minitest-global_expectations:1.0.2 minitest-hooks:1.5.2
+                mocha:2.7.1 open4:1.3.4 pry:0.15.2 simplecov:0.22.0 timecop:0.9.10].freeze
     MORE = {
-      "3.1" => %w[minitest-global_expectations:1.0.2 timecop:0.9.10],
-      "3.4" => %w[minitest-global_expectations:1.0.2 maxitest:6.1.0 minitest-memory:1.1.1
-                  minitest-strict:1.0.1 timecop:0.9.10]
+      "3.1" => SHARED,
+      "3.4" => [*SHARED, "maxitest:6.1.0", "minitest-memory:1.1.1", "minitest-strict:1.0.1"]
     }.freeze
 
     module_function
 
     # @return [Hash] for a process that uses them
     def environment
-      install unless File.exist?("#{folder}/.complete")
+      install unless File.exist?(complete) && File.read(complete) == list
       RUBY.environment.merge("GEM_HOME" => folder, "GEM_PATH" => "#{folder}:#{of_project}")
     end
 
     # @return [String] the folder of our own tests' gems, which bin/setup has installed
     def of_project = RUBY.gems
+
+    # The file that tells which ones were installed.
+    def complete = "#{folder}/.complete"
+
+    def list = MORE.fetch(RUBY.api).join("\n")
 
     def folder = File.expand_path("tmp/others/gems-#{RUBY.api}")
 
@@ -33,7 +39,7 @@ module Others
       system(RUBY.environment.merge("GEM_HOME" => folder, "GEM_PATH" => "#{folder}:#{of_project}"),
              RbConfig.ruby, "-S", "gem", "install", "--quiet", "--no-document", "--conservative",
              *MORE.fetch(RUBY.api), exception: true)
-      FileUtils.touch("#{folder}/.complete")
+      File.write(complete, list)
     end
   end
 end

@@ -3,6 +3,7 @@
 require "fileutils"
 require "json"
 require "rbconfig"
+require_relative "surroundings"
 require_relative "test_gems"
 
 module Others
@@ -85,7 +86,7 @@ module Others
                  "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "LC_ALL" => "C.UTF-8" }
       nb = ENV.keys.grep(/\ANB_/).to_h { |name| [name, nil] }
       gems = @suite.kind == :ruby ? Rubies.clean : TestGems.environment
-      gems.merge(nb, inside, ONE_BY_ONE)
+      gems.merge(nb, inside, ONE_BY_ONE, Surroundings.new(@suite.server, @folder).environment)
     end
 
     def command
