@@ -257,45 +257,6 @@ class ServerFaultsTest < Minitest::Test
     out.close
   end
 
-  # Of its end only the end of the connection tells.
-  def test_a_body_of_http_1_0_that_breaks_off_ends_with_a_reset
-    bodies = {"/broken" => Enumerator.new { |out| (out << "part") && raise("oops") }, "/whole" => %w[all of it].each,
-              "/stream" => ->(stream) { stream.write("part") && raise("oops") }}
-    serve { |env| [200, {}, bodies[env["PATH_INFO"]]] }
-    ask = ->(path) { connect.tap { |socket| socket.write("GET #{path} HTTP/1.0\r\n\r\n") } }
-    assert_match(/\r\n\r\nallofit\z/, Timeout.timeout(60) { ask.call("/whole").read })
-    %w[/broken /stream].each do |path|
-      assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { ask.call(path).read } }
-    end
-  end
-
-  def test_a_stop_cuts_a_body_of_http_1_0_by_a_reset
-    serve(drain_timeout: 0.01) { |_env| [200, {}, ->(stream) { stream.write("part").then { stream.flush } }] }
-    socket = connect
-    socket.write("GET / HTTP/1.0\r\n\r\n")
-    nil until socket.gets("\r\n") == "\r\n"
-    assert_equal "part", socket.read(4)
-    @server.stop
-    assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { socket.read } }
-  end
-
-  # The kernel closes what a dead process had open.
-  def test_a_killed_server_cuts_a_body_of_http_1_0_by_a_reset
-    port, told = IO.pipe
-    app = ->(_env) { [200, {}, ->(stream) { stream.write("part").then { stream.flush } }] }
-    pid = fork do
-      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0", log: nil)
-      server.run { told.puts(server.port) }
-    end
-    socket = TCPSocket.new("127.0.0.1", Integer(port.gets))
-    (@sockets = [port, told, socket]).last.write("GET / HTTP/1.0\r\n\r\n")
-    assert_equal "part", Timeout.timeout(60) { socket.gets("\r\n\r\n") && socket.read(4) }
-    Process.kill(:KILL, pid)
-    assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { socket.read } }
-  ensure
-    Process.wait(pid)
-  end
-
   # Its bytes were not taken: they are no next request, which would fail as this one did.
   def test_a_request_whose_env_cannot_be_made_is_answered_once
     serve(HELLO)

@@ -27,6 +27,7 @@ VALUE nb_carrier_new(nb_conn_t *conn)
     VALUE self = TypedData_Make_Struct(cCarrier, nb_carrier_t, &carrier_type, carrier);
     carrier->conn = conn;
     conn->carrier = carrier;
+    conn->holds_last = false; /* the carrier is told by nb_carrier_t.cut */
     return self;
 }
 

@@ -70,6 +70,8 @@ void nb_conn_close(nb_conn_t *conn)
         return;
     if (conn->carrier)
         conn->carrier->cut = conn->until_close;
+    if (!conn->until_close)
+        nb_reader_take_last(conn);
     unlink_all(conn);
     close(conn->watch.fd);
     drop_memory(conn);
@@ -84,6 +86,7 @@ int nb_conn_detach(nb_conn_t *conn)
 {
     int fd = conn->watch.fd;
     nb_conn_until_close(conn, false);
+    nb_reader_take_last(conn);
     unlink_all(conn);
     drop_memory(conn);
     nb_conn_wake_waiters(conn);
@@ -171,6 +174,7 @@ void nb_conn_finish(nb_conn_t *conn)
         return;
     }
     nb_conn_until_close(conn, false);
+    nb_reader_take_last(conn);
     nb_output_free(conn);
     if (!nb_body_missing(conn))
         nb_body_free(conn); /* arrived, but not read to its end */

@@ -75,6 +75,8 @@ struct nb_conn {
     bool until_close;   /* only closing it shows the client that the answer is complete */
     bool keep;          /* keep alive after the present answer */
     bool local;         /* UNIX socket */
+    bool holds_last;    /* each read leaves its last byte with the kernel: see reader.c */
+    bool last_held;     /* it does so now */
     bool https;
     uint8_t family; /* of peer: AF_INET, AF_INET6 or 0 */
     uint16_t port;  /* the listener's */
@@ -110,7 +112,7 @@ void nb_conn_idle(nb_conn_t *conn);
 void nb_conn_finish(nb_conn_t *conn);
 /* Only the connection's end marks the end of the answer. Until the answer is whole, anything that
  * closes the fd, even the death of the process, resets the connection, so no client takes a part
- * for the whole. */
+ * for the whole. A UNIX socket needs holds_last for that. */
 void nb_conn_until_close(nb_conn_t *conn, bool until_close);
 /* Closing a socket with unread bytes resets it, and the client may never see the answer. So the
  * sending side is shut, and what still comes is read and dropped for a while (RFC 9112 9.6). */

@@ -147,7 +147,7 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_arrival_t *arrival
         return NULL;
     }
     conn->server = server;
-    conn->local = arrival->local;
+    conn->local = conn->holds_last = arrival->local;
     conn->https = arrival->https;
     conn->port = arrival->port;
     conn->writable = true; /* readable is told by the first event */

@@ -18,12 +18,38 @@
 
 #define READS_A_TURN 16 /* 1 MB of a body; then the other connections have theirs */
 
+void nb_reader_take_last(nb_conn_t *conn)
+{
+    char last;
+    if (conn->last_held && !conn->server->forked) /* in a child the byte is the parent's, too */
+        (void)!recv(conn->watch.fd, &last, 1, MSG_DONTWAIT);
+    conn->last_held = false;
+}
+
+/* A UNIX socket knows no linger, and only one that is closed with unread bytes resets the other
+ * side. So where a client may depend on that reset, the last byte stays unread. */
+static ssize_t receive(nb_conn_t *conn, size_t most)
+{
+    char *scratch = conn->server->scratch;
+    nb_reader_take_last(conn);
+    if (!conn->holds_last)
+        return recv(conn->watch.fd, scratch, most, 0);
+    ssize_t size = recv(conn->watch.fd, scratch, most, MSG_PEEK);
+    for (ssize_t taken = 0, more; taken < size - 1; taken += more) {
+        more = recv(conn->watch.fd, scratch + taken, (size_t)(size - 1 - taken), 0);
+        if (more <= 0)
+            return more;
+    }
+    conn->last_held = size > 0;
+    return size;
+}
+
 ssize_t nb_reader_receive(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
     for (;;) {
         size_t most = nb_chaos_size(NB_SCRATCH_BYTES);
-        ssize_t size = recv(conn->watch.fd, server->scratch, most, 0);
+        ssize_t size = receive(conn, most);
         if (size > 0) {
             /* A short read has emptied the socket: the next bytes bring a new edge. */
             conn->readable = (size_t)size == most || conn->ended;
@@ -199,6 +225,7 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     nb_server_t *server = conn->server;
     const nb_head_t *head = conn->partial ? &conn->partial->head : &server->head;
+    conn->holds_last = conn->holds_last && !head->minor; /* it costs two system calls and a copy */
     if (head->form == NB_TARGET_AUTHORITY)
         return refuse(conn, incoming, 501, "CONNECT is not spoken here: this is no proxy");
     if (!(head->flags & NB_HEAD_CHUNKED) && !head->content_length)

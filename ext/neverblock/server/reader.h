@@ -42,6 +42,9 @@ void nb_reader_consume(nb_conn_t *conn, const nb_incoming_t *incoming);
 /* Reads once into scratch. Returns bytes, 0 if there are none now, -1 at the end or for an
  * error. */
 ssize_t nb_reader_receive(nb_conn_t *conn);
+/* Takes the byte that nb_reader_receive has left with the kernel: from now on closing the socket
+ * resets nothing. */
+void nb_reader_take_last(nb_conn_t *conn);
 /* Tells a client that holds its body back to send it. Returns 0, or -1 if the client is gone. */
 int nb_reader_ask(nb_conn_t *conn);
 void nb_reader_free_partial(nb_conn_t *conn);
