@@ -143,6 +143,39 @@ class ServerTlsTest < Minitest::Test
     assert_equal "hello", third.value
   end
 
+  # A client that sends on after its answer would lose it by a reset.
+  def test_who_still_sends_gets_the_answer
+    serve_tls(body_bytes: 1000, &HELLO)
+    answered = 0
+    {"POST / HTTP/1.1\r\n#{HOST}Content-Length: 200000\r\n\r\n" => [413, "x" * 200_000],
+     "POST / HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\n\r\n#{"500\r\n#{"x" * 1280}\r\n"}" => [413, "500\r\n#{"x" * 1280}\r\n" * 150],
+     "rubbish\r\n\r\n" => [400, "x" * 200_000]}.each do |head, (status, rest)|
+      [OpenSSL::SSL::TLS1_2_VERSION, OpenSSL::SSL::TLS1_3_VERSION].each do |version|
+        client = secure(min_version: version, max_version: version)
+        client.write(head)
+        answered += 1
+        eventually { @server.stats.values_at(:refused, :requests).sum == answered }
+        8.times { |i| client.write(rest.byteslice(i * 25_000, 25_000)) } # it has 2 s for that
+        assert_equal status, read_response(client).status
+        assert_equal "", client.read, "and then close_notify"
+      end
+    end
+    assert_equal 6, @server.stats[:accepted]
+  end
+
+  # As without memory. That one does not go on, and nobody else notices.
+  def test_a_connection_that_the_core_does_not_take
+    serve_tls(&HELLO)
+    core = @server.instance_variable_get(:@core)
+    _, told = capture_subprocess_io do
+      core.define_singleton_method(:adopt) { |fd, https, _address| super(fd, https, "nowhere") }
+      assert_raises(OpenSSL::SSL::SSLError, Errno::ECONNRESET) { secure.read }
+      core.singleton_class.remove_method(:adopt)
+      assert_equal "hello", secure.tap { |client| client.write(GET) }.then { |client| read_response(client).body }
+    end
+    assert_equal "", told + @log.string
+  end
+
   BODIES = {
     "/raises" => [{}, Enumerator.new { |out| (out << "part") && raise("oops") }],
     "/stream" => [{}, ->(stream) { stream.write("part") && raise("oops") }],

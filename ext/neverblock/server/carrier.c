@@ -47,10 +47,19 @@ static VALUE rb_nb_carrier_cut_p(VALUE self)
     return carrier->cut ? Qtrue : Qfalse;
 }
 
+/* @overload lingers?
+ *   @return [Boolean] whether the answer is whole, and the client may still be sending */
+static VALUE rb_nb_carrier_lingers_p(VALUE self)
+{
+    const nb_carrier_t *carrier = rb_check_typeddata(self, &carrier_type);
+    return carrier->conn && carrier->conn->state == NB_CONN_LINGER ? Qtrue : Qfalse;
+}
+
 void nb_carrier_init(VALUE server_module)
 {
     cCarrier = rb_define_class_under(server_module, "Carrier", rb_cObject);
     rb_gc_register_mark_object(cCarrier);
     rb_undef_alloc_func(cCarrier);
     rb_define_method(cCarrier, "cut?", rb_nb_carrier_cut_p, 0);
+    rb_define_method(cCarrier, "lingers?", rb_nb_carrier_lingers_p, 0);
 }

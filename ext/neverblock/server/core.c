@@ -251,6 +251,7 @@ static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
     VALUE carrier = nb_carrier_new(conn);
     conn->family = family;
     memcpy(conn->peer, peer, sizeof(peer));
+    server->counters.accepted++;
     return carrier;
 }
 

@@ -22,6 +22,8 @@ module NB
       # Seconds for a handshake while the server drains: browsers open connections they may never
       # use.
       HANDSHAKE = 2
+      # Seconds for a client that still sends, as in connection.c.
+      LINGER = 2
 
       # What follows the question mark; :listener is our own, see {#inheritance}.
       OPTIONS = %w[cert key listener].freeze
@@ -211,13 +213,40 @@ module NB
         inside, outside = UNIXSocket.pair
         inside.autoclose = false # the core's
         carrier = @core.adopt(inside.fileno, true, address) or return
-        Fiber.schedule do
-          pump(secure) { |part| outside.write(part) } ? outside.close_write : cut(secure, outside)
-        end
+        received = Thread::Queue.new
+        Fiber.schedule { receive(secure, outside, received) }
         whole = pump(outside) { |part| send_part(secure, part) } && !carrier.cut?
-        secure.close if whole
+        end_well(secure, carrier, received) if whole
       ensure
-        cut(secure, outside, reset: carrier&.cut?)
+        cut(secure, outside, reset: carrier ? carrier.cut? : false)
+      end
+
+      # Passes on what the client sends.
+      def receive(secure, outside, received)
+        whole = pump(secure) { |part| pass(part, outside) }
+        whole ? outside.close_write : cut(secure, outside)
+      ensure
+        received << true
+      end
+
+      # Drops what comes after the core has ended: its answer may still be on its way.
+      def pass(part, outside)
+        outside.write(part)
+      rescue Errno::EPIPE
+        Fiber.scheduler.yield
+      end
+
+      # Closing a socket with unread bytes resets it, and the client may never see the answer. So a
+      # client that still sends gets its time, as without TLS.
+      def end_well(secure, carrier, received)
+        return secure.close unless carrier.lingers? || secure.to_io.wait_readable(0)
+
+        secure.sync_close = false
+        secure.close
+        secure.to_io.close_write
+        ::Timeout.timeout(LINGER) { received.pop }
+      rescue ::Timeout::Error, SystemCallError
+        nil # it has had its time, or is gone
       end
 
       # Reads until the end of `from`. True: the other side can still be written.
