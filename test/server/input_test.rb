@@ -84,16 +84,19 @@ class ServerInputTest < Minitest::Test
     require "neverblock/server"
     Process.setrlimit(:FSIZE, Integer(ARGV[0])) if ARGV[0] # as a full disk: writing fails
     trap("XFSZ", "IGNORE")
-    app = ->(env) { [200, {}, [env["rack.input"].then { |input| input.is_a?(File) ? File.readlink("/proc/self/fd/#{input.fileno}") : "no file" }]] }
+    app = ->(env) { env["HTTP_EXPECT"] && env["rack.input"].read(1); [200, {}, [env["rack.input"].then { |input| input.is_a?(File) ? File.readlink("/proc/self/fd/#{input.fileno}") : "no file" }]] }
     NB.run do
       server = NB::Server.new(app, bind: "tcp://127.0.0.1:0")
       Fiber.schedule { server.run }
       sleep 0.01 until server.ready?
-      [6_000_000, 10].each do |size|
+      ask = lambda do |size, fields = ""|
         socket = TCPSocket.new("127.0.0.1", server.port)
-        Fiber.schedule { socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: #{size}\r\n\r\n", "x" * size) rescue nil }
+        Fiber.schedule { socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n#{fields}Content-Length: #{size}\r\n\r\n", "x" * size) rescue nil }
         puts socket.read.then { |answer| [answer[9, 3], answer.lines.last].join(" ") }
       end
+      ask.call(6_000_000)
+      ask.call(6_000_000, "Expect: 100-continue\r\n") if ARGV[0]
+      ask.call(10)
       server.stop
     end
   RUBY
@@ -137,7 +140,12 @@ class ServerInputTest < Minitest::Test
   end
 
   def test_a_full_disk_refuses_the_body_and_nothing_else
-    Dir.mktmpdir { |folder| assert_equal ["507", "200 no file"], upload("5000000", folder).map { |line| line[/\A507|.+/] } }
+    Dir.mktmpdir do |folder|
+      lines = upload("5000000", folder)
+      assert_equal ["507 the request body cannot be stored", "200 no file"], [lines.grep(/\A507/).first, lines.last]
+      assert_equal 1, lines.grep(/Z Errno::EFBIG: File too large - a request body was refused, make room in #{folder} or change TMPDIR/).size, lines
+      assert_equal 1, lines.grep(/POST .* NB::Server::BodyError: the request body cannot be stored: File too large/).size, lines
+    end
   end
 end
 # rubocop:enable Layout/LineLength

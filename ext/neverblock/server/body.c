@@ -80,6 +80,10 @@ void nb_loan_return(nb_server_t *server, nb_loan_t *loan)
 const char *nb_body_text(int status)
 {
     switch (status) {
+    case 400:
+        return "the request body ended early, or is malformed";
+    case 408:
+        return "the request body came too slowly";
     case 413:
         return "the request body is too large";
     case 503:
@@ -120,6 +124,12 @@ static bool fits_memory(nb_conn_t *conn, size_t size)
     return true;
 }
 
+static int not_stored(nb_server_t *server)
+{
+    server->body_errno = errno;
+    return -507;
+}
+
 /* Returns 0 or a negative HTTP status. */
 static int write_file(nb_conn_t *conn, const char *bytes, size_t size)
 {
@@ -129,7 +139,7 @@ static int write_file(nb_conn_t *conn, const char *bytes, size_t size)
         return -503;
     server->lent.file_bytes += size;
     body->loan.file_bytes += size;
-    return write_all(body->spool, bytes, size) ? 0 : -507;
+    return write_all(body->spool, bytes, size) ? 0 : not_stored(server);
 }
 
 /* Moves what is in memory to a file. Returns 0 or a negative HTTP status. */
@@ -139,7 +149,7 @@ static int start_file(nb_conn_t *conn)
     nb_loan_t memory = {.memory_bytes = body->loan.memory_bytes};
     body->spool = open_spool();
     if (body->spool < 0)
-        return -507;
+        return not_stored(conn->server);
     int error = write_file(conn, body->memory.bytes, body->memory.size);
     body->loan.memory_bytes = 0;
     nb_loan_return(conn->server, &memory);

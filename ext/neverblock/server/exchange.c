@@ -180,6 +180,15 @@ static int wait_for_body(nb_conn_t *conn)
     return waited == NB_WAITED ? 0 : 408;
 }
 
+static void raise_refused(const nb_request_t *request)
+{
+    VALUE klass = rb_const_get(rb_mNBServer, rb_intern("BodyError"));
+    const char *text = nb_body_text(request->refused_body);
+    if (request->refused_body == 507)
+        rb_raise(klass, "%s: %s", text, strerror(request->conn->server->body_errno));
+    rb_raise(klass, "%s", text);
+}
+
 /* Takes the next bytes of the body. Other fibers may do so, too: when this one continues, the body
  * may be complete, refused or gone. */
 static void fetch_body(nb_request_t *request)
@@ -201,8 +210,7 @@ static void fetch_body(nb_request_t *request)
         nb_conn_wake_waiters(conn); /* no event need come any more */
     if (request->refused_body) {
         conn->keep = false;
-        rb_raise(rb_const_get(rb_mNBServer, rb_intern("BodyError")),
-                 "the request body ended early, came too slowly, is malformed or too large");
+        raise_refused(request);
     }
 }
 

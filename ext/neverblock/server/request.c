@@ -98,7 +98,7 @@ static void answer_error(run_t *run, VALUE error)
         nb_response_error(request, 503, "The request took longer than request_timeout allows.");
     else if (RTEST(rb_obj_is_kind_of(error, rb_const_get(rb_mNBServer, rb_intern("BodyError")))))
         nb_response_error(request, request->refused_body ? request->refused_body : 400,
-                          "The request body did not arrive as announced, or is too large.");
+                          "The request body did not arrive as announced, or has no room here.");
     else
         nb_response_error(request, 500, "Internal server error.");
 }

@@ -67,6 +67,7 @@ typedef struct {
 
 struct nb_server {
     nb_loan_t lent; /* to bodies, beyond each one's share */
+    int body_errno; /* why a body could last not be stored */
     VALUE self, app, env_template;
     nb_loop_t *loop;
     const nb_conn_tells_t *tells;

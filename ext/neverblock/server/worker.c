@@ -87,6 +87,24 @@ static void refuse_all(nb_server_t *server)
 
 /* --- a worker --------------------------------------------------------------------------------- */
 
+static VALUE report_not_stored(VALUE argument)
+{
+    const nb_server_t *server = (const nb_server_t *)argument;
+    VALUE number = INT2NUM(server->body_errno);
+    return rb_funcall(server->self, rb_intern("report_not_stored"), 1, number);
+}
+
+/* Whoever runs the server must learn of a full disk, also without an access log. */
+static void report_disk(nb_server_t *server)
+{
+    int state = 0;
+    rb_protect(report_not_stored, (VALUE)server, &state);
+    if (!state)
+        return;
+    server->running_count--;
+    rb_jump_tag(state);
+}
+
 static void serve(nb_server_t *server, nb_conn_t *conn)
 {
     nb_incoming_t incoming;
@@ -105,6 +123,8 @@ static void serve(nb_server_t *server, nb_conn_t *conn)
         break;
     case NB_ADVANCE_REFUSE:
         nb_conn_refuse(conn, incoming.status, incoming.text, &incoming);
+        if (incoming.status == 507)
+            report_disk(server);
         break;
     case NB_ADVANCE_GONE:
         nb_conn_close(conn);

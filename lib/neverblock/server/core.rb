@@ -29,6 +29,15 @@ module NB
       # Called by C when a request ended with an exception.
       def report_error(error, env) = @reporter.call(error, env)
 
+      # Called by C when the disk did not take a request's body.
+      def report_not_stored(number)
+        folder = ENV.fetch("TMPDIR", "/tmp")
+        words = "a request body was refused, make room in #{folder} or change TMPDIR"
+        @reporter.call(SystemCallError.new(words, number), nil)
+      rescue StandardError
+        nil # the log may be on that disk
+      end
+
       # @return [Boolean] whether C has to call {#log_access}
       def log? = !(@access_log || @observer).nil?
 

@@ -19,8 +19,8 @@ module NB
       include NB::Error
     end
 
-    # Reading rack.input failed: the body ended early, came too slowly, is malformed or too large.
-    # Becomes 400, 408 or 413.
+    # Reading rack.input failed: the body ended early, came too slowly, is malformed, too large or
+    # cannot be stored. Becomes 400, 408, 413, 503 or 507.
     class BodyError < ::IOError
       include NB::Error
     end
