@@ -184,6 +184,30 @@ class LockTest < Contract
     refute_predicate mutex, :locked?
   end
 
+  # Ruby kills such a fiber anew each time that it has waited, also while it takes the lock again.
+  { "Mutex#sleep" => ->(mutex) { mutex.sleep },
+    "a condition" => ->(mutex) { ConditionVariable.new.wait(mutex, 5) } }.each do |name, wait|
+    contract "Fiber#kill in #{name} waits for the lock", only: :fibers, ruby: ">= 3.3" do
+      mutex = Mutex.new
+      owned = nil
+      waiting = Fiber.schedule do
+        mutex.synchronize do
+          wait.call(mutex)
+        ensure
+          owned = mutex.owned?
+        end
+      end
+      mutex.synchronize do
+        strand { waiting.kill }.join
+        sleep 0.005
+        assert_predicate waiting, :alive?, "it came out of the wait without the lock"
+      end
+      sleep 0.001 while waiting.alive?
+      assert owned
+      refute_predicate mutex, :locked?
+    end
+  end
+
   # The block computes past its deadline in C, while another strand masks; the unlock behind it is
   # then the first to call something.
   contract "a timeout strikes in no unlock", gap: nil do

@@ -27,30 +27,45 @@ static bool owned(VALUE mutex)
     return RTEST(rb_funcall(mutex, rb_intern("owned?"), 0));
 }
 
+typedef struct {
+    VALUE mutex;
+    VALUE late; /* the first exception that came meanwhile; or nil */
+    int kill;   /* the tag of Thread#kill or Fiber#kill that came meanwhile; or 0 */
+} nb_relock_t;
+
 static VALUE lock_once(VALUE mutex)
 {
     return owned(mutex) ? mutex : rb_mutex_lock(mutex);
 }
 
-/* Exceptions that arrive meanwhile wait until the lock is ours, even those from the question who
- * owns it (a timeout of a computing fiber strikes at any call). */
-static void lock_again(VALUE mutex)
+static VALUE kill_again(VALUE tag)
 {
-    VALUE late = Qnil;
+    rb_jump_tag((int)tag);
+}
+
+/* What arrives meanwhile waits until the lock is ours, even what the question raises who owns it (a
+ * timeout of a computing fiber strikes at any call). A killed fiber is killed anew each time that it
+ * has waited. Ruby has what belongs to that tag only as its own, so rb_ensure keeps it. */
+static VALUE lock_again(VALUE argument)
+{
+    nb_relock_t *relock = (nb_relock_t *)argument;
     int tag = 1;
     while (tag) {
-        rb_protect(lock_once, mutex, &tag);
+        rb_protect(lock_once, relock->mutex, &tag);
         if (!tag)
-            continue;
+            break;
         VALUE error = rb_errinfo();
-        if (!nb_is_exception(error))
-            rb_jump_tag(tag); /* Thread#kill */
-        if (NIL_P(late))
-            late = error;
+        if (!nb_is_exception(error) && !relock->kill) {
+            relock->kill = tag;
+            rb_ensure(kill_again, (VALUE)tag, lock_again, argument);
+        }
+        if (NIL_P(relock->late))
+            relock->late = error;
         rb_set_errinfo(Qnil);
     }
-    if (!NIL_P(late))
-        rb_exc_raise(late);
+    if (!relock->kill && !NIL_P(relock->late))
+        rb_exc_raise(relock->late);
+    return Qnil;
 }
 
 static VALUE wake_up(VALUE argument)
@@ -61,7 +76,8 @@ static VALUE wake_up(VALUE argument)
         (void)nb_ptrmap_add(&loop->mutex_sleeps, sleep->fiber, (void *)sleep->outer);
     else
         nb_ptrmap_remove(&loop->mutex_sleeps, sleep->fiber);
-    lock_again(sleep->mutex);
+    nb_relock_t relock = {sleep->mutex, Qnil, 0};
+    lock_again((VALUE)&relock);
     if (!loop->closed)
         nb_early_forget(loop, sleep->fiber, sleep->mutex);
     return Qnil;
