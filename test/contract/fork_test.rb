@@ -372,6 +372,24 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # Who has resumed another fiber cannot be entered.
+  script "mutexes that are held in the parent around a fiber that waits", <<~'RUBY', out: "[:first, :second]\n[:first, :second]\nended\n", ruby: "< 4"
+    inside do
+      first, second = Mutex.new, Mutex.new
+      holders = [go { first.synchronize { Enumerator.new { |list| list << sleep(1) }.next } },
+                 go { second.synchronize { Fiber.new { sleep 1 }.resume } },
+                 go { second.synchronize { 1 } }]
+      sleep 0.05
+      work = lambda do
+        Timeout.timeout(10) { p [first.synchronize { :first }, second.synchronize { sleep 0.001; :second }] }
+        GC.start
+      end
+      Process.wait(fork { work.call; Process.wait(fork { work.call; exit!(0) }); exit!(0) })
+      holders.each { |holder| finish holder }
+      puts "ended"
+    end
+  RUBY
+
   script "an exception in the forked block", <<~'RUBY', out: "1\n", err: /in the child/
     inside { Process.wait(fork { sleep 0.001; raise "in the child" }); p $?.exitstatus }
   RUBY

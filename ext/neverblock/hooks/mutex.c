@@ -44,8 +44,8 @@ static VALUE kill_again(VALUE tag)
 }
 
 /* What arrives meanwhile waits until the lock is ours, even what the question raises who owns it (a
- * timeout of a computing fiber strikes at any call). A killed fiber is killed anew each time that it
- * has waited. Ruby has what belongs to that tag only as its own, so rb_ensure keeps it. */
+ * timeout of a computing fiber strikes at any call). A killed fiber is killed anew each time that
+ * it has waited. Ruby has what belongs to that tag only as its own, so rb_ensure keeps it. */
 static VALUE lock_again(VALUE argument)
 {
     nb_relock_t *relock = (nb_relock_t *)argument;

@@ -11,10 +11,14 @@ static bool is_mutex(VALUE blocker)
            RTEST(rb_obj_is_kind_of(blocker, rb_path2class("Thread::Mutex")));
 }
 
-static void note(nb_orphans_t *orphans, const nb_park_t *park)
+/* heirs: the fiber that has resumed the heir, or the heir. What that one holds stays locked in the
+ * child, as in plain Ruby. */
+static void note(nb_orphans_t *orphans, const nb_park_t *park, VALUE heirs)
 {
     if (!park || park->fiber == orphans->heir)
         return;
+    if (park->owner != park->fiber && park->owner != heirs)
+        rb_ary_push(orphans->resuming, park->owner);
     if (park->kind != NB_PARK_START && !park->handed_over) /* it has stopped in nb_park */
         rb_ary_push(orphans->fibers, park->fiber);
     for (; park; park = park->outer)
@@ -26,9 +30,15 @@ static void note(nb_orphans_t *orphans, const nb_park_t *park)
 
 void nb_orphans_note(const nb_loop_t *loop, VALUE heir, nb_orphans_t *orphans)
 {
-    *orphans = (nb_orphans_t){heir, rb_ary_new(), rb_ary_new(), rb_ary_new(), rb_ary_new(), Qnil};
+    *orphans = (nb_orphans_t){.heir = heir,
+                              .fibers = rb_ary_new(),
+                              .resuming = rb_ary_new(),
+                              .waiting = rb_ary_new(),
+                              .wanted = rb_ary_new(),
+                              .held = rb_ary_new(),
+                              .raised = Qnil};
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        note(orphans, loop->parked.slots[i].value);
+        note(orphans, loop->parked.slots[i].value, loop->current ? loop->current : heir);
 }
 
 /* ---- what they hold -------------------------------------------------------------------------- */
@@ -64,6 +74,48 @@ static void unlock_and_leave(nb_loop_t *loop, VALUE error)
     rb_fiber_transfer(orphans->heir, 0, NULL);
 }
 
+/* Ruby has no call for it, and its structs are private: a mutex begins with a pointer to the struct
+ * of the fiber that has locked it (up to Ruby 3.4). */
+static void **holder_of(VALUE mutex)
+{
+    return RTYPEDDATA_DATA(mutex);
+}
+
+static void *struct_of(VALUE fiber)
+{
+    return RTYPEDDATA_DATA(fiber);
+}
+
+/* Whether a mutex that the heir locks and unlocks is as that comment says. */
+static bool begins_with_holder(VALUE heir)
+{
+    VALUE mutex = rb_mutex_new();
+    bool before = !*holder_of(mutex), locked = RTEST(rb_mutex_trylock(mutex)),
+         meanwhile = *holder_of(mutex) == struct_of(heir);
+    rb_mutex_unlock(mutex);
+    return before && locked && meanwhile && !*holder_of(mutex);
+}
+
+static void unlock_of(VALUE resuming, VALUE heir, VALUE held)
+{
+    for (long i = 0; i < RARRAY_LEN(held); i++) {
+        VALUE mutex = RARRAY_AREF(held, i);
+        if (*holder_of(mutex) != struct_of(resuming))
+            continue;
+        *holder_of(mutex) = struct_of(heir);
+        rb_mutex_unlock(mutex);
+    }
+}
+
+static void unlock_of_resuming(const nb_orphans_t *orphans)
+{
+    if (!RARRAY_LEN(orphans->resuming) || !RARRAY_LEN(orphans->held) ||
+        !begins_with_holder(orphans->heir))
+        return;
+    for (long i = 0; i < RARRAY_LEN(orphans->resuming); i++)
+        unlock_of(RARRAY_AREF(orphans->resuming, i), orphans->heir, orphans->held);
+}
+
 static void unlock_held(nb_loop_t *loop, nb_orphans_t *orphans)
 {
     VALUE mutex = rb_path2class("Thread::Mutex");
@@ -74,6 +126,7 @@ static void unlock_held(nb_loop_t *loop, nb_orphans_t *orphans)
     for (long i = 0; RARRAY_LEN(orphans->held) && i < RARRAY_LEN(orphans->fibers); i++)
         rb_fiber_transfer(RARRAY_AREF(orphans->fibers, i), 0, NULL);
     loop->unlock = NULL;
+    unlock_of_resuming(orphans);
 }
 
 /* ---- what they wait for ---------------------------------------------------------------------- */

@@ -5,6 +5,8 @@
  *
  * - Only the fiber that holds a mutex may unlock it. So that fiber is entered once more, on its own
  *   stack, unlocks the mutex, and is left for good; none of its code runs.
+ * - A fiber that has resumed another one, such as an Enumerator's, cannot be entered. What it holds
+ *   is made the heir's, who unlocks it.
  * - A mutex's waiting list lies on the stacks of the waiters, so they are taken off it.
  *
  * Read after: loop.h. Used by: fork.c.
@@ -17,6 +19,7 @@
 typedef struct nb_orphans {
     VALUE heir;            /* the fiber that forked, and goes on */
     VALUE fibers;          /* Array of those that can be entered */
+    VALUE resuming;        /* Array of those that have resumed one of these */
     VALUE waiting, wanted; /* Arrays: who waits for which mutex; as often as they wait */
     VALUE held;            /* Array of mutexes that are not the heir's */
     VALUE raised;          /* while one was entered, such as a signal; or nil */
