@@ -147,7 +147,7 @@ module NB
     # @api private
     def interrupt(error)
       if @outcome
-        @scheduler.__send__(:end_fibers, "the program stops")
+        @scheduler.__send__(:end_fibers, "the program stops", again: true)
       else
         @scheduler.fiber_interrupt(@fiber, error)
       end

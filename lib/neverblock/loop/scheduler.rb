@@ -117,8 +117,8 @@ module NB
     # @return [void]
     # @scheduling always waits
     def cancel_all
-      2.times do # the first time, a pooled fiber may have been between two jobs
-        end_fibers("the loop is closing")
+      2.times do |round| # the first time, a pooled fiber may have been between two jobs
+        end_fibers("the loop is closing", again: round == 1)
         self.yield # `run` would not wait for those in #idle
         run
       end
@@ -127,6 +127,10 @@ module NB
     # @return [Boolean] whether all fibers are to end
     # @api private
     def ending? = @ending ? true : false
+
+    # @return [Boolean] whether the fiber is to end because the loop ends
+    # @api private
+    def told?(fiber) = @told&.key?(fiber) ? true : false
 
     # @return [String]
     def inspect
@@ -140,9 +144,13 @@ module NB
     private
 
     # Raises NB::Cancelled in every other fiber, because the loop ends.
-    def end_fibers(message)
+    #
+    # @param again [Boolean] whether also in those that have got one here: a second one breaks off
+    #   what their `ensure` blocks wait for
+    def end_fibers(message, again: false)
       @ending = true
-      interrupt_all(Cancelled, message)
+      @told = ObjectSpace::WeakMap.new if again || !@told
+      interrupt_all(Cancelled, message, @told)
     end
 
     def refuse_ractor

@@ -175,7 +175,7 @@ module NB
     # @scheduling never waits
     # @thread any
     def cancel(cause = nil)
-      return self if @cancel&.sent || !alive?
+      return self if @cancel&.sent || !alive? || told?
 
       @cancel ||= Cancelled.caused_by(cause, "#{inspect} was cancelled")
       fiber = @fiber
@@ -230,6 +230,9 @@ module NB
     end
 
     private
+
+    # Whether the loop, which is about to end, has cancelled the fiber.
+    def told? = @scheduler.respond_to?(:told?) && @scheduler.told?(@fiber)
 
     # A copy would never end, because nothing runs it.
     def initialize_copy(_)
