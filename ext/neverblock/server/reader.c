@@ -226,6 +226,8 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
     nb_server_t *server = conn->server;
     const nb_head_t *head = conn->partial ? &conn->partial->head : &server->head;
     conn->holds_last = conn->holds_last && !head->minor; /* it costs two system calls and a copy */
+    if (!conn->holds_last)
+        nb_reader_take_last(conn);
     if (head->form == NB_TARGET_AUTHORITY)
         return refuse(conn, incoming, 501, "CONNECT is not spoken here: this is no proxy");
     if (!(head->flags & NB_HEAD_CHUNKED) && !head->content_length)
