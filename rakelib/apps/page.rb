@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require "json"
+require_relative "../kept_page"
 
 module Apps
-  # Keeps the results of the last runs, and writes docs/APPLICATIONS.md from them.
-  class Page
+  # docs/APPLICATIONS.md.
+  class Page < KeptPage
     RESULTS = File.expand_path("results.json", __dir__)
     PAGE = File.expand_path("docs/APPLICATIONS.md")
     HEAD = File.read(File.expand_path("page.md", __dir__))
@@ -12,18 +12,8 @@ module Apps
                "falcon" => "Falcon" }.freeze
     PLACES = { "postgresql" => "PostgreSQL", "mariadb" => "MariaDB" }.freeze
 
-    def initialize(results = File.exist?(RESULTS) ? JSON.parse(File.read(RESULTS)) : {})
-      @results = results
-    end
-
     def add(application, result)
-      @results[application.name] = result.merge("label" => application.label)
-      @results = @results.sort.to_h
-    end
-
-    def write
-      File.write(RESULTS, "#{JSON.pretty_generate(@results)}\n")
-      File.write(PAGE, text)
+      keep(application.name, result.merge("label" => application.label))
     end
 
     def text = HEAD + @results.values.map { |result| section(result) }.join

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require "json"
+require_relative "../kept_page"
 
 module Others
-  # Keeps the results of the last runs, and writes docs/OTHERS.md from them.
-  class Page
+  # docs/OTHERS.md.
+  class Page < KeptPage
     RESULTS = File.expand_path("results.json", __dir__)
     PAGE = File.expand_path("docs/OTHERS.md")
     HEAD = <<~TEXT
@@ -21,25 +21,15 @@ module Others
       |---|---|---|---|---|---|---|
     TEXT
 
-    def initialize(results = File.exist?(RESULTS) ? JSON.parse(File.read(RESULTS)) : {})
-      @results = results
-    end
-
     # @param suite [Suite]
     # @param comparison [Comparison]
     def add(suite, comparison, ruby)
-      @results["#{suite.name} #{ruby}"] = {
+      keep("#{suite.name} #{ruby}", {
         "suite" => suite.name, "version" => suite.version, "ruby" => ruby,
         "tests" => comparison.tests, "plain" => comparison.plain_failures,
         "inside" => comparison.inside_failures,
         "differences" => comparison.differences.map { |one| [one.test, one.inside, one.reason] }
-      }
-      @results = @results.sort.to_h
-    end
-
-    def write
-      File.write(RESULTS, "#{JSON.pretty_generate(@results)}\n")
-      File.write(PAGE, text)
+      })
     end
 
     def text
