@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../support/compaction"
 require_relative "../support/contract"
 require_relative "../support/subprocess"
 
@@ -58,7 +59,7 @@ class GCTest < Contract
   if GC.respond_to?(:compact)
     WORK.each do |name, work|
       contract "#{name} while objects move", gap: nil, limit: 120 do
-        moving = strand { 3.times { GC.compact && sleep(0.001) } }
+        moving = strand { 3.times { Compaction.run && sleep(0.001) } }
         assert_equal work.call(self), work.call(self)
         moving.value
       end
@@ -71,7 +72,7 @@ class GCTest < Contract
       waiting = [parked { two.read(1) }, parked { queue.pop }, parked { sleep(0.05) && :slept },
                  parked { Timeout.timeout(5) { four.wait_readable(5) && :ready } }]
       GC.start
-      GC.compact
+      Compaction.run
       [one, three].each { |io| io.write("x") }
       queue << :item
       assert_equal [:item, :slept, :ready], waiting.drop(1).map(&:value)

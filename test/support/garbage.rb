@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "compaction"
+
 # Sets how the collector behaves in a process that loads this file first (`rake gc` loads it into
 # every test and the programs it starts). NB_GC=compact: objects move at each major collection.
 # NB_GC=move: at every 300th call of a C method of NeverBlock. NB_GC=stress: in one of 20 such
@@ -15,7 +17,7 @@ module Garbage
     @calls = 0
     case mode
     when "compact" then GC.auto_compact = true
-    when "move" then trace(:c_call) { GC.compact if turn?(MOVE_EVERY) }
+    when "move" then trace(:c_call) { Compaction.run if turn?(MOVE_EVERY) }
     when "stress"
       trace(:c_call) { GC.stress = turn?(STRESS_EVERY) }
       trace(:c_return) { GC.stress = false }
