@@ -24,7 +24,7 @@ class Suites
     Suite.new("drivers", "test:drivers", :each, 900),
     Suite.new("legacy", "test:legacy", :each, 600),
     Suite.new("rails", "test:rails", :each, 900),
-    Suite.new("jobs", "test:jobs", :each, 600),
+    Suite.new("jobs", "test:jobs", :each, 1200),
     Suite.new("examples", "test:examples", :each, 600),
     Suite.new("chaos", "chaos:short", :each, 600),
     Suite.new("gc", "gc:short", :each, 600),
