@@ -29,26 +29,6 @@ class GoodJobStopsTest < Minitest::Test
     end
   end
 
-  # With fibers that is the thread of all, and they are cancelled; with threads it is the job's own.
-  # Either way the next jobs run, and those that were broken off when the process starts again.
-  MODES.each do |mode, settings|
-    define_method("test_a_job_that_kills_its_thread_loses_nothing_with_#{mode}") do
-      start(**settings)
-      enqueue(LongJob, 3, 60)
-      eventually { notes("began").count == 3 }
-      KillingJob.perform_later(4)
-      eventually { notes("began").count == 4 }
-      5.times do |n|
-        CallJob.perform_later(n, 10)
-        eventually { notes("called").count == n + 1 }
-      end
-      @programs.last.kill
-      start(**settings)
-      done
-      assert_run_again(4)
-    end
-  end
-
   # The process does not wait for threads that it kills: their jobs are found five minutes later.
   def test_what_term_does_not_wait_for_is_given_back_and_runs_again
     start(**MODES[:fibers], shutdown_timeout: 1)
