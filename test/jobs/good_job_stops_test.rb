@@ -29,6 +29,26 @@ class GoodJobStopsTest < Minitest::Test
     end
   end
 
+  # With fibers that is the thread of all, and they are cancelled; with threads it is the job's own.
+  # Jobs that come then may be taken by the dying loop, too; the next ones run. What was broken off
+  # runs when the process has started again.
+  MODES.each do |mode, settings|
+    define_method("test_a_job_that_kills_its_thread_loses_nothing_with_#{mode}") do
+      start(**settings)
+      enqueue(LongJob, 3, 60)
+      eventually { notes("began").count == 3 }
+      KillingJob.perform_later(4)
+      eventually { notes("began").count == 4 }
+      calls = 0
+      eventually { CallJob.perform_later(calls += 1, 1) && notes("called").any? }
+      @programs.last.kill
+      start(**settings)
+      done
+      assert_run_again(4)
+      assert_equal (1..calls).to_a, notes("called").distinct.order(:number).pluck(:number)
+    end
+  end
+
   # The process does not wait for threads that it kills: their jobs are found five minutes later.
   def test_what_term_does_not_wait_for_is_given_back_and_runs_again
     start(**MODES[:fibers], shutdown_timeout: 1)
