@@ -28,6 +28,24 @@ class ForkTest < Minitest::Test
     assert_equal "true\n3\n", output
   end
 
+  # As the tests of applications and MSpec do.
+  def test_the_methods_that_fork_can_be_replaced_by_aliases_for_a_while
+    output = ruby(<<~'RUBY')
+      place = Process.singleton_class
+      %i[_fork daemon].each do |name|
+        place.alias_method(:kept, name)
+        Process.define_singleton_method(name) { |*| 42 }
+        puts Process.public_send(name)
+        place.alias_method(name, :kept)
+      end
+      p place.ancestors.first == place
+      NB.run { (pid = fork) ? Process.wait(pid) : puts(NB.async { :child }.value) }
+      NB.run { Process.daemon(true, true) && puts(NB.async { :daemon }.value) }
+    RUBY
+
+    assert_equal "42\n42\ntrue\nchild\ndaemon\n", output
+  end
+
   ENDS = <<~'RUBY'
     ends = [-> { exit 8 }, -> { raise "boom" }, -> { Process.kill(:TERM, $$) && sleep }]
     places = [

@@ -65,30 +65,43 @@ module NB
         @waiting = 0
         @in_child.each(&:call)
       end
-    end
 
-    # @return [Integer] as Process._fork: the child's pid, 0 in the child
-    # @api private
-    def _fork
-      deadline = Fork.now + PATIENCE
-      loop do
-        Fork.wait_until(deadline)
-        pid = Native.without_signals do
-          next unless Fork.may?(deadline) # another thread had its turn meanwhile
+      # Forks by {Process._fork}, through which all of Ruby's forks go but one.
+      #
+      # @yield forks
+      # @yieldreturn [Integer] the child's pid, 0 in the child
+      # @return [Integer] the same
+      # @api private
+      def during
+        deadline = now + PATIENCE
+        loop do
+          wait_until(deadline)
+          pid = Native.without_signals do
+            next unless may?(deadline) # another thread had its turn meanwhile
 
-          super.tap { |child| Fork.begin_child if child.zero? }
+            yield.tap { |child| begin_child if child.zero? }
+          end
+          return pid if pid
         end
-        return pid if pid
+      end
+
+      # Forks by {Process.daemon}; only the child returns.
+      #
+      # @yield forks
+      # @api private
+      def away
+        wait_until(now + PATIENCE)
+        Native.without_signals { yield.tap { begin_child } }
       end
     end
 
-    # Forks without going through {#_fork}.
-    # @api private
-    def daemon(...)
-      Fork.wait_until(Fork.now + PATIENCE)
-      Native.without_signals { super.tap { Fork.begin_child } }
+    # In place, as repairs are: a module in front would be in the way of tests that replace these
+    # methods by aliases for a while.
+    Repairs.repair(Process.singleton_class, :_fork) do |original|
+      proc { Fork.during { __send__(original) } }
+    end
+    Repairs.repair(Process.singleton_class, :daemon) do |original|
+      proc { |*arguments| Fork.away { __send__(original, *arguments) } }
     end
   end
 end
-
-Process.singleton_class.prepend(NB::Fork)
