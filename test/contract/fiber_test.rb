@@ -245,6 +245,35 @@ class FiberContractTest < Contract
     assert_equal :rescued, ready.raise("x")
   end
 
+  # Ruby 3.1 and 3.2 refuse it.
+  contract "Fiber#raise in one that has resumed one that has left by transfer" do
+    home = Fiber.current
+    inner = Fiber.new { home.transfer }
+    outer = Fiber.new { inner.resume }
+    outer.transfer
+    error = assert_raises(FiberError, KeyError) { outer.raise KeyError }
+    assert_equal [error.is_a?(FiberError)] * 2, [inner, outer].map(&:alive?)
+  end
+
+  contract "Fiber#raise in one that has resumed the caller" do
+    outer = Fiber.new { Fiber.new { outer.raise(KeyError) }.resume }
+    assert_raises(FiberError, KeyError) { outer.resume }
+  end
+
+  contract "Fiber#raise in one that has resumed one that waits", only: :fibers do
+    inner = Fiber.new { sleep }
+    middle = Fiber.new { inner.resume }
+    outer = strand { middle.resume }
+    sleep 0.002
+    begin
+      middle.raise(KeyError)
+    rescue FiberError # Ruby 3.1 and 3.2
+      inner.raise(KeyError)
+    end
+    sleep 0.002
+    assert_kind_of KeyError, outer.failure
+  end
+
   contract "a timeout around a transfer" do
     waiting = Fiber.new { sleep }
     assert_raises(Timeout::Error) { Timeout.timeout(0.005) { waiting.transfer } }

@@ -2,7 +2,9 @@
 
 # Fiber#raise and Fiber#kill on a fiber that waits in a loop. The loop entered that fiber by
 # transfer, so Ruby never returns to the caller, which is lost forever (all versions). Here the
-# caller queues itself first. For a fiber that left by Fiber#transfer see fiber_transfer.rb.
+# caller queues itself first. For a fiber that left by Fiber#transfer see fiber_transfer.rb. A fiber
+# that has resumed another passes on what is raised in it (3.3 and later), and only Ruby knows to
+# whom: there both are done.
 #
 # A kill is noted on the fiber, for {Interruption.struck_block?}: an `ensure` finds no trace of it.
 module NB
@@ -19,7 +21,10 @@ module NB
           @neverblock_killed = true if name == :kill
           next scheduler.hand_over(&call) if scheduler.__send__(:waiting_within?, self)
 
-          scheduler.away?(self) ? scheduler.leave(&call) : call.call
+          next scheduler.leave(&call) if scheduler.away?(self)
+
+          resumes = to_s.end_with?(" by resuming)>") # nothing else in Ruby tells
+          resumes ? scheduler.hand_over { scheduler.leave(&call) } : call.call
         end
       end
     end
