@@ -137,6 +137,29 @@ class RepairsTest < Minitest::Test
     end
   end
 
+  AUTOLOADS = <<~'RUBY'
+    module Plan
+      def plan(name) = autoload(name, "/nowhere/#{name}")
+      def plan_by_kernel(name) = Kernel.autoload(name, "/nowhere/#{name}")
+    end
+    class Planner
+      include Plan
+      def Planner.plan(name) = module_eval { autoload(name, "/nowhere/#{name}") }
+      def Planner.plan_from_outside(name) = module_eval("autoload(:#{name}, '/nowhere/#{name}')")
+    end
+    Planner.new.plan(:A)
+    Planner.new.plan_by_kernel(:B)
+    Planner.plan(:C)
+    Planner.plan_from_outside(:D)
+    autoload :E, "/nowhere/E"
+    Object.new.instance_eval { autoload :F, "/nowhere/F" } rescue p $!.class
+    p [Plan, Planner, Object].product(%i[A B C D E F]).map { |place, name| place.autoload?(name, false) }
+  RUBY
+
+  def test_an_autoload_is_set_up_where_it_would_be
+    assert_equal ruby(AUTOLOADS), ruby("NB.run { }; #{AUTOLOADS}")
+  end
+
   def test_outside_of_a_loop_they_are_the_originals
     script = "r, w = IO.pipe; w << 1; p IO.select([r], nil, nil, 0)&.first&.size, " \
              "Thread.new { sleep }.join(0.01), r.close, (r.read rescue p($!.class))"

@@ -22,6 +22,7 @@ void Init_nb_hooks_operation(VALUE cScheduler);
 void Init_nb_hooks_counted(void);
 void Init_nb_hooks_joined(void);
 void Init_nb_hooks_report(VALUE cScheduler);
+void Init_nb_hooks_autoload(void);
 
 /* Waits until fd is ready for an event of mask, or until deadline_ns. Returns the ready mask; 0
  * after the deadline. Raises IOError if the fd is closed meanwhile. */

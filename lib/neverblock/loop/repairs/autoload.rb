@@ -16,7 +16,7 @@ module NB
 
       # @return [void]
       # @api private
-      def note_autoload(path) = AUTOLOADED[path.to_s] = true
+      def note_autoload(path) = main? && AUTOLOADED[path.to_s] = true
 
       # The autoloads that were set up before ours.
       # @return [void]
@@ -35,19 +35,12 @@ module NB
 
     repair(Module, :autoload) do |original|
       proc do |name, path|
-        Repairs.note_autoload(path) if Repairs.main?
+        Repairs.note_autoload(path)
         __send__(original, name, path)
       end
     end
 
-    # Kernel's own looks for the module around its caller, which would be this one.
-    repair(Kernel, :autoload) do |_original|
-      proc do |name, path|
-        inside = Repairs.main? && !equal?(TOPLEVEL_BINDING.receiver)
-        owner = inside ? self.class : Object
-        owner.autoload(name, path)
-      end
-    end
+    Native.note_autoloads
 
     repair(Kernel, :require) do |original|
       proc do |path|
