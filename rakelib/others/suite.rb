@@ -2,8 +2,9 @@
 
 module Others
   # A part of a project's own tests. source: a Debian source package, or a repository as
-  # `owner/name`; kind: the test framework, :ruby for the one in Ruby's sources; paths: files and
-  # folders of tests, which not every version has; server: what they talk to, of Surroundings.
+  # `owner/name`; kind: the test framework, :ruby and :mspec for those in Ruby's sources; paths:
+  # files and folders of tests, which not every version has; server: what they talk to, of
+  # Surroundings.
   Suite = Struct.new(:name, :source, :version, :kind, :paths, :server)
 
   # The package of the very Ruby that runs; Debian has no other.
@@ -26,6 +27,17 @@ module Others
     "various" => %w[ruby/test_autoload.rb ruby/test_enumerator.rb ruby/test_exception.rb
                     ruby/test_lazy_enumerator.rb ruby/test_sleep.rb ruby/test_system.rb
                     logger open-uri resolv test_open3.rb test_pty.rb test_tempfile.rb]
+  }.freeze
+
+  # Parts of ruby/spec, which lies in the same sources.
+  SPECS = {
+    "core" => %w[argf conditionvariable dir enumerator exception fiber file filetest gc io kernel
+                 main mutex objectspace process queue signal sizedqueue systemexit thread
+                 threadgroup tracepoint].map { |name| "core/#{name}" },
+    "language" => %w[language],
+    "library" => %w[delegate digest expect io-wait logger monitor net-http objectspace open3 openssl
+                    pathname pp resolv securerandom singleton socket stringio stringscanner tempfile
+                    thread timeout tmpdir uri weakref yaml zlib].map { |name| "library/#{name}" }
   }.freeze
 
   # Of concurrent-ruby only what waits.
@@ -66,8 +78,10 @@ module Others
   # @return [Array<Suite>] what can be run on it
   def self.suites(api)
     version = RUBIES[api] or return []
-    ruby = PARTS.map do |part, paths|
-      Suite.new("ruby-#{part}", "ruby#{api}", version, :ruby, paths)
+    ruby = { ruby: PARTS, mspec: SPECS }.flat_map do |kind, parts|
+      parts.map do |part, paths|
+        Suite.new("#{kind == :ruby ? "ruby" : "spec"}-#{part}", "ruby#{api}", version, kind, paths)
+      end
     end
     ruby + gems(api)
   end

@@ -14,8 +14,8 @@ module Others
     # So many tests may hang, or end their process.
     PROCESSES = 12
     LIB = File.expand_path("lib")
-    # Nor does http's suite ask for simplecov then.
-    ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1" }.freeze
+    # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
+    ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "RUBY_EXE" => RbConfig.ruby }.freeze
     REQUIRE_ALL = "%s.each { |file| require file }"
 
     def initialize(suite, folder, inside:)
@@ -85,7 +85,7 @@ module Others
       inside = { "OTHERS_RESULTS" => @file, "OTHERS_INSIDE" => ("1" if @inside),
                  "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "LC_ALL" => "C.UTF-8" }
       nb = ENV.keys.grep(/\ANB_/).to_h { |name| [name, nil] }
-      gems = @suite.kind == :ruby ? Rubies.clean : TestGems.environment
+      gems = %i[ruby mspec].include?(@suite.kind) ? Rubies.clean : TestGems.environment
       gems.merge(nb, inside, ONE_BY_ONE, Surroundings.new(@suite.server, @folder).environment)
     end
 
@@ -98,6 +98,9 @@ module Others
       when :ruby
         there = @suite.paths.select { |path| File.exist?("#{@folder}/test/#{path}") }
         ["test/runner.rb", "--test-order=alpha", "--timeout-scale=3", *there]
+      when :mspec
+        there = @suite.paths.select { |path| File.exist?("#{@folder}/spec/ruby/#{path}") }
+        ["#{@folder}/spec/mspec/bin/mspec-run", *there]
       when :minitest
         [*libraries, "-Itest", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed", "1"]
       when :rspec
