@@ -76,6 +76,16 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "at a place that is not known"));
 }
 
+static void ruby_code_that_was_in_no_system_call_computes(void)
+{
+    nb_stall_t stall = stall_at("a.rb:1");
+    stall.computed_ns = 50000000; /* others had the core, or the GVL */
+    stall.runnable = stall.in_ruby = true;
+    CHECK(says(&stall, 0, "it computes. NB.in_process"));
+    stall.in_ruby = false;
+    CHECK(says(&stall, 0, "it waits outside of the loop. NB.offload"));
+}
+
 static void a_thread_without_a_core_stands_for_nothing(void)
 {
     nb_stall_t stall = stall_at("");
@@ -128,6 +138,7 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
+    RUN(ruby_code_that_was_in_no_system_call_computes);
     RUN(a_thread_without_a_core_stands_for_nothing);
     RUN_NATIVELY(a_thread_in_a_system_call_is_seen);
     return test_report();

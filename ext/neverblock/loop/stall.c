@@ -212,6 +212,13 @@ static bool waited(const nb_stall_t *stall)
     return stall->computed_ns * 2 <= stall->stood_ns;
 }
 
+/* Ruby code that was not seen in a system call computes, even if other threads, or other processes,
+ * took most of the time. */
+static bool computed(const nb_stall_t *stall)
+{
+    return !waited(stall) || (stall->in_ruby && !stall->wait[0]);
+}
+
 bool nb_stall_had_no_core(const nb_stall_t *stall)
 {
     return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
@@ -232,7 +239,7 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
         snprintf(text, size, "waits for the GVL, which other threads have");
     else if (stall->collects)
         snprintf(text, size, "collects garbage");
-    else if (!waited(stall))
+    else if (computed(stall))
         snprintf(text, size, "computes");
     else
         snprintf(text, size, "waits outside of the loop%s%s", stall->wait[0] ? ", " : "",
@@ -245,7 +252,7 @@ static const char *cure(const nb_stall_t *stall)
         return "NB.in_process { } for what they compute";
     if (stall->collects)
         return "Fewer objects at a time";
-    return waited(stall) ? "NB.offload { }" : "NB.in_process { }";
+    return computed(stall) ? "NB.in_process { }" : "NB.offload { }";
 }
 
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size)
