@@ -2,6 +2,7 @@
 
 require_relative "../loop/dump"
 require_relative "../loop/subject"
+require_relative "../sync/pools"
 require_relative "../sync/task_names"
 require_relative "metrics"
 require_relative "text"
@@ -107,7 +108,7 @@ module NB
       def to_h
         {**Snapshot.of_process(@server&.since || STARTED), ready: @server&.ready?,
          draining: @server&.draining?, workers: [], loop: loop_stats, **told,
-         pools: NB.pools(@scheduler),
+         pools: pools,
          stalls: Snapshot.stalls, **Snapshot.resources, **served}
       end
 
@@ -148,9 +149,26 @@ module NB
         waits = wait[:kind] && !ready
         {id: wait[:owner].object_id, name: name(wait[:owner]),
          state: waits ? "waiting" : (ready && "ready") || "running", kind: wait[:kind],
-         waits_for: (Text.utf8(Subject.of(wait)) if waits),
+         waits_for: (Text.utf8(subject(wait)) if waits),
          waited_seconds: wait[:waited]&.round(3), timeout_seconds: wait[:timeout]&.round(3),
          place: place, backtrace: frames}
+      end
+
+      # Fibers that wait for a pool wait in a sleep, or in a queue.
+      def subject(wait)
+        @awaited ||= Pools.awaited
+        pool = wait.values_at(:owner, :fiber, :blocker).filter_map { |one| @awaited[one] }.first
+        pool ? "pool #{pool}" : Subject.of(wait)
+      end
+
+      # Holders and waiters that are requests have their names.
+      def pools
+        names = @owners.to_h { |fiber, _| [fiber.object_id, fiber] }
+        NB.pools(@scheduler).each do |pool|
+          [*pool[:holders], *pool[:waiters]].each do |one|
+            fiber = names[one[:fiber]] and one[:name] = name(fiber)
+          end
+        end
       end
 
       def name(fiber)

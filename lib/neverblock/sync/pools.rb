@@ -68,6 +68,15 @@ module NB
       # @return [Array<Account>]
       def accounts = @all.keys.map(&:account) + @sources.flat_map { |source| ask(source) }
 
+      # @return [Hash{Object=>String}] the names of the pools for which something waits, by the
+      #   fiber, or by the {Account#queue} in which fibers wait; by identity
+      def awaited
+        accounts.each_with_object({}.compare_by_identity) do |account, names|
+          account.waiters.each { |one| names[one.fiber] = account.name.to_s if one.fiber }
+          names[account.queue] = account.name.to_s if account.queue
+        end
+      end
+
       # @return [Hash{Symbol=>Hash{String=>Numeric}}] the values of `nb_pool_…`, by label
       def counts
         found = accounts.group_by { |account| @labels.of(account.name) }

@@ -29,24 +29,13 @@ module NB
           def rows(snapshot, list)
             Rates.processes(snapshot).flat_map do |process|
               rows = list.rows == :process ? [condition(process)] : process[list.rows].to_a
-              at_pools = waiting(process)
               rows.map do |row|
-                pool = at_pools[row[:fiber] || row[:id]]
-                { **row, **pool.to_h, worker: process[:index] || 0, process: process[:pid] }
+                { **row, worker: process[:index] || 0, process: process[:pid] }
               end
             end
           end
 
           private
-
-          # Fibers that wait for a pool wait in a sleep.
-          def waiting(process)
-            process[:pools].to_a.each_with_object({}) do |pool, fibers|
-              pool[:waiters].each do |one|
-                fibers[one[:fiber]] = { waits_for: "pool #{pool[:name]}" } if one[:fiber]
-              end
-            end
-          end
 
           def condition(process) = process.merge(condition: Summary.condition(process))
 
