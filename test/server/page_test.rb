@@ -291,15 +291,15 @@ class ServerPageBrowserTest < Minitest::Test
     eventually { text("#requests").to_s.include?("GET /wait/b") }
     assert_includes text("#requests"), "/wait/%3Cimg%20src=x"
     eventually { text("#stalls").to_s.include?("config.ru:") }
+    assert_equal "1 place", text("#stalls-count")
     eventually { text("#fibers-count").to_s.include?("more not shown") }
     assert_includes text("#fibers"), "mailer"
     assert_equal "NeverBlock", @browser.evaluate("document.title")
     check_keyboard
     check_story
     check_width
+    check_end(threads)
     assert_empty @browser.complaints
-    File.write("#{@dir}/go", "")
-    threads.each(&:join)
     eventually { text("#requests").to_s.include?("No request runs.") }
     finish
     eventually { text("#notice").to_s.include?("does not answer") }
@@ -323,6 +323,25 @@ class ServerPageBrowserTest < Minitest::Test
     eventually { text("#story-past").to_s.match?(/\d\d:\d\d:\d\d waits for sleep at config\.ru/) }
     @browser.evaluate("location.hash = ''")
     eventually { @browser.evaluate("document.querySelector('#story').hidden") }
+  end
+
+  # The page of a request keeps to it: its fiber serves the page's own requests next.
+  def check_end(threads)
+    @browser.look(width: 1280)
+    @browser.evaluate("[...document.querySelectorAll('#requests td.path a')].find(a => a.innerText == 'GET /wait/b').click()")
+    eventually { text("#story-title") == "GET /wait/b" }
+    File.write("#{@dir}/go", "")
+    threads.each(&:join)
+    eventually { text("#story-past").to_s.include?("The request has ended.") }
+    2.times { viewer_turn }
+    assert_equal "GET /wait/b", text("#story-title")
+    @browser.evaluate("location.hash = ''")
+  end
+
+  # Waits until the page has taken another snapshot.
+  def viewer_turn
+    before = text("#who")
+    eventually { text("#who") != before }
   end
 
   def check_width

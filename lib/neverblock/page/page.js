@@ -194,7 +194,7 @@ const showTables = (snapshot, all, change) => {
   setText(find("fibers-count"), words.count(known.length) + leftOut(all, "fibers"))
   const places = every(all, "stalls").sort((a, b) => a.last_seconds_ago - b.last_seconds_ago)
   stalls.update(places)
-  setText(find("stalls-count"), places.length ? `${places.length} places` : "")
+  setText(find("stalls-count"), places.length === 1 ? "1 place" : places.length ? `${places.length} places` : "")
   find("workers-section").hidden = !snapshot.workers.length
   workers.update(snapshot.workers.map(one => ({...one, key: one.pid, rates: change.of(one.pid)})))
   setText(find("workers-count"), words.count(snapshot.workers.length))

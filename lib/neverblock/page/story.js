@@ -4,6 +4,7 @@ import * as words from "./words.js"
 
 const find = id => document.getElementById(id)
 const PAST = 50
+const OWN = new URL("snapshot", document.baseURI).pathname
 
 export class Story {
   constructor(load, facts) {
@@ -11,7 +12,7 @@ export class Story {
   }
 
   open(pid, id) {
-    Object.assign(this, {pid, id, last: null, busy: false})
+    Object.assign(this, {pid, id, request: undefined, last: null, busy: false})
     find("story-past").replaceChildren()
     setText(find("story-title"), `Fiber ${id} of pid ${pid}`)
     setText(find("story-trace"), "…")
@@ -46,12 +47,20 @@ export class Story {
   tell(snapshot) {
     const process = [snapshot, ...snapshot.workers].find(one => one.pid === this.pid)
     const fiber = process?.fibers.find(one => one.id === this.id)
-    if (!fiber) return this.note("It is not there: it has ended, rests in a pool, or is one of those left out.")
-    const request = process.requests.find(one => one.fiber === this.id)
+    const request = process?.requests.find(one => one.fiber === this.id)
+    if (this.served(request)) return this.note("The request has ended.")
+    if (!fiber || request?.path === OWN) // this page's own request may use a fiber that rested
+      return this.note("It is not there: it has ended, rests in a pool, or is one of those left out.")
+    this.request ??= request?.id
     setText(find("story-title"), fiber.name ?? `Fiber ${fiber.id} of pid ${this.pid}`)
     setText(find("story-trace"), fiber.backtrace.join("\n") || "no backtrace")
     this.facts(find("story-facts"), this.pairs(fiber, request))
     this.note(`${this.doing(fiber)} at ${fiber.place}`)
+  }
+
+  // A fiber that served one request serves another next.
+  served(request) {
+    return this.request !== undefined && request?.id !== this.request
   }
 
   pairs(fiber, request) {
