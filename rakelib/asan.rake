@@ -3,15 +3,19 @@
 require_relative "harsh"
 
 # Left out: tests that measure seconds, thousands of connections or memory (a process under ASan is
-# three times as slow and large), and tests that need other programs. Everything else runs,
-# including tests that fork and start programs, which run under ASan as well.
+# three times as slow and large), tests that need other programs, and the one that counts all fds,
+# of which ASan's report is one. Everything else runs, including tests that fork and start programs,
+# which run under ASan as well.
 ASAN_LEFT_OUT = {
   "contract" => %w[process scale],
+  "loop" => %w[fork_matrix],
   "server" => %w[soak crowd cost stacks cluster_load differential slow slow_reader systemd browser
-                 proxies puma_plugin]
+                 proxies puma_plugin],
+  "monitor" => %w[doctor]
 }.freeze
 ASAN_SHORT = %w[contract/close contract/descriptor contract/interrupt server/app_faults
-                server/faults server/hijack server/outlives server/streamed_input].freeze
+                server/faults server/hijack server/outlives server/streamed_input
+                loop/watchdog].freeze
 
 namespace :asan do
   # No leak detection: Ruby keeps what it has at the end. No signal handlers and stacks of ASan's
@@ -38,7 +42,7 @@ namespace :asan do
     under.call(ASAN_SHORT.map { |name| "test/#{name}_test.rb" }, at_once: 2)
   end
 
-  desc "Run contract and server with the whole extension under ASan and UBSan (gcc)"
+  desc "Run contract, loop, server and monitor with the whole extension under ASan and UBSan (gcc)"
   task :all do
     files = ASAN_LEFT_OUT.flat_map do |suite, names|
       Dir["test/#{suite}/*_test.rb"].sort - names.map { |name| "test/#{suite}/#{name}_test.rb" }
@@ -47,5 +51,5 @@ namespace :asan do
   end
 end
 
-desc "Run contract and server under ASan and UBSan, in a build of its own"
+desc "Run contract, loop, server and monitor under ASan and UBSan, in a build of its own"
 task asan: "asan:all"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-desc "Stand a loop still in fourteen ways, so many times each; does the watchdog name the lines?"
+desc "Stand a loop still in sixteen ways, so many times each; does the watchdog name the lines?"
 task :stalls, [:times] => :compile do |_, arguments|
   ruby "-Ilib", "-Itest", "test/stalls/planted.rb", *arguments.to_a
 end
