@@ -15,6 +15,7 @@ module Tracing
       "preconnect" => { redirect_host: "127.0.0.1" },
       "connect" => { agent_run_id: "1", request_headers_map: {}, event_harvest_config: HARVEST,
                      span_event_harvest_config: { report_period_ms: 1000, harvest_limit: 200_000 },
+                     max_payload_size_in_bytes: 100_000_000, # it drops larger reports
                      account_id: "1", trusted_account_key: "1", primary_application_id: "1" },
       "get_agent_commands" => []
     }.freeze
