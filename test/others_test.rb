@@ -2,13 +2,16 @@
 
 require "json"
 require "minitest/autorun"
+require "net/http"
 require "open3"
+require "socket"
 require "tempfile"
 require_relative "../rakelib/others/comparison"
 require_relative "../rakelib/others/page"
 require_relative "../rakelib/others/reasons"
 require_relative "../rakelib/others/suite"
 require_relative "../rakelib/others/trial"
+require_relative "support/ports"
 
 # How `rake others` compares two runs of another project's tests.
 class OthersTest < Minitest::Test
@@ -104,6 +107,71 @@ class OthersTest < Minitest::Test
       end
       assert_equal [[["start", name], ["failed", name]], [["start", name], ["passed", name]]], fates
     end
+  end
+
+  # What redis-client's tests ask of their proxy: a port that leads on, is late, falls silent, is
+  # cut off after some bytes, is off and on again.
+  def test_the_stand_in_for_toxiproxy
+    port = Ports.free
+    pid = Process.spawn(RbConfig.ruby, "rakelib/others/toxiproxy.rb", "-port", port.to_s)
+    echo = TCPServer.new("127.0.0.1", 0)
+    strand = Thread.new { loop { answer(echo.accept) } }
+    proxy = create_proxy(port, echo.addr[1])
+    assert_equal "hello", exchange(proxy)
+    toxic(port, "latency", "latency" => 50) { assert_operator(took { exchange(proxy) }, :>=, 0.05) }
+    toxic(port, "timeout", "timeout" => 20) { assert_nil exchange(proxy) }
+    toxic(port, "limit_data", "bytes" => 2) { assert_equal "he", exchange(proxy) }
+    ask(port, Net::HTTP::Post.new("/proxies/echo"), enabled: false)
+    assert_raises(Errno::ECONNREFUSED) { exchange(proxy) }
+    ask(port, Net::HTTP::Post.new("/proxies/echo"), enabled: true)
+    assert_equal "hello", exchange(proxy)
+  ensure
+    strand&.kill&.join
+    echo&.close
+    Process.kill(:INT, pid)
+    Process.wait(pid)
+  end
+
+  # An echo of five bytes.
+  def answer(socket)
+    socket.write(socket.readpartial(5))
+  ensure
+    socket.close
+  end
+
+  def exchange(port)
+    TCPSocket.open("127.0.0.1", port) { |socket| socket.write("hello") && socket.read(5) }
+  end
+
+  def took
+    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    yield
+    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+  end
+
+  def create_proxy(port, upstream)
+    listen = "127.0.0.1:#{Ports.free}"
+    body = [{ name: "echo", listen: listen, upstream: "127.0.0.1:#{upstream}" }]
+    begin
+      ask(port, Net::HTTP::Post.new("/populate"), body)
+    rescue Errno::ECONNREFUSED # it is still starting
+      Thread.pass
+      retry
+    end
+    listen[/\d+\z/].to_i
+  end
+
+  def toxic(port, type, attributes)
+    body = { name: type, type: type, stream: "downstream", attributes: attributes }
+    ask(port, Net::HTTP::Post.new("/proxies/echo/toxics"), body)
+    yield
+  ensure
+    ask(port, Net::HTTP::Delete.new("/proxies/echo/toxics/#{type}"))
+  end
+
+  def ask(port, request, body = nil)
+    request.body = JSON.generate(body) if body
+    Net::HTTP.start("127.0.0.1", port) { |http| http.request(request).value }
   end
 
   def test_the_page_is_made_from_the_results

@@ -4,8 +4,8 @@ module Others
   # A part of a project's own tests. source: a Debian source package, or a repository as
   # `owner/name`; kind: the test framework, :ruby and :mspec for those in Ruby's sources; paths:
   # files and folders of tests, which not every version has; server: what they talk to, of
-  # Surroundings.
-  Suite = Struct.new(:name, :source, :version, :kind, :paths, :server)
+  # Surroundings; part: the folder of the source that has the project, where it is not the whole.
+  Suite = Struct.new(:name, :source, :version, :kind, :paths, :server, :part)
 
   # The package of the very Ruby that runs; Debian has no other.
   RUBIES = { "3.1" => "3.1.2-7+deb12u1", "3.4" => "3.4.5-1~exp1" }.freeze
@@ -48,17 +48,33 @@ module Others
   SSH = %w[test/test_*.rb test/authentication/**/test_*.rb test/connection/test_*.rb
            test/transport/**/test_*.rb].freeze
 
+  # Of async what asks for no reactor of its own, of which a thread with our loop has none; nor the
+  # idler, which starts tasks until the thread computes enough, and on a busy machine without end.
+  ASYNC = [*%w[barrier children clock condition deadline limited_queue list node notification
+               priority_queue promise queue semaphore timeout variable waiter scheduler/*]
+    .map { |name| "test/async/#{name}.rb" },
+           *%w[fiber file io io/* kernel kernel/* process tempfile thread thread/*]
+             .map { |name| "test/#{name}.rb" }].freeze
+
+  # Of redis-rb all but what asks three sentinels and a cluster.
+  REDIS = %w[test/redis/*_test.rb test/distributed/*_test.rb].freeze
+
+  # Of redis-client all but what asks sentinels.
+  REDIS_CLIENT = %w[test/redis_client_test.rb test/redis_client/*_test.rb].freeze
+
   # Of Sequel what runs on PostgreSQL.
   SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
 
   # Tests of gems, of Debian's packages or of the gems' repositories: where, the version for each
-  # Ruby, which, and the server that they need.
+  # Ruby, which, the server that they need, and the part of the source.
   GEMS = {
+    "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
     "concurrent-ruby" => ["ruby-concurrency/concurrent-ruby", "v1.3.7", "v1.3.7", :rspec,
                           CONCURRENT],
     "connection_pool" => ["mperham/connection_pool", "v2.5.5", "v3.0.2", :minitest,
                           %w[test/test_*.rb]],
-    "dalli" => ["ruby-dalli", "3.2.8-2", "3.2.8-2", :minitest, %w[test/**/test_*.rb], :memcached],
+    "dalli" => ["petergoldstein/dalli", "v4.3.3", "v5.0.6", :minitest, %w[test/**/test_*.rb],
+                :memcached],
     "excon" => ["ruby-excon", "0.112.0-4", "0.112.0-4", :rspec,
                 %w[spec/excon_spec.rb spec/requests/*_spec.rb]],
     "faraday" => ["ruby-faraday", "2.12.2-1", "2.12.2-1", :rspec,
@@ -70,8 +86,16 @@ module Others
     "net-http-persistent" => ["drbrain/net-http-persistent", "v4.0.8", "v4.0.8", :minitest,
                               %w[test/test_*.rb]],
     "net-ssh" => ["ruby-net-ssh", "1:7.3.0-1", "1:7.3.0-1", :minitest, SSH],
+    "pg" => ["ged/ruby-pg", "v1.6.3", "v1.6.3", :rspec, %w[spec/**/*_spec.rb], :own_postgresql],
     "rack" => ["rack/rack", "v3.2.7", "v3.2.7", :minitest, %w[test/spec_*.rb]],
-    "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql]
+    "redis" => ["redis/redis-rb", "v5.4.1", "v5.4.1", :minitest, REDIS, :redis],
+    "redis-client" => ["redis-rb/redis-client", "v0.30.0", "v0.30.0", :megatest, REDIS_CLIENT,
+                       :toxic_redis],
+    "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql],
+    "sqlite3" => ["sparklemotion/sqlite3-ruby", "v2.8.1", "v2.9.6", :minitest,
+                  %w[test/test_*.rb]],
+    "trilogy" => ["trilogy-libraries/trilogy", "v2.13.0", "v2.13.0", :minitest,
+                  %w[test/*_test.rb], :mysql, "contrib/ruby"]
   }.freeze
 
   # @param api [String] of the Ruby, such as "3.4"
@@ -87,9 +111,9 @@ module Others
   end
 
   def self.gems(api)
-    GEMS.filter_map do |name, (source, old, new, kind, paths, server)|
+    GEMS.filter_map do |name, (source, old, new, kind, *rest)|
       version = api == "3.1" ? old : new
-      Suite.new(name, source, version, kind, paths, server) if version
+      Suite.new(name, source, version, kind, *rest) if version
     end
   end
 end

@@ -1,6 +1,10 @@
 # frozen_string_literal: true
 
+require "digest"
+require "etc"
 require "fileutils"
+require "rbconfig"
+require "tmpdir"
 require "yaml"
 require_relative "../../test/support/databases"
 
@@ -9,8 +13,8 @@ module Others
   class Surroundings
     BIN = File.expand_path("tmp/others/bin")
 
-    # @param server [Symbol, nil] :mariadb, :memcached, :postgresql
-    # @param folder [String] of the unpacked source
+    # @param server [Symbol, nil] a private method of this class
+    # @param folder [String] of the project in the unpacked source
     def initialize(server, folder)
       @server = server
       @folder = folder
@@ -20,27 +24,51 @@ module Others
     def environment = @server ? send(@server) : {}
 
     # Ends what was started.
-    def self.clear = Servers.stop_all
+    def self.clear
+      Servers.stop_all
+      Dir["#{Dir.tmpdir}/nb-pg-#{Process.pid}-*/*/data"].each { |data| end_postgresql(data) }
+    end
+
+    # The one that pg's tests have started leaves the process group of the tests.
+    def self.end_postgresql(data)
+      system("#{BIN}/pg/pg_ctl", "-D", data, "-m", "immediate", "stop", out: File::NULL,
+                                                                      err: File::NULL)
+      FileUtils.rm_rf(File.expand_path("../..", data))
+    end
 
     private
 
     # Its tests start memcached themselves, which wants to be told when root shall run it.
     def memcached
-      FileUtils.mkdir_p(BIN)
       user = "-u root" if Process.uid.zero?
-      File.write("#{BIN}/memcached", <<~SH, perm: 0o755)
-        #!/bin/sh
-        exec #{Databases.program("memcached")} #{user} "$@"
-      SH
+      program("#{BIN}/memcached", "exec #{Databases.program("memcached")} #{user} \"$@\"")
       { "PATH" => "#{BIN}:#{ENV.fetch("PATH")}" }
     end
 
-    # mysql2 reads a file, and some of its tests name the database `test`.
-    def mariadb
+    def program(path, line)
+      FileUtils.mkdir_p(File.dirname(path))
+      File.write(path, "#!/bin/sh\n#{line}\n", perm: 0o755)
+    end
+
+    # Some tests name the database `test`.
+    def database_test
       place = Databases.mariadb
       Databases.run("mariadb", "--no-defaults", "--host=#{place.host}", "--port=#{place.port}",
                     "--user=#{place.user}", "--password=#{place.password}",
                     input: "CREATE DATABASE IF NOT EXISTS test")
+      place
+    end
+
+    # trilogy asks the environment.
+    def mysql
+      place = database_test
+      { "MYSQL_HOST" => place.host, "MYSQL_PORT" => place.port.to_s, "MYSQL_USER" => place.user,
+        "MYSQL_PASS" => place.password }
+    end
+
+    # mysql2 reads a file.
+    def mariadb
+      place = database_test
       person = place.options.merge(database: "test").transform_keys(&:to_s)
       settings = { "root" => person, "user" => person.dup } # YAML would write the same one once
       File.write("#{@folder}/spec/configuration.yml", YAML.dump(settings))
@@ -48,5 +76,51 @@ module Others
     end
 
     def postgresql = { "SEQUEL_INTEGRATION_URL" => Databases.postgresql.url }
+
+    # pg's tests start PostgreSQL themselves, which doesn't run as root. They put the keys of the
+    # server and of the client in one folder; each must be its owner's.
+    def own_postgresql
+      folder = "#{BIN}/pg"
+      program("#{folder}/pg_config", "echo #{folder}")
+      %w[psql createdb].each { |name| link(folder, name, "") }
+      link(folder, "initdb", "-U #{Etc.getpwuid.name}")
+      link(folder, "pg_ctl", "")
+      place = Dir.mktmpdir("nb-pg-#{Process.pid}-")
+      File.chmod(0o755, place)
+      { "PATH" => "#{folder}:#{ENV.fetch("PATH")}", "RUBY_PG_TEST_DIR" => place,
+        "USER" => Etc.getpwuid.name, "PGPORT" => Ports.free.to_s }
+    end
+
+    def link(folder, name, more)
+      command = [Databases.postgresql_program(name)]
+      command = Databases.as("postgres", *command) if %w[initdb pg_ctl].include?(name)
+      own = "chown -R postgres $RUBY_PG_TEST_DIR; chown -f root $RUBY_PG_TEST_DIR/*/*/*client*"
+      program("#{folder}/#{name}",
+              "#{own if command.size > 1}\nexec #{command.join(" ")} #{more} \"$@\"")
+    end
+
+    # redis-rb's tests know one port.
+    def redis
+      place = Servers.fetch("redis-others") do |port, folder|
+        %W[redis-server --port #{port} --bind 127.0.0.1 --dir #{folder} --save #{""}
+           --unixsocket #{folder}/socket --enable-debug-command local]
+      end
+      helper = "#{@folder}/test/helper.rb"
+      File.write(helper, File.read(helper).sub(/^PORT +=.*/, "PORT = #{place.port}"))
+      { "REDIS_SOCKET_PATH" => "#{place.folder}/socket" }
+    end
+
+    # redis-client's tests start Redis and its proxies themselves, and would fetch and build both.
+    def toxic_redis
+      place = "#{@folder}/tmp/cache/#{RbConfig::CONFIG["host_cpu"]}-linux"
+      program("#{place}/redis-7.0/src/redis-server",
+              "exec #{Databases.program("redis-server")} \"$@\"")
+      program("#{place}/toxiproxy-server",
+              "exec #{RbConfig.ruby} #{File.expand_path("toxiproxy.rb", __dir__)} \"$@\"")
+      archive = "#{@folder}/tmp/redis-7.0.tar.gz"
+      FileUtils.touch(archive)
+      File.write("#{place}/redis-7.0/build.checksum", Digest::SHA1.file(archive).hexdigest)
+      {}
+    end
   end
 end

@@ -9,11 +9,14 @@ module Others
   module TestGems
     RUBY = Rubies::Found.new(RbConfig.ruby, RUBY_VERSION)
     # What installs in these versions on each Ruby, and is no dependency of our own tests.
-    SHARED = %w[coveralls_reborn:0.28.0 minitest-global_expectations:1.0.2 minitest-hooks:1.5.2
-                mocha:2.7.1 open4:1.3.4 pry:0.15.2 simplecov:0.22.0 timecop:0.9.10].freeze
+    SHARED = %w[coveralls_reborn:0.28.0 megatest:0.11.0 minitest-global_expectations:1.0.2
+                minitest-hooks:1.5.2 mocha:2.7.1 open4:1.3.4 pry:0.15.2 simplecov:0.22.0
+                timecop:0.9.10 toxiproxy:2.0.2].freeze
     MORE = {
       "3.1" => SHARED,
-      "3.4" => [*SHARED, "maxitest:6.1.0", "minitest-memory:1.1.1", "minitest-strict:1.0.1"]
+      "3.4" => [*SHARED, *%w[maxitest:6.1.0 metrics:0.15.0 minitest-memory:1.1.1
+                             minitest-strict:1.0.1 sus:0.38.0 sus-fixtures-async:0.2.0
+                             sus-fixtures-console:0.5.0 sus-fixtures-time:0.1.0 traces:0.18.2]]
     }.freeze
 
     module_function

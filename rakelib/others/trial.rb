@@ -7,23 +7,26 @@ require_relative "surroundings"
 require_relative "test_gems"
 
 module Others
-  # Runs a suite once, in a process group of its own. A test that says nothing for half a minute has
+  # Runs a suite once, in a process group of its own. A test that says nothing for that long has
   # hung: the process is killed, and another one runs the rest.
   class Trial
-    PATIENCE = 30
+    PATIENCE = 45
     # So many tests may hang, or end their process.
     PROCESSES = 12
+    # They have an extension, and are loaded as the gems that our own tests use.
+    COMPILED = %w[mysql2 pg sqlite3 trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
     ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "RUBY_EXE" => RbConfig.ruby }.freeze
     REQUIRE_ALL = "%s.each { |file| require file }"
 
-    def initialize(suite, folder, inside:)
+    # @param lost [Hash{String => Array(String, String)}] tests that hung in another run: left out
+    def initialize(suite, folder, inside:, lost: {})
       @suite = suite
-      @folder = folder
+      @folder = File.join(folder, *suite.part)
       @inside = inside
-      @file = "#{folder}/results-#{suite.name}-#{inside ? "inside" : "plain"}.jsonl"
-      @lost = {}
+      @file = "#{@folder}/results-#{suite.name}-#{inside ? "inside" : "plain"}.jsonl"
+      @lost = lost.dup
     end
 
     # @return [Hash{String => Array(String, String)}] each test's fate (passed, failed, skipped,
@@ -104,13 +107,20 @@ module Others
       when :minitest
         [*libraries, "-Itest", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed", "1"]
       when :rspec
+        helper = %w[--require spec_helper] if File.exist?("#{@folder}/spec/spec_helper.rb")
         [*libraries, "-Ispec", "#{TestGems.of_project}/bin/rspec", "--options", File::NULL,
-         "--require", "spec_helper", *files]
+         "--order", "defined", *helper, *files]
+      when :megatest
+        [*libraries, "#{TestGems.folder}/bin/megatest", "--seed", "1", "--jobs", "1", *files]
+      when :sus
+        [*libraries, "-Ifixtures", "#{TestGems.folder}/bin/sus", *files]
       end
     end
 
     # The project's own, which its tests may take for loaded.
     def libraries
+      return [] if COMPILED.include?(@suite.name)
+
       folders = ["lib", *Dir.children("#{@folder}/lib").grep(/ruby/).map { |name| "lib/#{name}" }]
       main = "#{@folder}/lib/#{@suite.name}.rb"
       [*folders.map { |folder| "-I#{folder}" }, *("-r#{main}" if File.exist?(main))]
