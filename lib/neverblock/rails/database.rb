@@ -5,6 +5,7 @@ require_relative "connection_queue"
 require_relative "database_config"
 require_relative "interrupted_query"
 require_relative "interrupted_transaction"
+require_relative "pinned_lock"
 require_relative "returned_connection"
 require_relative "room"
 
@@ -26,6 +27,7 @@ module NB
         InterruptedQuery.install
         InterruptedTransaction.install
         ReturnedConnection.install
+        PinnedLock.install
         Pools.source { PoolWaits.accounts }
         count_queries
       end
