@@ -54,6 +54,9 @@ module Apps
     # What differs between visitors, or between two looks: pattern => the word that replaces it.
     def masks = {}
 
+    # How many pages each visitor looks at.
+    def looks = 20
+
     # Has a visitor write a text, which the page that follows has to show.
     # @param visitor [Visitor]
     # @param text [String] contains the visitor's name

@@ -24,6 +24,7 @@ module Apps
 
     # @return [Boolean] whether there was no fault under NeverBlock, and doctor found no problem
     def run
+      $stdout.sync = true # it takes minutes, also with a file in place of a terminal
       page = Page.new
       green = @applications.map do |application|
         trial = Trial.new(application)

@@ -7,7 +7,6 @@ module Apps
   # Fifty visitors at once, each signed in under a name of their own. Each looks at the pages of a
   # walk, in an order of their own, and then writes.
   class Crowd
-    LOOKS = 20 # pages of each visitor
     WRITES = 1
     # What is wrong with a page.
     Fault = Struct.new(:kind, :path, :text)
@@ -31,7 +30,7 @@ module Apps
       start = now
       each do |visitor|
         order = @pages.shuffle(random: Random.new(visitor.number)).cycle
-        LOOKS.times { look_at(visitor, order.next) }
+        @application.looks.times { look_at(visitor, order.next) }
       end
       now - start
     end

@@ -34,7 +34,7 @@ module Apps
       follow(request(request))
     end
 
-    # Fills in and sends the form of the page whose action matches.
+    # Fills in and posts the form of the page whose action matches.
     # @return [Answer] the page to which this leads
     def submit(path, action, fields)
       page = get(path)
@@ -109,7 +109,8 @@ module Apps
     end
 
     def forms(page)
-      page.body.scan(%r{<form\b[^>]*>.*?</form>}m).map do |text|
+      found = page.body.scan(%r{<form\b[^>]*>.*?</form>}m)
+      found.grep_v(/\A<form\b[^>]*\bmethod=["']get/).map do |text|
         action = text[/\A<form\b[^>]*?\baction=["']([^"']*)/, 1] || page.path
         hidden = text.scan(/<input\b[^>]*>/).grep(/type=["']hidden/).to_h do |tag|
           [attribute(tag, "name"), attribute(tag, "value")]

@@ -59,9 +59,11 @@ module Apps
       once("falcon") { change("falcon") { |place| add_falcon(place) } }
     end
 
-    # For Application#make: checks out a tag of a repository.
-    def unpack(repository, tag)
-      FileUtils.cp_r("#{Others::Source.new.fetch(repository, tag)}/.", variant("puma"))
+    # For Application#make: puts the source there.
+    # @param source [String] a package of Debian, or a repository as `owner/name`
+    # @param version [String] its version, or tag
+    def unpack(source, version)
+      FileUtils.cp_r("#{Others::Source.new.fetch(source, version)}/.", variant("puma"))
       FileUtils.rm_rf("#{variant("puma")}/.git")
     end
 
@@ -77,10 +79,25 @@ module Apps
       end
     end
 
+    # For Application#make: has a generated application serve its assets by Sprockets, which older
+    # engines need, in place of Propshaft.
+    def sprockets
+      edit("Gemfile") { |text| text.sub(/^gem "propshaft"$/, "") }
+      edit("app/views/layouts/application.html.erb") { |text| text.sub(" :app", ' "application"') }
+      write("app/assets/config/manifest.js", "//= link application.css\n")
+    end
+
     # For Application#make: writes a file of the application.
     def write(path, text)
       FileUtils.mkdir_p(File.dirname("#{variant("puma")}/#{path}"))
       File.write("#{variant("puma")}/#{path}", text)
+    end
+
+    # For Application#make: changes a file of the application.
+    # @yieldparam text [String] its content
+    # @yieldreturn [String] its new content
+    def edit(path)
+      write(path, yield(File.read("#{variant("puma")}/#{path}")))
     end
 
     def run(*command, in_folder: variant("puma"))
