@@ -32,8 +32,15 @@ module Patches
 
     def written(mod)
       METHODS.flat_map { |list| list.bind_call(mod, false) }.filter_map do |name|
-        "#{mod}##{name}" if mod.instance_method(name).source_location&.first&.start_with?(LIB)
+        "#{mod}##{name}" if own(mod, name)&.source_location&.first&.start_with?(LIB)
       end
+    end
+
+    # Not what a library has put in front.
+    def own(mod, name)
+      method = mod.instance_method(name)
+      method = method.super_method until method.nil? || method.owner.equal?(mod)
+      method
     end
 
     def named(mod)
