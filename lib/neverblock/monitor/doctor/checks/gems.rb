@@ -19,8 +19,7 @@ module NB
         "poll in a thread and pass messages through a Thread::Queue"],
       "tiny_tds" => [:problem, "it waits in C, so everything stands still while SQL Server thinks",
         "NB.offload { } around its calls, or leave what uses it to a server with threads"],
-      "bcrypt" => [:warning, HASHES,
-        "#{HASH_ELSEWHERE}; versions before 3.1.18 keep Ruby's lock: NB.in_process { }"],
+      "bcrypt" => [:note, "it hashes in a limited number of native threads", "nothing to do"],
       "argon2" => [:warning, HASHES, HASH_ELSEWHERE],
       "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
       "patron" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
@@ -28,12 +27,16 @@ module NB
       "sqlite3" => [:note, "a query blocks the process until it is done",
         "short queries are fine; for slow ones use a database behind a socket"]
     }.freeze
+    # Older versions, which keep Ruby's lock, so that a native thread does not help.
+    OLD = {
+      "bcrypt" => [Gem::Version.new("3.1.18"), [:warning, HASHES, "update it to 3.1.18 or later"]]
+    }.freeze
     # Gems whose thread state belongs to the thread, or is cured.
     THREAD_WISE = %w[
       activerecord activesupport async-http bundler concurrent-ruby curb fiber-local httpx
       neverblock puma sentry-ruby timeout typhoeus
     ].freeze
-    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :THREAD_WISE
+    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :OLD, :THREAD_WISE
 
     check "bundle", applies: ->(project) { project.bundle.exist? } do |project|
       next if project.booted?
@@ -48,7 +51,9 @@ module NB
 
     check "gems", applies: ->(project) { project.gems.any? } do |project|
       project.gems.slice(*GEMS.keys).each do |name, version|
-        level, what, cure = GEMS.fetch(name)
+        before, old = OLD[name]
+        is_old = before && version && Gem::Version.new(version) < before
+        level, what, cure = is_old ? old : GEMS.fetch(name)
         __send__(level, "#{[name, version].compact.join(" ")}: #{what}", cure: cure)
       end
     end
