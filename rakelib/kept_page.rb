@@ -14,7 +14,8 @@ class KeptPage
 
   # Writes the results and the page.
   def write
-    File.write(self.class::RESULTS, "#{JSON.pretty_generate(@results)}\n")
+    results = JSON.pretty_generate(@results).gsub(/\[\s+\]/, "[]") # as newer versions of json do
+    File.write(self.class::RESULTS, "#{results}\n")
     File.write(self.class::PAGE, text)
   end
 
