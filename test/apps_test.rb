@@ -108,7 +108,7 @@ class AppsTest < Minitest::Test
     site do |site|
       crowd = crowd(site)
       assert_empty crowd.faults
-      assert_equal Apps::Application::VISITORS * Apps::Crowd::LOOKS, crowd.seconds.size
+      assert_equal Apps::Application::VISITORS * Place.new.looks, crowd.seconds.size
       assert_equal Apps::Application::VISITORS * Apps::Crowd::WRITES, site.texts.uniq.size
     end
   end
