@@ -46,6 +46,13 @@ class OthersTest < Minitest::Test
     assert_equal ["A#a: a reason is listed, but there is no difference"], comparison.complaints
   end
 
+  def test_a_test_that_fails_now_and_then_need_not
+    reasons = { "A#a" => "now and then, plain too" }
+    [PASSED, FAILED].each do |fate|
+      assert_predicate compare({ "A#a" => PASSED }, { "A#a" => fate }, reasons), :green?
+    end
+  end
+
   def test_a_test_that_is_missing_or_skipped_on_one_side_is_a_difference
     plain = { "A#a" => PASSED, "A#b" => PASSED }
     assert_equal %w[A#a A#b], compare(plain, { "A#b" => ["skipped", "no"] }).differences.map(&:test)
