@@ -14,9 +14,9 @@ module Others
       our loop. `rake others` runs them (`rake others[ruby-socket]` one suite) and writes this page. A test
       that ends otherwise inside the loop than plain is a *difference*; each needs a reason in
       `rakelib/others/differences.txt`, else the command fails. A test that fails both times is no
-      difference, and one that hangs plain does not run inside. Some tests fail *now and then*, plain too. The sources are Debian's packages or, where
-      the version begins with a v, the tags of the gems' repositories; tests of databases talk to real
-      servers.
+      difference, and one that hangs plain does not run inside. Some tests fail *now and then*, plain too.
+      The sources are Debian's packages or, where the version begins with a v, the tags of the gems'
+      repositories; tests of databases talk to real servers.
 
       | suite | version | Ruby | tests | plain failures | failures inside | differences |
       |---|---|---|---|---|---|---|
