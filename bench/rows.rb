@@ -61,9 +61,9 @@ module Bench
       ["E5", "one process per core, and its memory", "nb bench e5"]
     ],
     "Concurrency, Real and Imagined, in MRI; Threads (2009)" => [
-      ["F1", "cpu_bound_threads.rb", "nb bench f1"],
-      ["F2", "cpu_bound_processes.rb", "nb bench f2"],
-      ["F3", "io_bound_threads.rb", "nb bench f3"],
+      ["F1", "cpu_bound_threads.rb, in examples/legacy", "nb bench f1"],
+      ["F2", "cpu_bound_processes.rb, in examples/legacy", "nb bench f2"],
+      ["F3", "io_bound_threads.rb, in examples/legacy", "nb bench f3"],
       ["F4", "how many threads, and their memory", "nb bench b1 b2"],
       ["F5", "extensions that stop every thread", "bin/test drivers", DRIVERS],
       ["F6", "what forked processes share", "nb bench f6"],

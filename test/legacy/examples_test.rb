@@ -36,12 +36,32 @@ class LegacyExamplesTest < Minitest::Test
     end
   end
 
+  # 2009: the workers share the numbers, and add up to the same.
+  %w[cpu_bound_threads cpu_bound_processes].each do |name|
+    define_method("test_#{name}") do
+      lines = [1, 4].map { |count| run_example(name, {}, count.to_s, "50000").gsub(TOOK, "N") }
+      unit = name[/\w+_(\w+)/, 1]
+      said = [1, 4].map { |count| "#{count} #{unit} added up to 1249975000, took N s\n" }
+      assert_equal said, lines
+    end
+  end
+
+  def test_io_bound_threads_and_fibers_wait_side_by_side
+    with_server do |port|
+      [[], %w[fibers]].each do |words|
+        line = run_example("io_bound_threads", {}, "20", "40", "http://localhost:#{port}/", *words)
+        assert_equal "40 fetches by 20, took N s\n", line.gsub(TOOK, "N")
+        assert_between 2, 20, Float(line[TOOK])
+      end
+    end
+  end
+
   private
 
   def path(name) = File.join(Program::ROOT, "examples/legacy/#{name}.rb")
 
-  def run_example(name, env = {})
-    out, errors, status = Open3.capture3(env, *Program::RUBY, "-W0", "-Ilib", path(name),
+  def run_example(name, env = {}, *words)
+    out, errors, status = Open3.capture3(env, *Program::RUBY, "-W0", "-Ilib", path(name), *words,
                                          chdir: Program::ROOT)
     assert_predicate status, :success?, errors
     out
