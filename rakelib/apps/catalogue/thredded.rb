@@ -58,7 +58,8 @@ module Apps
 
     # Lists show what a visitor has read.
     def masks
-      { /\bthredded--(topic-)?(un)?read\b/ => "-", / data-unread="true"/ => "", /\d+ unread of/ => "-",
+      { /\bthredded--(topic-)?(un)?read\b/ => "-", / data-unread="true"/ => "",
+        /\d+ unread of/ => "-",
         %r{(?<=/users/)\d+|(?<=/avatar/)\h+} => "-" }
     end
 
