@@ -89,7 +89,7 @@ module NB
       #
       # @yield forks
       # @api private
-      def away
+      def daemon
         wait_until(now + PATIENCE)
         Native.without_signals { yield.tap { begin_child } }
       end
@@ -101,7 +101,7 @@ module NB
       proc { Fork.during { __send__(original) } }
     end
     Repairs.repair(Process.singleton_class, :daemon) do |original|
-      proc { |*arguments| Fork.away { __send__(original, *arguments) } }
+      proc { |*arguments| Fork.daemon { __send__(original, *arguments) } }
     end
   end
 end
