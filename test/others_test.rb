@@ -11,10 +11,13 @@ require_relative "../rakelib/others/page"
 require_relative "../rakelib/others/reasons"
 require_relative "../rakelib/others/suite"
 require_relative "../rakelib/others/trial"
+require_relative "support/clock"
 require_relative "support/ports"
 
 # How `rake others` compares two runs of another project's tests.
 class OthersTest < Minitest::Test
+  include Clock
+
   PASSED = ["passed", ""].freeze
   FAILED = ["failed", "Expected 1\nbut was 2"].freeze
 
@@ -151,9 +154,9 @@ class OthersTest < Minitest::Test
   end
 
   def took
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    start = clock
     yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
+    clock - start
   end
 
   def create_proxy(port, upstream)
