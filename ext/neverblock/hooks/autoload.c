@@ -16,16 +16,11 @@ static VALUE call_autoload(VALUE self, VALUE name, VALUE path)
 /* @!visibility private - replaces Kernel#autoload and Kernel.autoload. */
 static VALUE rb_nb_native_note_autoloads(VALUE mod)
 {
-    VALUE places[] = {rb_mKernel, rb_singleton_class(rb_mKernel)};
-    for (int i = 0; i < 2; i++) {
-        nb_keep_original(places[i], id_original, rb_intern("autoload"));
-        rb_ext_ractor_safe(true); /* in other Ractors nothing is noted */
-        if (i)
-            rb_define_method(places[i], "autoload", call_autoload, 2);
-        else
-            rb_define_private_method(places[i], "autoload", call_autoload, 2);
-        rb_ext_ractor_safe(false);
-    }
+    nb_keep_original(rb_mKernel, id_original, rb_intern("autoload"));
+    nb_keep_original(rb_singleton_class(rb_mKernel), id_original, rb_intern("autoload"));
+    rb_ext_ractor_safe(true); /* in other Ractors nothing is noted */
+    rb_define_global_function("autoload", call_autoload, 2);
+    rb_ext_ractor_safe(false);
     return Qnil;
 }
 
