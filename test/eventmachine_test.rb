@@ -329,10 +329,4 @@ class EventMachineTest < Minitest::Test
     server.stop
     serving.join
   end
-
-  def seconds
-    start = clock
-    yield
-    clock - start
-  end
 end

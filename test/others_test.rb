@@ -128,7 +128,8 @@ class OthersTest < Minitest::Test
     strand = Thread.new { loop { answer(echo.accept) } }
     proxy = create_proxy(port, echo.addr[1])
     assert_equal "hello", exchange(proxy)
-    toxic(port, "latency", "latency" => 50) { assert_operator(took { exchange(proxy) }, :>=, 0.05) }
+    late = toxic(port, "latency", "latency" => 50) { seconds { exchange(proxy) } }
+    assert_operator late, :>=, 0.05
     toxic(port, "timeout", "timeout" => 20) { assert_nil exchange(proxy) }
     toxic(port, "limit_data", "bytes" => 2) { assert_equal "he", exchange(proxy) }
     ask(port, Net::HTTP::Post.new("/proxies/echo"), enabled: false)
@@ -151,12 +152,6 @@ class OthersTest < Minitest::Test
 
   def exchange(port)
     TCPSocket.open("127.0.0.1", port) { |socket| socket.write("hello") && socket.read(5) }
-  end
-
-  def took
-    start = clock
-    yield
-    clock - start
   end
 
   def create_proxy(port, upstream)

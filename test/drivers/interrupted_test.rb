@@ -4,11 +4,14 @@ require_relative "../support/http_servers"
 require_relative "../support/transparency"
 require "sqlite3"
 require "typhoeus"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # What is interrupted while it waits in a library: the library stays usable, nothing is freed that
 # its C code still uses.
 class InterruptedTest < Minitest::Test
+  include Clock
+
   def setup
     skip "needs a namespace of its own" unless NAMES_ARE_LATE
     HTTPServers.plain
@@ -16,7 +19,7 @@ class InterruptedTest < Minitest::Test
 
   def test_a_timeout_of_an_offloaded_call_comes_when_the_call_has_ended
     NB.run do
-      took = clock do
+      took = seconds do
         assert_raises(Timeout::Error) { NB.timeout(0.05) { Typhoeus.get(HTTPServers.url(300)) } }
       end
       assert_operator took, :>=, 0.28
@@ -26,7 +29,7 @@ class InterruptedTest < Minitest::Test
 
   def test_a_cancelled_fiber_waits_for_its_offloaded_call
     NB.run do
-      took = clock do
+      took = seconds do
         asking = NB.async { Typhoeus.get(HTTPServers.url(300)) }
         sleep 0.05
         asking.cancel
@@ -48,7 +51,7 @@ class InterruptedTest < Minitest::Test
     define_method("test_a_timeout_ends_a_wait_for_sqlites_lock_#{name}") do
       locked(set) do |db|
         NB.run do
-          took = clock do
+          took = seconds do
             assert_raises(Timeout::Error) { NB.timeout(0.1) { insert(db) } }
           end
           assert_in_time took, 2
@@ -64,7 +67,7 @@ class InterruptedTest < Minitest::Test
           writing = NB.async { tries(db) }
           sleep 0.05
           writing.cancel
-          assert_in_time(clock { writing.wait }, 2)
+          assert_in_time(seconds { writing.wait }, 2)
           refute_predicate writing, :alive?
         end
         assert_equal [[0]], db.execute("SELECT count(*) FROM t")
@@ -133,11 +136,5 @@ class InterruptedTest < Minitest::Test
     ensure
       [holder, db].compact.each(&:close)
     end
-  end
-
-  def clock
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
   end
 end

@@ -7,10 +7,13 @@ require "neverblock"
 require "trilogy"
 require_relative "../support/databases"
 require_relative "../support/ticker"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # What the database tests of 2008 assert, against today's servers and drivers.
 class LegacyDatabasesTest < Minitest::Test
+  include Clock
+
   def setup
     %i[postgresql mariadb].each do |name|
       Databases.there?(name) ? Databases.public_send(name) : skip("no #{name} on this machine")
@@ -353,11 +356,5 @@ class LegacyDatabasesTest < Minitest::Test
 
     pool_of(db).all_connections(&:close)
     pool_of(db).instance_variable_get(:@blocking_connection)&.close
-  end
-
-  def seconds
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
   end
 end

@@ -6,11 +6,14 @@ require "neverblock"
 require "neverblock/cli/delay_server"
 require "socket"
 require "timeout"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # What the later specs (2010 to 2012) assert of the rest: sleep, system, Timeout, locks and sockets,
 # in fibers of the pool.
 class LegacySystemTest < Minitest::Test
+  include Clock
+
   def setup = @pool = NB::Pool::FiberPool.new(10)
 
   def test_sleep_takes_its_time
@@ -132,11 +135,5 @@ class LegacySystemTest < Minitest::Test
       socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
       socket.read[/\r\n\r\n(.*)/, 1]
     end
-  end
-
-  def seconds
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
   end
 end

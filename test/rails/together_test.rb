@@ -3,10 +3,13 @@
 # rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
 
 require "rails/helper"
+require_relative "../support/clock"
 require_relative "../support/timing"
 
 # More from one request: queries, calls and jobs in fibers beside it.
 class RailsTogetherTest < Minitest::Test
+  include Clock
+
   RailsApp.load("neverblock_postgresql")
 
   def setup
@@ -144,14 +147,6 @@ class RailsTogetherTest < Minitest::Test
     text, thread, = Timeout.timeout(5) { NoteJob.notes.pop }
     assert_equal "thread", text
     refute_equal Thread.current, thread
-  end
-
-  private
-
-  def seconds
-    start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    yield
-    Process.clock_gettime(Process::CLOCK_MONOTONIC) - start
   end
 end
 # rubocop:enable Layout/LineLength

@@ -6,4 +6,11 @@ module Clock
 
   # @return [Float] seconds of the monotonic clock
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # @return [Float] how many the block takes
+  def seconds
+    start = clock
+    yield
+    clock - start
+  end
 end
