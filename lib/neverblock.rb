@@ -45,6 +45,16 @@ module NB
   autoload :BlockingCalls, File.join(__dir__, "neverblock/loop/blocking_calls")
   autoload :Profile, File.join(__dir__, "neverblock/monitor/profile")
 
+  # Its C half is part of the extension, so autoload can't do this.
+  class Server
+    # Loads the server for the first one that is made, which a program that serves nothing saves.
+    # @api private
+    def self.new(...)
+      require_relative "neverblock/server"
+      super
+    end
+  end
+
   class << self
     # Runs the block inside a loop: every wait in it lets other fibers run. Returns when the block
     # and all fibers it started have ended. If the block raises, the other fibers are cancelled

@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require_relative "../support/subprocess"
 require "pathname"
 
 class ServerBasicsTest < Minitest::Test
@@ -54,6 +55,11 @@ class ServerBasicsTest < Minitest::Test
     exchange("GET / HTTP/1.0\r\n\r\n")
     assert_equal ["localhost", @server.port.to_s], seen.values_at("SERVER_NAME", "SERVER_PORT")
     refute seen.key?("HTTP_HOST")
+  end
+
+  def test_the_server_loads_itself
+    result = Subprocess.ruby("print NB::Server.new(->(env) {}).inspect")
+    assert_equal ["#<NB::Server tcp://127.0.0.1:9292 not ready>", ""], [result.out, result.err]
   end
 
   def test_options_of_the_whole_server
