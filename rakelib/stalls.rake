@@ -10,4 +10,9 @@ namespace :stalls do
   task :quiet, [:seconds] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/stalls/quiet.rb", *arguments.to_a
   end
+
+  desc "Measure what the watchdog costs in so many pairs: [pairs (100), kinds (echo hello rails)]"
+  task :cost, [:pairs] => :compile do |_, arguments|
+    ruby({"NB_WATCHDOG" => nil}, "-Ilib", "-Itest", "test/stalls/cost.rb", *arguments.to_a)
+  end
 end
