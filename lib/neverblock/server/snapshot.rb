@@ -13,7 +13,8 @@ module NB
     # so it works while the loop stands still, too. It contains paths and lines of the program, but
     # no queries, parameters, header fields, bodies or variables.
     #
-    # It lets other threads run every few fibers, so the loop waits for a few milliseconds at most.
+    # It lets other threads run every few fibers, so the loop waits for a few milliseconds at most,
+    # unless its objects bring on a garbage collection.
     #
     # @api private
     class Snapshot
