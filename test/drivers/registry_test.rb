@@ -52,6 +52,42 @@ class RegistryTest < Minitest::Test
       end
   end
 
+  # Bootsnap requires files by their full paths.
+  def test_a_library_that_is_required_by_its_path
+    ["File.join(FOLDER, 'slow_library.rb')", "File.join(FOLDER, 'slow_library')",
+     "Pathname(FOLDER) + 'slow_library.rb'", "'slow_library.rb'"].each do |path|
+      assert_equal "[true]\n", ruby("require 'pathname'; FOLDER = $LOAD_PATH.grep(/nb/).first; " \
+                                    "register; require(#{path}); p CURED"), path
+    end
+  end
+
+  # As Bundler.require does.
+  def test_a_library_that_the_module_kernel_requires
+    assert_equal "[true]\n", ruby("register; Kernel.require('slow_library'); p CURED")
+  end
+
+  def test_a_library_is_not_cured_when_another_file_of_this_name_returns
+    out = ruby(<<~RUBY)
+      register
+      folder = $LOAD_PATH.grep(/nb/).first
+      Dir.mkdir(File.join(folder, "other"))
+      File.write(File.join(folder, "other/slow_library.rb"), "p CURED")
+      File.write(File.join(folder, "slow_library.rb"), <<~OTHER)
+        module SlowLibrary
+          VERSION = "1.2.3"
+          class Client; end
+          require File.join(__dir__, "other/slow_library.rb")
+          p CURED
+          COMPLETE = true
+        end
+      OTHER
+      require "slow_library"
+      p CURED
+    RUBY
+
+    assert_equal "[]\n[]\n[true]\n", out
+  end
+
   def test_a_library_that_is_required_inside_the_loop
     assert_equal "[true]\n", ruby("register; NB.run { require 'slow_library'; p CURED }")
   end
@@ -130,7 +166,8 @@ class RegistryTest < Minitest::Test
   def test_require_answers_and_fails_as_before
     script = "p require('slow_library'), require('slow_library'), " \
              "begin; require('no/such'); rescue LoadError => e; [e.path, e.message]; end, " \
-             "Kernel.private_method_defined?(:require)"
+             "Kernel.private_method_defined?(:require), Kernel.public_method_defined?(:require), " \
+             "Kernel.respond_to?(:require), Kernel.require('tsort')"
     out = ruby("register; #{script}")
 
     assert_equal out, ruby(script, { "NB_DRIVERS" => "0" })

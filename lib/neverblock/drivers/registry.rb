@@ -18,6 +18,7 @@ module NB
   module Drivers
     @all = {}
     @features = {}
+    @names = {} # of features, by the last part
 
     class << self
       # Declares a cure. It is applied at once if the library is already loaded.
@@ -38,7 +39,7 @@ module NB
         driver = Driver.new(name, constant: constant, features: features, version: version,
                                   versions: versions, &cure)
         @all[name] = driver
-        features.each { |feature| (@features[feature] ||= []) << driver }
+        features.each { |feature| note(feature, driver) }
         off?(name) ? driver.off("NB_DRIVERS") : driver.install
       end
 
@@ -64,11 +65,15 @@ module NB
       # @thread any
       def status = @all.each_value.map(&:status)
 
-      # Called after a successful `require`.
+      # Called after a successful `require`, which may have had the full path: Bootsnap's has.
       #
+      # @param path [String, #to_path, #to_str]
       # @api private
-      def required(feature)
-        @features[feature]&.each(&:install) if Repairs.main?
+      def required(path)
+        return unless Repairs.main?
+
+        path = path.respond_to?(:to_path) ? path.to_path : path.to_str
+        (@features[path] || in_file(path)).each(&:install)
       end
 
       # Ends the list: reports unknown names in NB_DRIVERS, and watches for libraries still to come.
@@ -84,6 +89,25 @@ module NB
       end
 
       private
+
+      def note(feature, driver)
+        (@features[feature] ||= []) << driver
+        @names[File.basename(feature)] = [*@names[File.basename(feature)], feature].uniq
+      end
+
+      # The drivers of libraries that `require` loads from this very file.
+      def in_file(path)
+        names = @names[File.basename(path, ".*")] or return []
+        names.select { |name| path.start_with?("#{name}.") || loads?(name, path) }
+             .flat_map { |name| @features[name] }
+      end
+
+      def loads?(name, path)
+        return false unless path.match?(%r{/#{Regexp.escape(name)}(\.\w+)?\z})
+
+        _, file = $LOAD_PATH.resolve_feature_path(name)
+        file.nil? || File.identical?(file, path) || File.identical?(file, path + File.extname(file))
+      end
 
       def off?(name) = none? || switched_off.include?(name)
       def none? = Native::DRIVERS == "0"
