@@ -77,7 +77,7 @@ class RailsBootTest < Minitest::Test
     p [state.isolation_level, state.scope, ActiveRecord.async_query_executor, ActiveRecord::Base.connection_db_config.checkout_timeout,
        ActiveSupport::Concurrency::ShareLock.const_defined?(:Thread, false),
        (ActiveRecord::ConnectionAdapters.resolve("neverblock_mysql2") rescue $!.class)]
-    puts Patches.all.grep_v(/\A(#<Class:Process>|Kernel#|Timeout|ConnectionPool)/) if defined?(NB)
+    puts Patches.all.grep_v(/\A(#<Class:(Process|Kernel)>|Kernel#|Timeout|ConnectionPool)/) if defined?(NB)
   RUBY
 
   # Ruby's own and the other libraries' are the matter of NB_REPAIRS and NB_DRIVERS.
@@ -120,6 +120,25 @@ class RailsBootTest < Minitest::Test
     output, status = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", WITHOUT_DATABASE)
     assert status.success?, output
     assert_equal "fiber\n", output
+  end
+
+  # As under `nb serve`: NeverBlock comes before Rails, and Bootsnap before both.
+  def test_before_rails_with_bootsnap
+    script = 'require "./config/environment"; print ActiveSupport::IsolatedExecutionState.isolation_level'
+    output, status = RailsApp.run(RbConfig.ruby, "-W0", "-I#{RailsApp::LIB}", "-rneverblock", "-e", script,
+                                  env: { "APP_BOOTSNAP" => "1" })
+    assert status.success?, output
+    assert_equal "fiber", output
+  end
+
+  def test_after_rails_has_been_initialized
+    script = "require 'neverblock'; begin; NB.run { }; rescue NB::Error; puts $!; end"
+    output, = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", WITHOUT_DATABASE.sub('require "neverblock"', "") + script)
+    assert_match(/isolation_level is :thread.*was loaded after Rails had been initialized\. Put `gem "neverblock"`/, output)
+    output, status = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", "#{WITHOUT_DATABASE.sub('require "neverblock"', "")
+      .sub("config.eager", "config.active_support.isolation_level = :fiber; config.eager")}; require 'neverblock'; NB.run { p 1 }")
+    assert status.success?, output
+    assert_equal "fiber\n1\n", output
   end
 
   RUNNER = <<~'RUBY'

@@ -21,9 +21,25 @@ module NB
           ActiveSupport::IsolatedExecutionState.isolation_level = :fiber
         end
 
+        # For a railtie that came after Rails' initializers.
+        #
+        # @return [void]
+        # @raise [ConfigurationError] unless the level is :fiber nevertheless
+        # @scheduling never waits
+        def refuse_late
+          level = ActiveSupport::IsolatedExecutionState.isolation_level
+          return if level == :fiber
+
+          raise ConfigurationError,
+                "isolation_level is #{level.inspect}, so fibers would share connections and " \
+                "Current: NeverBlock was loaded after Rails had been initialized. Put " \
+                "`gem \"neverblock\"` into the Gemfile, without `require: false`, or require it " \
+                "before config/environment.rb"
+        end
+
         # @param root [Pathname] of the application
         # @return [void]
-      # @raise [ConfigurationError] if something set it to :thread
+        # @raise [ConfigurationError] if something set it to :thread
         # @scheduling never waits
         def verify(root)
           level = ActiveSupport::IsolatedExecutionState.isolation_level

@@ -35,6 +35,14 @@ module NB
                                   "`gem \"rails\"` in the Gemfile, or take `gem \"neverblock\"` out"
       end
 
+      # Rails runs no initializer of a railtie that comes after them. Loops refuse to run then.
+      #
+      # @return [void]
+      # @scheduling never waits
+      def self.verify_in_time
+        Scheduler.before_open { Isolation.refuse_late } if ::Rails.application&.initialized?
+      end
+
       config.neverblock = ActiveSupport::OrderedOptions.new
       config.neverblock.enabled = true
       config.neverblock.leave_out = []

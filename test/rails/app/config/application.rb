@@ -2,6 +2,12 @@
 
 # The small application of the tests. What a test wants otherwise comes by the environment.
 $LOAD_PATH.unshift(File.expand_path("../../../../lib", __dir__))
+if ENV["APP_BOOTSNAP"]
+  gem "rails" # as Bundler would
+  gem "prism" if RUBY_VERSION >= "3.3" # of which Ruby has another version
+  require "bootsnap"
+  Bootsnap.setup(cache_dir: "#{ENV.fetch("APP_FOLDER")}/bootsnap")
+end
 require "rails"
 require "active_record/railtie"
 require "active_storage/engine"
