@@ -41,6 +41,17 @@ class ServerClusterTest < Minitest::Test
     refute File.exist?(@socket)
   end
 
+  # In containers, Rails logs to the standard output.
+  def test_what_the_application_prints_is_there_with_its_response
+    File.write("#{@dir}/config.ru", "run ->(env) { puts 'a line'; [200, {}, [Process.pid.to_s]] }")
+    [[], %w[-w 1]].each do |flags|
+      start(*flags)
+      get
+      assert_includes log.lines, "a line\n", flags.inspect
+      finish
+    end
+  end
+
   def test_term_waits_for_what_runs
     start("-w", "2")
     answer = Thread.new { get("/wait") }

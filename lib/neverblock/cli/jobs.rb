@@ -59,6 +59,7 @@ module NB
           raise Failure, "there is no config/environment.rb: start it in the folder of a Rails " \
                          "application" unless File.file?("config/environment.rb")
 
+          $stdout.sync = true # what jobs log there is read while they run
           ENV["RAILS_ENV"] = options[:environment] if options[:environment]
           boot = File.expand_path("config/boot.rb")
           require boot if File.file?(boot)

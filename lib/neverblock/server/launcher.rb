@@ -48,6 +48,7 @@ module NB
       # @return [void]
       # @scheduling always waits
       def run
+        $stdout.sync = true # what the application logs there is read while it serves
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         Descriptors.raise_limit
