@@ -33,8 +33,8 @@ module NB
     }.freeze
     # Gems whose thread state belongs to the thread, or is cured.
     THREAD_WISE = %w[
-      activerecord activesupport async-http bundler concurrent-ruby curb fiber-local httpx
-      neverblock puma sentry-ruby timeout typhoeus
+      activerecord activesupport async-http bundler capybara concurrent-ruby curb debug fiber-local
+      httpx neverblock newrelic_rpm puma sentry-ruby timeout typhoeus
     ].freeze
     private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :OLD, :THREAD_WISE
 
