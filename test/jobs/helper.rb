@@ -120,6 +120,21 @@ module QueueApp
         *(recurring ? ["--recurring_schedule_file", schedule] : "--skip-recurring"), env: env)
   end
 
+  # Puma with `plugin :solid_queue`, which forks the supervisor.
+  # @param plugins [Array<Symbol>] of Puma
+  # @param worker [Hash] of config/queue.yml
+  # @return [Program]
+  def puma(*plugins, env: {}, **worker)
+    queues = "#{FOLDER}/queue.yml"
+    File.write(queues, YAML.dump(queue(**worker)))
+    config = "#{FOLDER}/puma.rb"
+    File.write(config, ["bind 'tcp://127.0.0.1:0'", *plugins.map { |name| "plugin :#{name}" }]
+                         .join("\n"))
+    run(Gem.bin_path("puma", "puma"), "-C", config, "#{ROOT}/config.ru",
+        env: { SOLID_QUEUE_CONFIG: queues, SOLID_QUEUE_SKIP_RECURRING: "1",
+               RUBYLIB: "#{SOURCES}/lib", **env })
+  end
+
   # @param config [Hash] of config/sidekiq.yml
   # @return [Program]
   def sidekiq(env: {}, **config)

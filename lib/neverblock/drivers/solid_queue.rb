@@ -37,6 +37,7 @@ module NB
           return unless JobLoop.wanted?
 
           ::SolidQueue::Processes::Runnable.prepend(Birth)
+          Birth.cure_puma
           return unless ::SolidQueue::Pool.respond_to?(:build)
 
           require_relative "solid_queue/fiber_pool"

@@ -4,21 +4,20 @@
 require_relative "environment"
 require "solid_queue/cli"
 
+# Of jobs, if they have left any: a heartbeat may be on its way when the worker ends.
+busy = lambda do |pool|
+  pool.connections.count do |connection|
+    owner = connection.owner
+    owner&.alive? && owner.backtrace.to_a.grep(/heartbeat/).empty?
+  end
+end
+
 SolidQueue.on_worker_exit do |worker|
-  stat = ActiveRecord::Base.connection_pool.stat
+  pool = ActiveRecord::Base.connection_pool
+  stat = pool.stat
   Note.create!(kind: "exit", number: 0, pid: Process.pid,
                text: "async #{defined?(Async).inspect}, " \
-                     "threads #{Thread.list.count}, busy #{stat[:busy]}, dead #{stat[:dead]}, " \
+                     "threads #{Thread.list.count}, busy #{busy.call(pool)}, dead #{stat[:dead]}, " \
                      "connections #{stat[:connections]}, #{worker.pool.class}")
-end
-# A child that hangs before it has come to any code of its own, once.
-if (file = ENV.fetch("APP_UNBORN", nil))
-  Process.singleton_class.prepend(Module.new do
-    define_method(:_fork) do
-      pid = super()
-      Process.kill(:STOP, Process.pid) if pid.zero? && File.exist?(file) && File.delete(file)
-      pid
-    end
-  end)
 end
 SolidQueue::Cli.start(ARGV)

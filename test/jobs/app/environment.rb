@@ -9,6 +9,7 @@ require "active_job/railtie"
 require "net/http"
 require "sentry-ruby"
 require "neverblock" unless ENV["APP_WITHOUT"]
+require_relative "unborn" if ENV["APP_UNBORN"]
 APP_QUEUE = ENV.fetch("APP_QUEUE", "solid_queue")
 require APP_QUEUE
 require "sidekiq/rails" if APP_QUEUE == "sidekiq"

@@ -19,26 +19,72 @@ module NB
         def fork
           return super unless SolidQueue.on?
 
-          reader, writer = IO.pipe
-          pid = super do
-            reader.close
-            writer.syswrite(".")
-            writer.close
-            yield
-          end
-          Birth.kill(pid) unless reader.wait_readable(SECONDS)
+          pid, born = Birth.watch { |begin_it| super() { begin_it.call && yield } }
+          Birth.kill(pid) unless born
           pid
-        ensure
-          [reader, writer].compact.each(&:close)
+        end
+
+        # Prepended to Puma's `plugin :solid_queue`, which forks the supervisor beside Puma's
+        # threads. It replaces nothing: it ends Puma when the supervisor has ended.
+        module Again
+          # How many children may hang one after the other.
+          TIMES = 3
+          private_constant :TIMES
+
+          private
+
+          # Works like Kernel#fork, but a child that does not begin is killed and replaced.
+          def fork
+            return super unless SolidQueue.on?
+
+            TIMES.downto(1) do |left|
+              pid, born = Birth.watch { |begin_it| super() { begin_it.call && yield } }
+              Birth.kill(pid) unless born
+              return pid if born || left == 1
+
+              Process.wait(pid)
+            end
+          end
         end
 
         class << self
+          # @yield forks
+          # @yieldparam begin_it [Proc] what the child calls first
+          # @yieldreturn [Integer]
+          # @return [Array(Integer, Boolean)] the child's pid, and whether it has begun in time
+          # @api private
+          def watch
+            reader, writer = IO.pipe
+            pid = yield(proc { report(reader, writer) })
+            writer.close
+            [pid, !reader.wait_readable(SECONDS).nil?]
+          ensure
+            [reader, writer].compact.each(&:close)
+          end
+
           # @param pid [Integer] of a child that has not been waited for
           # @api private
           def kill(pid)
             SolidQueue.notice("process #{pid} did not begin within #{SECONDS} s (see " \
                               "ruby/ruby#12981): killing it, so that it is replaced")
             Process.kill(:KILL, pid)
+          end
+
+          # Prepends {Again} if Puma has loaded the plugin.
+          # @return [void]
+          # @api private
+          def cure_puma
+            loaded = $LOADED_FEATURES.any? { |file| file.end_with?("puma/plugin/solid_queue.rb") }
+            ::Puma::Plugins.find("solid_queue").prepend(Again) if loaded
+          end
+
+          private
+
+          def report(reader, writer)
+            reader.close
+            writer.syswrite(".")
+            writer.close
+            true
           end
         end
       end
