@@ -3,8 +3,8 @@
 require "jobs/storm/solid_queue"
 
 # Three crews of Solid Queue over one database, of which processes are killed, stopped and started
-# anew: no job is lost, and none runs twice but those that Solid Queue has declared to have failed
-# with their process.
+# anew, and the database restarted: no job is lost, and none runs twice but those that Solid Queue
+# has declared to have failed, and those whose end it could not write down.
 module QueueApp::SolidQueueStormCase
   # @param adapter [String] ActiveRecord's
   # @return [Module] this one, with the application loaded
@@ -23,6 +23,10 @@ module QueueApp::SolidQueueStormCase
 
   def test_nothing_is_lost_with_fibers = assert_nothing_lost(fibers: 50)
 
+  def test_a_restart_of_the_database_loses_nothing_with_fibers
+    assert_nothing_lost_by_restarts(fibers: 50)
+  end
+
   private
 
   def assert_nothing_lost(**worker)
@@ -30,6 +34,15 @@ module QueueApp::SolidQueueStormCase
     assert_sound storm
     assert_empty storm.doubled_unasked
     assert_empty storm.retried.keys - QueueApp::SolidQueueStorm::FATES
+  end
+
+  # A job whose end cannot be written down runs again when its worker has been replaced.
+  def assert_nothing_lost_by_restarts(**worker)
+    return skip("SQLite has no server") unless QueueApp.place
+
+    storm = storm(worker).run(:kill_worker, :restart_database, :stop_crew)
+    assert_sound storm
+    assert_operator storm.doubled_unasked.size, :<=, storm.at_once
   end
 
   def storm(worker) = QueueApp::SolidQueueStorm.new(**worker)

@@ -11,10 +11,12 @@ class QueueApp::Storm
   include Patience
 
   CREWS = 3
-  # How many jobs a test has; NB_STORM=20000 for a long one.
+  # How many jobs a test has.
   COUNT = Integer(ENV.fetch("NB_STORM", "200"))
   # Several minutes on a busy machine.
-  BY_NAME = "takes minutes: NB_STORM=200 bin/test and the name of this file"
+  BY_NAME = "takes minutes: rake jobs:storm"
+  # Seconds after which jobs that are not done count as lost.
+  LIMIT = [300, COUNT / 4].max
   SLICE = 1000
 
   # @return [Array<String>] what was done to the crews
@@ -30,22 +32,22 @@ class QueueApp::Storm
     @programs = []
   end
 
-  # @param strikes [Array<Symbol>] names of methods below, in this order, each after its share of
-  #   the jobs
+  # @param strikes [Array<Symbol>] names of methods below, in an order by chance, each after its
+  #   share of the jobs
   # @return [self]
   def run(*strikes)
-    start = clock
+    @start = clock
+    @deadline = @start + LIMIT
     enqueue
     @crews = Array.new(CREWS) { launch }
-    strikes.each_with_index do |strike, index|
+    strikes.shuffle(random: @random).each_with_index do |strike, index|
       share = @count * (index + 1) / (strikes.size + 1)
-      watch([300, @count].max) { rows.count >= share }
+      watch { rows.count >= share }
       @strikes << "#{strike} after #{rows.count} rows"
       public_send(strike)
     end
-    watch([300, @count].max) { done? }
+    watch { done? }
     @crews.each(&:stop)
-    @seconds = clock - start
     self
   ensure
     @programs.each(&:kill)
@@ -77,6 +79,9 @@ class QueueApp::Storm
   # @return [Array<Integer>] jobs that have left more than one row
   def doubled = rows.group(:number).having("count(*) > 1").pluck(:number)
 
+  # @return [Array<Integer>] jobs that ran twice though the queue does not say so
+  def doubled_unasked = doubled
+
   # @return [Array<Integer>] jobs with half of a transaction
   def torn
     counts = %w[first second].map { |kind| Note.where(kind: kind).group(:number).count }
@@ -93,10 +98,17 @@ class QueueApp::Storm
   # @return [String] one line
   def summary
     "#{@settings} #{@count} jobs, #{@strikes.join(", ")}: #{lost.size} lost, " \
-      "#{doubled.size} twice, #{@programs.size} programs, #{@seconds.round} s"
+      "#{doubled.size} twice (#{doubled_unasked.size} of them unasked), #{torn.size} torn, " \
+      "#{crossed.size} crossed, #{@programs.size} programs, #{(clock - @start).round} s"
   end
 
-  def so_far = [*@strikes, *@programs.map(&:tell)].join("\n")
+  # What a storm that does not end has to say.
+  def so_far
+    crews = @crews.to_a.map(&:tell)
+    [summary, "without a row: #{lost.first(20)}", *left_over, *crews].join("\n")
+  rescue ActiveRecord::ActiveRecordError => error
+    [error.message, *@strikes, *crews].join("\n")
+  end
 
   private
 
@@ -118,8 +130,8 @@ class QueueApp::Storm
   end
 
   # Waits, and does meanwhile what a machine's init and those who look after jobs do.
-  def watch(seconds)
-    eventually(seconds) do
+  def watch
+    eventually(@deadline - clock) do
       @crews.map! { |crew| crew.waiter.alive? ? crew : launch }
       mend
       yield
@@ -130,6 +142,9 @@ class QueueApp::Storm
 
   # What of it an operator has to do, such as to retry jobs.
   def mend = nil
+
+  # @return [Array<String>] what is in the queue
+  def left_over = []
 
   def flunk(message) = raise(Minitest::Assertion, message)
 end

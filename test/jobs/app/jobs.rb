@@ -36,7 +36,7 @@ module State
     # Threads keep this one for the next job, and so do Sidekiq's fibers.
     note("kept", number) if Thread.current[:number]
     Thread.current[:number] = number
-    set(number)
+    become(number)
     Sentry.with_scope do |scope|
       scope.set_tags(number: number)
       Shard.connected_to(shard: %i[default other][number % 2], role: :writing) do
@@ -46,7 +46,8 @@ module State
     end
   end
 
-  def set(number)
+  # Not `set`, which is Active Job's.
+  def become(number)
     I18n.locale = %i[en de fr][number % 3]
     Time.zone = %w[UTC Tokyo Lima][number % 3]
     Current.person = number

@@ -12,6 +12,7 @@ class QueueApp::GoodJobStorm < QueueApp::Storm
     GoodJob::Job.where(active_job_id: ids).map { |job| number(job) }
   end
 
+  # Neither interrupted nor, while the database was down, failed.
   # @return [Array<Integer>] jobs that ran twice though GoodJob does not say so
   def doubled_unasked = doubled - interrupted - failed
 

@@ -18,7 +18,7 @@ class QueueApp::SolidQueueStorm < QueueApp::Storm
   end
 
   # @return [Array<Integer>] jobs that ran twice though nobody has asked for that
-  def doubled_unasked = doubled - retried.values_at(*FATES).flatten
+  def doubled_unasked = doubled - retried.values.flatten
 
   # @return [Integer] jobs that all crews together run at once
   def at_once = CREWS * @settings.values.first
@@ -40,4 +40,10 @@ class QueueApp::SolidQueueStorm < QueueApp::Storm
   end
 
   def done? = SolidQueue::Job.where(finished_at: nil).none?
+
+  def left_over
+    [SolidQueue::ReadyExecution, SolidQueue::ClaimedExecution, SolidQueue::FailedExecution]
+      .map { |one| "#{one.name}: #{one.count}" } +
+      SolidQueue::Process.all.map { |one| "#{one.kind} #{one.pid}: #{one.claimed_executions.size}" }
+  end
 end
