@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require_relative "../support/program"
+require_relative "../support/servers"
+
+# The application of examples/llm: jobs that stream what a language model says to a page.
+class LLMTest < Minitest::Test
+  GEMS = %w[ruby_llm turbo-rails].freeze
+  FOLDER = "#{Program::ROOT}/examples/llm".freeze
+  COUNT = 20
+
+  def setup
+    there = GEMS.all? { |name| Gem::Specification.find_all_by_name(name).any? }
+    return require "#{FOLDER}/crowd" if there
+
+    skip "gems #{GEMS.join(" and ")} are not there for Ruby #{RUBY_VERSION}"
+  end
+
+  def test_each_answer_comes_whole_in_order_and_beside_the_others
+    crowd = Crowd.new("http://127.0.0.1:#{application.port}", COUNT).run
+
+    assert_equal [Crowd::QUESTION] * COUNT, crowd.texts
+    begins, ends = %i[first last].map { |which| crowd.lines.values.map { |_, at| at.send(which) } }
+    assert_operator begins.count { |at| at < ends.min }, :>, COUNT / 2
+    assert_match(/\A#{COUNT} answers of 50 words in \d+\.\d s: \d+ words/, crowd.to_s)
+  end
+
+  private
+
+  def application
+    service = serve("llm service", "service.ru")
+    serve("llm", "config.ru", LLM: "http://127.0.0.1:#{service.port}/v1")
+  end
+
+  def serve(name, file, **environment)
+    words = { RUBYLIB: "#{Program::ROOT}/lib", **environment }.map { |pair| pair.join("=") }
+    Servers.fetch(name) do |port, _|
+      ["env", *words, *Program::NB, "serve", "--quiet", "--bind", "tcp://127.0.0.1:#{port}",
+       "#{FOLDER}/#{file}"]
+    end
+  end
+end
