@@ -1,6 +1,11 @@
 # frozen_string_literal: true
 
 namespace :jobs do
+  desc "Measure the workers of a queue: how often, jobs, ms of each; calls, streams or computes; queue"
+  task :measure, [:times, :jobs, :milliseconds, :shape, :queue] => :compile do |_, arguments|
+    ruby "-Ilib", "-Itest", "test/jobs/measure.rb", *arguments.to_a
+  end
+
   desc "Kill, stop and start the workers of a queue (solid_queue, solid_queue_sqlite3, " \
        "solid_queue_mysql2, good_job, sidekiq) during so many jobs; is one lost, or run twice?"
   task :storm, [:queue, :jobs, :tests] => :compile do |_, arguments|

@@ -6,6 +6,11 @@ namespace :soak do
     ruby "-Ilib", "-Itest", "test/server/soak/run.rb", *arguments.to_a
   end
 
+  desc "Work off jobs for so many seconds, with faults, stops and restarts: solid_queue, good_job"
+  task :jobs, [:seconds, :queue, :seed] => :compile do |_, arguments|
+    ruby "-Ilib", "-Itest", "test/jobs/soak.rb", *arguments.to_a
+  end
+
   desc "Look whether a byte of one client comes to another, while workers are replaced"
   task :identity, [:seconds, :seed, :clients, :signals] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/server/identity/run.rb", *arguments.to_a

@@ -1,17 +1,28 @@
 # frozen_string_literal: true
 
-# How long a worker of Solid Queue takes for 1,000 jobs, each of which waits a second for a service
-# and then inserts a row, and what it needs for that: the table of docs/JOBS.md. PostgreSQL runs
-# beside it. The rows are measured in turns, each in a new process, as often as is said.
+# How long a worker takes for so many jobs, each of which waits and then inserts a row, and what it
+# needs for that: the table of docs/JOBS.md. PostgreSQL runs beside it. The rows are measured in
+# turns, each in a new process, as often as is said.
 #
-#   ruby -Ilib:test test/jobs/measure.rb 3
+#   ruby -Ilib:test test/jobs/measure.rb 3                    three times 1,000 jobs of a second
+#   ruby -Ilib:test test/jobs/measure.rb 1 200 100            once 200 jobs of 100 ms
+#   … 1 200 1000 streams     each waits 20 ms again and again, as for the words of a language model
+#   … 1 200 20 computes      each computes so long
+#   … 1 200 100 calls sidekiq
+#
+# or: rake jobs:measure[1,200,100,calls,sidekiq]
 require "jobs/helper"
 
-QueueApp.load("solid_queue")
+TIMES, JOBS, MILLISECONDS = [1, 1000, 1000].each_with_index.map { |number, place|
+  Integer(ARGV.fetch(place, number))
+}
+SHAPE, QUEUE = ARGV.fetch(3, "calls"), ARGV.fetch(4, "solid_queue")
+ENV["REDIS_URL"] = Databases.redis.url if QUEUE == "sidekiq"
+QueueApp.load(QUEUE)
+JOB = { "calls" => CallJob, "streams" => StreamJob, "computes" => ComputeJob }.fetch(SHAPE)
 
 # One way to run the jobs, and what it took each time.
 class Row
-  JOBS = 1000
   PLAIN = { APP_WITHOUT: "1", APP_ADAPTER: "postgresql" }.freeze
   ASYNC = { **PLAIN, APP_LEVEL: "fiber" }.freeze
 
@@ -24,18 +35,18 @@ class Row
 
   def measure
     QueueApp.empty
-    ActiveJob.perform_all_later((1..JOBS).map { |number| CallJob.new(number, 1000) })
-    supervisor = QueueApp.start(env: @env, **@worker)
+    ActiveJob.perform_all_later((1..JOBS).map { |number| JOB.new(number, MILLISECONDS) })
+    @program = start
     @samples << watch
   ensure
-    supervisor&.stop
+    @program&.stop
   end
 
   # @return [String] medians, and the range of the times
   def to_s
     seconds, megabytes, cpu, connections = @samples.transpose.map(&:sort)
-    format("%-42s %6.1f s (%.1f to %.1f)  %4d MB  %5.1f s CPU  %3d connections", @name,
-           middle(seconds), seconds.first, seconds.last, middle(megabytes), middle(cpu),
+    format("%-42s %6.1f s (%.1f to %.1f; ideal %.1f)  %4d MB  %5.1f s CPU  %3d connections", @name,
+           middle(seconds), seconds.first, seconds.last, ideal, middle(megabytes), middle(cpu),
            connections.last)
   end
 
@@ -43,15 +54,35 @@ class Row
 
   def middle(sorted) = sorted[sorted.size / 2]
 
+  # If nothing but the waits took time; for what computes, nothing but that.
+  def ideal
+    at_once = SHAPE == "computes" ? 1 : @worker.values_at(:fibers, :threads, :concurrency)
+      .grep(Integer).first
+    (JOBS / at_once.to_f).ceil * MILLISECONDS / 1000.0
+  end
+
+  def start
+    return QueueApp.start(env: @env, **@worker) if QUEUE == "solid_queue"
+
+    QueueApp.sidekiq(env: @env, **@worker.transform_keys(&:to_s))
+  end
+
   def watch
     most = 0
     until Note.where(kind: "called").count == JOBS
       most = [most, connections].max
       sleep 0.1
     end
-    sleep 0.1 until SolidQueue::Job.where(finished_at: nil).none?
-    pid = SolidQueue::Process.find_by(kind: "Worker").pid
+    sleep 0.1 until done?
+    pid = worker
     [taken, megabytes(pid), cpu(pid), most]
+  end
+
+  def done? = QUEUE != "solid_queue" || SolidQueue::Job.where(finished_at: nil).none?
+
+  # @return [Integer, nil] pid
+  def worker
+    QUEUE == "solid_queue" ? SolidQueue::Process.find_by(kind: "Worker")&.pid : @program.pid
   end
 
   # Between the begin of the first call and the end of the last.
@@ -69,8 +100,8 @@ class Row
 
   # Those of the worker; the dispatcher and the supervisor have one or two each.
   def connections
-    worker = SolidQueue::Process.find_by(kind: "Worker") or return 0
-    files = Dir["/proc/#{worker.pid}/fd/*"].filter_map { |file| socket(file) }
+    pid = worker or return 0
+    files = Dir["/proc/#{pid}/fd/*"].filter_map { |file| socket(file) }
     (files & to_database).size
   rescue SystemCallError
     0
@@ -90,16 +121,24 @@ class Row
   end
 end
 
-ROWS = [
-  Row.new("Solid Queue, threads: 25", { threads: 25 }, connections: 30, **Row::PLAIN),
-  Row.new("Solid Queue, threads: 100", { threads: 100 }, connections: 105, **Row::PLAIN),
-  Row.new("Solid Queue with async, fibers: 100", { fibers: 100 }, **Row::ASYNC),
-  Row.new("Solid Queue with async, fibers: 1000", { fibers: 1000 }, **Row::ASYNC),
-  Row.new("NeverBlock, fibers: 100", { fibers: 100 }),
-  Row.new("NeverBlock, fibers: 1000", { fibers: 1000 })
-].freeze
+ROWS = {
+  "solid_queue" => [
+    Row.new("Solid Queue, threads: 5", { threads: 5 }, connections: 10, **Row::PLAIN),
+    Row.new("Solid Queue, threads: 25", { threads: 25 }, connections: 30, **Row::PLAIN),
+    Row.new("Solid Queue, threads: 100", { threads: 100 }, connections: 105, **Row::PLAIN),
+    Row.new("Solid Queue with async, fibers: 100", { fibers: 100 }, **Row::ASYNC),
+    Row.new("Solid Queue with async, fibers: 1000", { fibers: 1000 }, **Row::ASYNC),
+    Row.new("NeverBlock, fibers: 100", { fibers: 100 }),
+    Row.new("NeverBlock, fibers: 1000", { fibers: 1000 })
+  ],
+  "sidekiq" => [
+    Row.new("Sidekiq, concurrency: 25", { concurrency: 25 }, connections: 30, **Row::PLAIN),
+    Row.new("Sidekiq, concurrency: 100", { concurrency: 100 }, connections: 105, **Row::PLAIN),
+    Row.new("NeverBlock, concurrency: 100", { fibers: true, concurrency: 100 })
+  ]
+}.fetch(QUEUE)
 
-Integer(ARGV.fetch(0, "1")).times { ROWS.each(&:measure) }
+TIMES.times { ROWS.each(&:measure) }
 puts ROWS
 $stdout.flush
 Servers.stop_all

@@ -16,8 +16,8 @@ SolidQueue.on_worker_exit do |worker|
   pool = ActiveRecord::Base.connection_pool
   stat = pool.stat
   Note.create!(kind: "exit", number: 0, pid: Process.pid,
-               text: "async #{defined?(Async).inspect}, " \
-                     "threads #{Thread.list.count}, busy #{busy.call(pool)}, dead #{stat[:dead]}, " \
+               text: "async #{defined?(Async).inspect}, threads #{Thread.list.count}, " \
+                     "busy #{busy.call(pool)}, dead #{stat[:dead]}, " \
                      "connections #{stat[:connections]}, #{worker.pool.class}")
 end
 SolidQueue::Cli.start(ARGV)

@@ -19,6 +19,27 @@ class CallJob < ApplicationJob
   end
 end
 
+# Waits for a service every 20 ms, as for the words of a language model.
+class StreamJob < ApplicationJob
+  def perform(number, milliseconds)
+    began = clock
+    Net::HTTP.start("127.0.0.1", ENV.fetch("APP_SERVICE").to_i) do |http|
+      (milliseconds / 20).times { http.get("/?ms=20") }
+    end
+    note("called", number, "done #{began} #{clock}")
+  end
+end
+
+# Computes.
+class ComputeJob < ApplicationJob
+  def perform(number, milliseconds)
+    began = clock
+    # Some 5,000 of them take 1 ms.
+    (milliseconds * 5000).times { |one| Integer.sqrt(one) }
+    note("called", number, "done #{began} #{clock}")
+  end
+end
+
 # State of its own for a job: whatever Rails, Sentry and programs keep for each unit of work.
 module State
   FRESH = [:en, "UTC", nil, %i[default writing], {}].freeze

@@ -20,12 +20,16 @@ class QueueApp::SolidQueueStorm < QueueApp::Storm
   # @return [Array<Integer>] jobs that ran twice though nobody has asked for that
   def doubled_unasked = doubled - retried.values.flatten
 
+  def summary = "#{super}, retried: #{retried.transform_values(&:size)}"
+
   # @return [Integer] jobs that all crews together run at once
   def at_once = CREWS * @settings.values.first
 
   private
 
-  def start = QueueApp.start(env: { APP_ALIVE: "10", APP_SHUTDOWN: "30", **@env }, **@settings)
+  # A process that is late with its heartbeat is taken for dead, and its jobs run beside it a second
+  # time. 10 s are too few for that on a machine with ten times more to do than cores.
+  def start = QueueApp.start(env: { APP_ALIVE: "60", APP_SHUTDOWN: "30", **@env }, **@settings)
 
   def workers(crew)
     supervisor = SolidQueue::Process.find_by(pid: crew.pid, supervisor_id: nil) or return []
