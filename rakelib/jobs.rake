@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 namespace :jobs do
-  desc "Measure the workers of a queue: how often, jobs, ms of each; calls, streams or computes; queue"
+  desc "Measure the workers of a queue: so often, so many jobs, of so many ms, calls, streams or " \
+       "computes (solid_queue, sidekiq)"
   task :measure, [:times, :jobs, :milliseconds, :shape, :queue] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/jobs/measure.rb", *arguments.to_a
   end

@@ -16,6 +16,9 @@ class QueueApp::GoodJobStorm < QueueApp::Storm
   # @return [Array<Integer>] jobs that ran twice though GoodJob does not say so
   def doubled_unasked = doubled - interrupted - failed
 
+  # @return [Integer] jobs that all crews together run at once
+  def at_once = CREWS * @settings.fetch(:threads)
+
   def kill_worker = kill_crew
 
   private
