@@ -12,7 +12,7 @@ module Apps
     ROOT = File.expand_path("tmp/apps")
     RUBY = Rubies::Found.new(RbConfig.ruby, RUBY_VERSION)
     # Parts of the generator that are not needed here.
-    LEAN = %w[--skip-bundle --skip-git --skip-test --skip-bootsnap --skip-docker --skip-solid
+    LEAN = %w[--skip-bundle --skip-git --skip-test --skip-docker --skip-solid
               --skip-kamal --skip-thruster --skip-ci --skip-rubocop --skip-brakeman
               --skip-system-test --skip-dev-gems].freeze
     DATABASE = <<~YAML

@@ -26,6 +26,14 @@ class JobsDoctorTest < Minitest::Test
                    /connections: 12/
   end
 
+  def test_workers_that_only_puma_starts
+    fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }
+    examine("solid_queue", files: { "puma.rb": "plugin :solid_queue if true\n" }, **fibers)
+    assert_finding "note", /puma\.rb:1: .*: only Puma starts these workers/, /nb jobs/
+    examine("solid_queue", files: { "puma.rb": "plugin :solid_queue\nplugin :neverblock\n" }, **fibers)
+    assert_empty findings
+  end
+
   def test_more_connections_than_the_database_allows
     examine_processes(26)
     assert_finding "problem", /26 processes with 12 connections are 312; primary allows 300/,
@@ -36,14 +44,14 @@ class JobsDoctorTest < Minitest::Test
 
   private
 
-  def examine(queue, **environment)
+  def examine(queue, files: {}, **environment)
     skip "gem #{queue} is not there for Ruby #{RUBY_VERSION}" unless QueueApp.there?(queue)
 
     environment = { APP_QUEUE: queue, APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
                     APP_DATABASE: "#{QueueApp::FOLDER}/doctor.sqlite3", RAILS_ENV: "test",
                     APP_SERVICE: "0", **environment }
     out, errors, = Open3.capture3(environment.transform_keys(&:to_s), *Program::NB, "doctor",
-                                  "--json", QueueApp.folder)
+                                  "--json", QueueApp.folder(**files))
     assert_empty errors
     @findings = JSON.parse(out).fetch("findings")
   end

@@ -31,6 +31,15 @@ module NB
       end
     end
 
+    check "job workers", rails: true, applies: JOBS do |project|
+      next if project.lines(/plugin\s*\(?\s*:neverblock/, "config/puma.rb").any?
+
+      project.lines(/plugin\s*\(?\s*:solid_queue/, "config/puma.rb").each do |line|
+        note "#{line}: only Puma starts these workers",
+             cure: "if nb serve is the server, start `nb jobs` or `bin/jobs` beside it"
+      end
+    end
+
     check "job processes", rails: true, applies: JOBS do |project|
       project.facts.fetch("jobs", []).each do |jobs|
         name, base, pool, processes = jobs.values_at("queue", "database", "pool", "processes")
