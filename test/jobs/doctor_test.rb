@@ -30,7 +30,8 @@ class JobsDoctorTest < Minitest::Test
     fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }
     examine("solid_queue", files: { "puma.rb": "plugin :solid_queue if true\n" }, **fibers)
     assert_finding "note", /puma\.rb:1: .*: only Puma starts these workers/, /nb jobs/
-    examine("solid_queue", files: { "puma.rb": "plugin :solid_queue\nplugin :neverblock\n" }, **fibers)
+    both = { "puma.rb": "plugin :solid_queue\nplugin :neverblock\n" }
+    examine("solid_queue", files: both, **fibers)
     assert_empty findings
   end
 
