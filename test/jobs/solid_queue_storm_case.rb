@@ -33,8 +33,11 @@ module QueueApp::SolidQueueStormCase
     storm = storm(worker).run(:kill_worker, :stop_crew, :kill_crew)
     assert_sound storm
     assert_empty storm.doubled_unasked
-    assert_empty storm.retried.keys - QueueApp::SolidQueueStorm::FATES
+    assert_empty storm.retried.keys - QueueApp::SolidQueueStorm::FATES - own_errors
   end
+
+  # SQLite's writers stand in no line: on a busy machine one may wait longer than its timeout.
+  def own_errors = QueueApp.place ? [] : %w[ActiveRecord::StatementTimeout]
 
   # A job whose end cannot be written down runs again when its worker has been replaced.
   def assert_nothing_lost_by_restarts(**worker)
