@@ -121,6 +121,28 @@ class ServerHandlersTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  SINATRA = <<~RUBY
+    require "sinatra"
+    set :server, :neverblock
+    set :port, Integer(ARGV.shift)
+    set :server_settings, Workers: Integer(ARGV.shift)
+    get("/") { Process.pid.to_s }
+    get("/quit") { self.class.quit!; Process.pid.to_s }
+  RUBY
+
+  # Sinatra stops its server by a method, from a signal handler and at_exit, in workers, too.
+  def test_sinatra
+    File.write("#{@dir}/app.rb", SINATRA)
+    [[0, "TERM"], [0, "INT"], [0, nil], [2, "TERM"]].each do |workers, signal|
+      launch(*ruby("app.rb", @port.to_s, workers.to_s))
+      answer = ask(signal ? "/" : "/quit")
+      assert_equal @pid, answer if workers.zero?
+      assert_predicate signal ? finish(signal) : ended, :success?, log
+      refute_match(/Error/, log)
+      assert_includes log, "Sinatra has ended his set"
+    end
+  end
+
   def test_a_program_of_ones_own
     program = <<~RUBY
       require "neverblock/server"

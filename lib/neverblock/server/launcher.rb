@@ -48,13 +48,23 @@ module NB
       # @return [void]
       # @scheduling always waits
       def run
+        @pid = Process.pid
         $stdout.sync = true # what the application logs there is read while it serves
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         Descriptors.raise_limit
         @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
+        @pid = nil
         clean_up
+      end
+
+      # Ends it as TERM does. Sinatra calls this, also when it has ended, and in workers.
+      #
+      # @return [void]
+      # @thread any, and in a signal handler
+      def stop
+        Process.kill(:TERM, Process.pid) if @pid == Process.pid
       end
 
       # @return [#call] the application from the rackup file or the program
@@ -89,7 +99,7 @@ module NB
       def receive_signals(server, master: nil)
         Signals.receive do |name|
           case name
-          when "TERM", "INT" then stop(server, master)
+          when "TERM", "INT" then begin_stop(server, master)
           when "QUIT" then stop_at_once(server)
           when "HUP" then reopen_log
           when "PWR" then Thread.new { dump(server) }
@@ -199,7 +209,7 @@ module NB
       end
 
       # A terminal sends INT to the workers, too, and then their master sends TERM: they drain once.
-      def stop(server, master)
+      def begin_stop(server, master)
         return (stop_at_once(server) if master.nil?) if @stopping
 
         @stopping = true
