@@ -92,6 +92,23 @@ class ActiveSupportDriverTest < Minitest::Test
     end
   end
 
+  # As tests of gems do; an Enumerator in a fiber of the loop still has the fiber's state.
+  def test_an_isolation_level_that_changes_for_a_while
+    both_orders(STATE).each do |program|
+      assert_equal 1, answer(<<~RUBY)
+        #{program}
+        require "json"
+        answer = NB.run do
+          %i[thread fiber].each do |level|
+            ActiveSupport::IsolatedExecutionState.isolation_level = level
+          end
+          NB.async { Current.user = 1 and Enumerator.new { |seen| seen << Current.user }.next }.value
+        end
+        puts JSON.generate(answer)
+      RUBY
+    end
+  end
+
   def test_switched_off_they_are_left_alone
     off = { "NB_DRIVERS" => "-active_support,-i18n" }
     crossed = [2, "London", "fr"]

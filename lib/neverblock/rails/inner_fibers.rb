@@ -22,10 +22,23 @@ module NB
         fiber.equal?(scheduler.thread_fiber) ? Thread.current : fiber
       end
 
+      # Rails names its own owner again whenever the level changes, as tests of gems do for a block.
+      module Level
+        # @param level [Symbol] :thread or :fiber
+        # @return [void]
+        # @scheduling never waits
+        def isolation_level=(level)
+          super
+          @scope = InnerFibers if level == :fiber
+        end
+      end
+
       # @return [void]
       # @scheduling never waits
       def self.install
-        ActiveSupport::IsolatedExecutionState.instance_variable_set(:@scope, self)
+        state = ActiveSupport::IsolatedExecutionState
+        state.singleton_class.prepend(Level)
+        state.instance_variable_set(:@scope, self) if state.isolation_level == :fiber
       end
     end
   end
