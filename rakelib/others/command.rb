@@ -26,21 +26,21 @@ module Others
 
     # @return [Boolean] whether each difference has a reason, and each reason a difference
     def run
-      page = Page.new
       source = Source.new
-      @suites.map { |suite| one(suite, source, page) }.all?
+      @suites.map { |suite| one(suite, source) }.all?
     ensure
       Surroundings.clear
     end
 
     private
 
-    def one(suite, source, page)
+    def one(suite, source)
       folder = source.fetch(suite.source, suite.version)
       plain = Trial.new(suite, folder, inside: false).run
       hung = plain.select { |_, words| words.first == "hung" }
       inside = Trial.new(suite, folder, inside: true, lost: hung).run
       comparison = Comparison.new(plain, inside, Reasons.new.of(suite.name, API))
+      page = Page.new # read now: another run may have written meanwhile
       page.add(suite, comparison, RUBY_VERSION)
       page.write
       tell(suite, comparison)

@@ -15,8 +15,8 @@ module Others
       that ends otherwise inside the loop than plain is a *difference*; each needs a reason in
       `rakelib/others/differences.txt`, else the command fails. A test that fails both times is no
       difference, and one that hangs plain does not run inside. Some tests fail *now and then*, plain too.
-      The sources are Debian's packages or, where the version begins with a v, the tags of the gems'
-      repositories; tests of databases talk to real servers.
+      The sources are Debian's packages or tags of the projects' repositories; tests of databases talk to
+      real servers. Of Active Record those run that concern connections, transactions and threads.
 
       | suite | version | Ruby | tests | plain failures | failures inside | differences |
       |---|---|---|---|---|---|---|

@@ -2,6 +2,8 @@
 
 # What the recorders of the test frameworks share: writes a line of JSON when a test starts, and one
 # for each of its results. With OTHERS_INSIDE each test runs in a fiber of a loop.
+# OTHERS_GEMS names gems and the versions that the project knows, where ours are newer.
+ENV.fetch("OTHERS_GEMS", "").split(",").each { |words| gem(*words.split(" ", 2)) }
 require "json"
 require "neverblock" if ENV["OTHERS_INSIDE"]
 

@@ -3,19 +3,19 @@
 # Loaded by `-r` into the process that runs tests with minitest.
 require "minitest"
 require_relative "recorder"
-
-# The gems are there: Bundler would ask for all that the project's Gemfile names.
-$LOADED_FEATURES << "bundler/setup.rb"
-module Bundler # :nodoc:
-  def self.require(*) = nil
-end
+require_relative "without_bundler"
 
 module Others
   module Recorder
+    # What names have of each run: a Proc's number, a time.
+    VARIES = /0x\h+[^>]*|\d\d:\d\d:\d\d(?:\.\d+)?/.freeze
+    # In the list of differences a colon ends the name.
+    COLON = /(?<!:):(?!:)/.freeze
+
     # For Minitest::Test.
     module Case
       def run
-        name = "#{self.class}##{self.name}".gsub(/0x\h+[^>]*/, "0x") # of a Proc: same in each run
+        name = "#{self.class}##{self.name}".gsub(VARIES, "0x").gsub(COLON, "")
         return Minitest::Result.from(self) if LEFT_OUT.include?(name)
 
         result = Recorder.test(name) { super }

@@ -3,6 +3,7 @@
 # Loaded by `-r` into the process that runs tests with RSpec.
 require "rspec/core"
 require_relative "recorder"
+require_relative "without_bundler"
 
 module Others
   module Recorder

@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "rails"
+
 module Others
   # A part of a project's own tests. source: a Debian source package, or a repository as
   # `owner/name`; kind: the test framework, :ruby and :mspec for those in Ruby's sources; paths:
   # files and folders of tests, which not every version has; server: what they talk to, of
-  # Surroundings; part: the folder of the source that has the project, where it is not the whole.
-  Suite = Struct.new(:name, :source, :version, :kind, :paths, :server, :part)
+  # Surroundings; part: the folder of the source that has the project, where it is not the whole;
+  # gems: versions that it knows, such as "json < 3", where our tests have newer ones.
+  Suite = Struct.new(:name, :source, :version, :kind, :paths, :server, :part, :gems)
 
   # The package of the very Ruby that runs; Debian has no other.
   RUBIES = { "3.1" => "3.1.2-7+deb12u1", "3.4" => "3.4.5-1~exp1" }.freeze
@@ -14,6 +17,9 @@ module Others
   PARTS = {
     "fiber" => %w[fiber],
     "fiber-class" => %w[ruby/test_fiber.rb],
+    "files" => %w[ruby/test_argf.rb ruby/test_dir.rb ruby/test_env.rb ruby/test_file_exhaustive.rb
+                  ruby/test_require.rb etc fileutils pathname zlib test_find.rb test_pstore.rb
+                  test_securerandom.rb test_tmpdir.rb],
     "io" => %w[ruby/test_io.rb ruby/test_io_buffer.rb ruby/test_io_m17n.rb ruby/test_io_timeout.rb
                ruby/test_file.rb ruby/test_pipe.rb ruby/test_readpartial.rb io],
     "monitor" => %w[monitor],
@@ -62,6 +68,16 @@ module Others
   # Of redis-client all but what asks sentinels.
   REDIS_CLIENT = %w[test/redis_client_test.rb test/redis_client/*_test.rb].freeze
 
+  # Of Puma what asks a server in the same process.
+  PUMA = %w[binder config events fiber_* http10 http11 iobuffer log_writer minissl null_io
+            out_of_band_server persistent puma_server* rack_handler rack_server request_*
+            thread_pool unix_socket url_map web_server].map { |name| "test/test_#{name}.rb" }.freeze
+
+  # Of Sequel what has to do with connections, without a database.
+  SEQUEL_CORE = %w[core/connection_pool core/database core/dataset core/mock_adapter
+                   extensions/*connection* extensions/*thread* extensions/*server*]
+                .map { |name| "spec/#{name}_spec.rb" }.freeze
+
   # Of Sequel what runs on PostgreSQL.
   SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
 
@@ -87,11 +103,15 @@ module Others
                               %w[test/test_*.rb]],
     "net-ssh" => ["ruby-net-ssh", "1:7.3.0-1", "1:7.3.0-1", :minitest, SSH],
     "pg" => ["ged/ruby-pg", "v1.6.3", "v1.6.3", :rspec, %w[spec/**/*_spec.rb], :own_postgresql],
+    "puma" => ["puma/puma", "v8.0.2", "v8.0.2", :minitest, PUMA],
     "rack" => ["rack/rack", "v3.2.7", "v3.2.7", :minitest, %w[test/spec_*.rb]],
     "redis" => ["redis/redis-rb", "v5.4.1", "v5.4.1", :minitest, REDIS, :redis],
     "redis-client" => ["redis-rb/redis-client", "v0.30.0", "v0.30.0", :megatest, REDIS_CLIENT,
                        :toxic_redis],
+    "sequel" => ["jeremyevans/sequel", "5.106.0", "5.106.0", :minitest, SEQUEL_CORE],
     "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql],
+    "sidekiq" => ["sidekiq/sidekiq", nil, "v8.1.7", :minitest, %w[test/**/*_test.rb],
+                  :default_redis],
     "sqlite3" => ["sparklemotion/sqlite3-ruby", "v2.8.1", "v2.9.6", :minitest,
                   %w[test/test_*.rb]],
     "trilogy" => ["trilogy-libraries/trilogy", "v2.13.0", "v2.13.0", :minitest,
@@ -107,7 +127,7 @@ module Others
         Suite.new("#{kind == :ruby ? "ruby" : "spec"}-#{part}", "ruby#{api}", version, kind, paths)
       end
     end
-    ruby + gems(api)
+    ruby + gems(api) + Rails.suites(api)
   end
 
   def self.gems(api)

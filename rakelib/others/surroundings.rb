@@ -7,6 +7,7 @@ require "rbconfig"
 require "tmpdir"
 require "yaml"
 require_relative "../../test/support/databases"
+require_relative "active_record"
 
 module Others
   # What a suite finds around it: real servers of our own tests, and the settings that lead there.
@@ -75,6 +76,28 @@ module Others
       {}
     end
 
+    %w[postgresql mysql2 trilogy].each do |adapter|
+      define_method(:"active_record_#{adapter}") { ActiveRecord.environment(adapter, @folder) }
+    end
+
+    # Its own adapter, which has threads.
+    def active_job = { "AJ_ADAPTER" => "async" }
+
+    # Its caches.
+    def active_support
+      { "MEMCACHE_SERVERS" => "127.0.0.1:#{Databases.memcached.port}",
+        "REDIS_URL" => Databases.redis.url }
+    end
+
+    # Its tests of PostgreSQL read Active Record's file.
+    def action_cable
+      ActiveRecord.environment("postgresql", "#{@folder}/../activerecord")
+        .merge("REDIS_URL" => Databases.redis.url)
+    end
+
+    # In memory.
+    def active_record_sqlite3 = { "ARCONN" => "sqlite3_mem" }
+
     def postgresql = { "SEQUEL_INTEGRATION_URL" => Databases.postgresql.url }
 
     # pg's tests start PostgreSQL themselves, which doesn't run as root. They put the keys of the
@@ -98,6 +121,8 @@ module Others
       program("#{folder}/#{name}",
               "#{own if command.size > 1}\nexec #{command.join(" ")} #{more} \"$@\"")
     end
+
+    def default_redis = { "REDIS_URL" => Databases.redis.url }
 
     # redis-rb's tests know one port.
     def redis

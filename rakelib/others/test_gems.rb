@@ -9,14 +9,18 @@ module Others
   module TestGems
     RUBY = Rubies::Found.new(RbConfig.ruby, RUBY_VERSION)
     # What installs in these versions on each Ruby, and is no dependency of our own tests.
-    SHARED = %w[coveralls_reborn:0.28.0 megatest:0.11.0 minitest-global_expectations:1.0.2
-                minitest-hooks:1.5.2 mocha:2.7.1 open4:1.3.4 pry:0.15.2 simplecov:0.22.0
+    SHARED = %w[coveralls_reborn:0.28.0 dalli:4.3.3 launchy:3.1.1 listen:3.9.0
+                megatest:0.11.0
+                minitest-global_expectations:1.0.2 minitest-hooks:1.5.2 minitest-proveit:1.0.0
+                minitest-stub-const:0.6 mocha:2.7.1 msgpack:1.8.0
+                open4:1.3.4 pry:0.15.2 rack-cache:1.17.0 simplecov:0.22.0
                 timecop:0.9.10 toxiproxy:2.0.2].freeze
     MORE = {
       "3.1" => SHARED,
       "3.4" => [*SHARED, *%w[maxitest:6.1.0 metrics:0.15.0 minitest-memory:1.1.1
-                             minitest-strict:1.0.1 sus:0.38.0 sus-fixtures-async:0.2.0
-                             sus-fixtures-console:0.5.0 sus-fixtures-time:0.1.0 traces:0.18.2]]
+                             minitest-strict:1.0.1 sneakers:2.11.0 sus:0.38.0
+                             sus-fixtures-async:0.2.0 sus-fixtures-console:0.5.0
+                             sus-fixtures-time:0.1.0 traces:0.18.2 websocket-client-simple:0.9.0]]
     }.freeze
 
     module_function

@@ -11,10 +11,12 @@ module Others
   # hung: the process is killed, and another one runs the rest.
   class Trial
     PATIENCE = 45
+    # So many times as long may it load, before the first test.
+    LOADING = 6
     # So many tests may hang, or end their process.
     PROCESSES = 12
     # They have an extension, and are loaded as the gems that our own tests use.
-    COMPILED = %w[mysql2 pg sqlite3 trilogy].freeze
+    COMPILED = %w[mysql2 pg puma sqlite3 trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
     ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "RUBY_EXE" => RbConfig.ruby }.freeze
@@ -70,9 +72,13 @@ module Others
     end
 
     def watch(process)
-      size = nil
+      first = size = File.size?(@file)
+      loading = 0
       until process.join(PATIENCE)
-        return "hung" if size == (size = File.size?(@file))
+        now = File.size?(@file)
+        return "hung" if now == size && (now != first || (loading += 1) == LOADING)
+
+        size = now
       end
       "ended"
     end
@@ -86,7 +92,8 @@ module Others
 
     def environment
       inside = { "OTHERS_RESULTS" => @file, "OTHERS_INSIDE" => ("1" if @inside),
-                 "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "LC_ALL" => "C.UTF-8" }
+                 "OTHERS_LEFT_OUT" => @lost.keys.join("\n"), "OTHERS_GEMS" => @suite.gems,
+                 "LC_ALL" => "C.UTF-8" }
       nb = ENV.keys.grep(/\ANB_/).to_h { |name| [name, nil] }
       gems = %i[ruby mspec].include?(@suite.kind) ? Rubies.clean : TestGems.environment
       gems.merge(nb, inside, ONE_BY_ONE, Surroundings.new(@suite.server, @folder).environment)
@@ -122,6 +129,7 @@ module Others
       return [] if COMPILED.include?(@suite.name)
 
       folders = ["lib", *Dir.children("#{@folder}/lib").grep(/ruby/).map { |name| "lib/#{name}" }]
+      folders += Dir["#{@folder}/../*/lib"] if @suite.part # the repository's other parts
       main = "#{@folder}/lib/#{@suite.name}.rb"
       [*folders.map { |folder| "-I#{folder}" }, *("-r#{main}" if File.exist?(main))]
     end
