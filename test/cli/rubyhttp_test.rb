@@ -7,6 +7,8 @@ require "csv"
 require "fileutils"
 require "json"
 require "rbconfig"
+require "socket"
+require "tempfile"
 require "tmpdir"
 require_relative "../support/program"
 require_relative "../support/timing"
@@ -45,6 +47,67 @@ class RubyhttpTest < Minitest::Test
     expected = NB::CLI::RubyhttpWays::ALL.keys.product(%w[dallas seattle])
     assert_equal expected, (rows.map { |row| row.values_at("Impl", "Site") })
     rows.each { |row| assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1, row }
+  end
+
+  # Splices what is written into a socket, and more, to a file.
+  def spliced(*parts, length: parts.sum(&:bytesize), timeout: 5)
+    Socket.pair(:UNIX, :STREAM) do |theirs, ours|
+      Tempfile.create("nb-splice") do |file|
+        writer = Thread.new { parts.each { |part| theirs.write(part) }.then { theirs.close_write if timeout == 5 } }
+        moved = NB::CLI::RubyhttpSplice.new(ours, file, timeout: timeout).move(length)
+        [moved, File.binread(file.path)]
+      ensure
+        writer&.join
+      end
+    end
+  end
+
+  def test_splice_moves_every_byte_in_order
+    skip MISSING["custom-splice"] if MISSING["custom-splice"]
+    parts = [1, 70_000, 3, 600_000].map { |size| Random.bytes(size) }
+
+    assert_equal [parts.join.bytesize, parts.join], spliced(*parts)
+    assert_equal [5, "12345"], spliced("1234567", length: 5)
+    assert_equal [0, ""], spliced("", length: 0)
+  end
+
+  def test_splice_raises_what_net_http_raises
+    skip MISSING["custom-splice"] if MISSING["custom-splice"]
+
+    assert_raises(EOFError) { spliced("abc", length: 4) }
+    assert_raises(Net::ReadTimeout) { spliced("abc", length: 4, timeout: 0.05) }
+    File.open(File::NULL) do |sink| # not open for writing
+      Socket.pair(:UNIX, :STREAM) do |theirs, ours|
+        theirs.write("abc")
+        assert_raises(Errno::EBADF) { NB::CLI::RubyhttpSplice.new(ours, sink).move(3) }
+      end
+    end
+  end
+
+  def test_other_fibers_run_while_splice_waits
+    skip MISSING["custom-splice"] if MISSING["custom-splice"]
+    order = []
+    moved = NB.run do
+      Socket.pair(:UNIX, :STREAM) do |theirs, ours|
+        File.open(File::NULL, "w") do |sink|
+          waits = NB.async { NB::CLI::RubyhttpSplice.new(ours, sink, timeout: 5).move(3).tap { order << :moved } }
+          order << :wrote
+          theirs.write("abc")
+          waits.value
+        end
+      end
+    end
+
+    assert_equal [3, %i[wrote moved]], [moved, order]
+  end
+
+  # Its bytes are not seen, so no chunk is counted.
+  def test_splice_has_a_length_and_no_chunks
+    skip MISSING["custom-splice"] if MISSING["custom-splice"]
+    row, = measure("-S", "dallas", "-i", "custom-splice")
+
+    assert_equal ["0", nil, nil], row.values_at("Chunk count", "Mean chunk size", "Max chunk size")
+    assert_in_delta LENGTH / 1024.0, row["KBytes Transferred"].to_f, 0.1
   end
 
   CLIENTS.each do |name|
@@ -130,7 +193,7 @@ class RubyhttpTest < Minitest::Test
 
   def test_the_bodies_are_the_same
     bodies = NB::CLI::RubyhttpSites.open(150_000, %w[dallas]) do |ports|
-      NB::CLI::RubyhttpWays::ALL.keys.map do |name|
+      (NB::CLI::RubyhttpWays::ALL.keys - [NB::CLI::RubyhttpWays::SPLICE]).map do |name|
         body = +""
         NB::CLI::RubyhttpClients.get(name, ports.fetch("dallas")) { |chunk| body << chunk }
         body

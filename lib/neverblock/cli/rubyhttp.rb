@@ -106,7 +106,7 @@ module NB
 
         def parse(argv)
           options = { length: 10_000_000, sites: RubyhttpSites::ALL.keys, repeat: 1,
-                      impls: RubyhttpWays::ALL.keys, worlds: %w[blocking],
+                      impls: impls(%w[ways]), worlds: %w[blocking],
                       progress: Terminal.live?($stderr) }
           rest = parser(options).parse(argv)
           raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?

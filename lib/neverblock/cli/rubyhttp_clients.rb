@@ -35,6 +35,7 @@ module NB
         # @scheduling may wait
         def missing(name)
           return curl_missing if name == CURL
+          return RubyhttpSplice.missing if name == RubyhttpWays::SPLICE
 
           require LIBRARIES[name] if LIBRARIES.key?(name)
           nil
@@ -44,16 +45,16 @@ module NB
 
         # @param name [String] of {NAMES}
         # @param port [Integer] on this machine
-        # @yieldparam chunk [String] a part of the body; curl yields none
+        # @yieldparam chunk [String] a part of the body; curl and "custom-splice" yield none
         # @return [Integer, nil] the number of bytes, if they were not yielded
         # @raise [KeyError] for an unknown name
         # @scheduling may wait
         def get(name, port, &chunk)
           url = "http://127.0.0.1:#{port}/"
           return curl(url) if name == CURL
+          return RubyhttpWays.get(name, port, &chunk) unless LIBRARIES.key?(name)
 
-          LIBRARIES.key?(name) ? send(name.tr(".-", "__"), url, &chunk) :
-                                 RubyhttpWays.get(name, port, &chunk)
+          send(name.tr(".-", "__"), url, &chunk)
           nil
         end
 

@@ -22,7 +22,8 @@ module NB
       # Amounts that differ by less than this count as equal.
       NOISE = 0.05
       FAST = "dallas"
-      WAYS = (RubyhttpWays::ALL.keys - ["stock"]).freeze
+      # Those whose bytes Ruby sees.
+      WAYS = (RubyhttpWays::ALL.keys - ["stock", RubyhttpWays::SPLICE]).freeze
       # Finding => clients that need more CPU time per gigabyte than others.
       MORE = {
         "Net::HTTP as it comes is worse than every other way of filling its buffer" =>

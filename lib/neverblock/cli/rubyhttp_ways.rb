@@ -2,6 +2,7 @@
 
 require "net/http"
 require "timeout"
+require_relative "rubyhttp_splice"
 
 module NB
   module CLI
@@ -22,8 +23,11 @@ module NB
         "custom-64kbuffer-direct" => [65_536, :reuse, :direct],
         "custom-256kbuffer-notimeout" => [262_144, :none],
         "custom-1mbuffer-notimeout" => [1_048_576, :none],
-        "custom-copystream" => [16_384, :none, :copy_stream]
+        "custom-copystream" => [16_384, :none, :copy_stream],
+        "custom-splice" => [16_384, :none, :splice]
       }.freeze
+      # A body that this way reads is not seen by Ruby.
+      SPLICE = "custom-splice"
 
       # Passes IO.copy_stream's bytes to the reader of a body.
       Sink = Struct.new(:reader) do
@@ -40,7 +44,7 @@ module NB
       class Buffer < Net::BufferedIO
         # @param way [Array(Integer, Symbol, Symbol)] bytes asked for at once; :timeout, :none,
         #   :select, :select_sysread or :reuse; and how a body is read if not through the buffer:
-        #   :direct or :copy_stream
+        #   :direct, :copy_stream or :splice, which drops it
         # @param io [IO]
         # @param options [Hash] of Net::BufferedIO
         def initialize(way, io, **options)
@@ -54,12 +58,26 @@ module NB
           return super unless @body
 
           rest = [buffered, length].min
-          reader << rbuf_consume(rest) if rest.positive?
+          head = rest.positive? ? rbuf_consume(rest) : ""
+          return drop(length, rest) if @body == :splice
+
+          reader << head unless head.empty?
           send(@body, length - rest, reader)
           reader
         end
 
+        # @return [Integer, nil] bytes of the body that were dropped
+        attr_reader :dropped
+
         private
+
+        def drop(length, rest)
+          File.open(File::NULL, "w") do |sink|
+            RubyhttpSplice.new(@io, sink, timeout: read_timeout).move(length - rest)
+          end
+          @dropped = length
+          +""
+        end
 
         # Newer versions keep consumed bytes in the buffer.
         def buffered = respond_to?(:rbuf_size, true) ? rbuf_size : @rbuf.bytesize
@@ -109,17 +127,18 @@ module NB
       class << self
         # @param name [String] of {ALL}
         # @param port [Integer] on this machine
-        # @yieldparam chunk [String] a part of the body
-        # @return [void]
+        # @yieldparam chunk [String] a part of the body; {SPLICE} yields none
+        # @return [Integer, nil] the number of bytes, if they were not yielded
         # @raise [KeyError] for a name that is none
         # @scheduling may wait
         def get(name, port, &chunk)
           way = ALL.fetch(name)
           Net::HTTP.start("127.0.0.1", port) do |http|
-            refit(http, way) if way
+            buffer = refit(http, way) if way
             http.request_get("/", "Accept-Encoding" => "identity") do |response|
               response.read_body(&chunk)
             end
+            buffer&.dropped
           end
         end
 
