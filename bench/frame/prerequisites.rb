@@ -10,12 +10,12 @@ module Bench
       @obstacles = {}
     end
 
+    # @param table [Table]
     # @param runtimes [Array<String>]
     # @param ruby [RubyTarget]
-    # @param gems [Hash{String => String}] that the table needs
     # @return [Hash{String => String}] runtime => why this Ruby cannot run it
-    def missing(runtimes, ruby, gems)
-      runtimes.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby, gems)] }.compact
+    def missing(table, runtimes, ruby)
+      runtimes.to_h { |id| [id, obstacle(Bench.runtimes.fetch(id), ruby, table)] }.compact
     end
 
     # @param ruby [RubyTarget]
@@ -28,21 +28,28 @@ module Bench
 
     private
 
-    def obstacle(runtime, ruby, gems)
-      @obstacles.fetch([runtime.id, ruby.key, gems]) do |key|
-        @obstacles[key] = runtime.refusal(ruby.version) || make_ready(runtime, ruby, gems)
+    def obstacle(runtime, ruby, table)
+      @obstacles.fetch([runtime.id, ruby.key, table.gems, table.ours?]) do |key|
+        @obstacles[key] = runtime.refusal(ruby.version) || make_ready(runtime, ruby, table)
       end
     end
 
-    def make_ready(runtime, ruby, gems)
+    def make_ready(runtime, ruby, table)
       runtime.compiled.each { |name| Compiled.program(name) }
-      complaint = ruby.complaint('require "neverblock"') if runtime.ours?
-      return complaint if complaint
+      reason = extension_missing(ruby) if runtime.ours? || table.ours?
+      return reason if reason
 
+      gems = table.gems
       home = @homes[[runtime.id, ruby.key, gems]] = GemHome.new(ruby, runtime, also: gems)
       home.install(&@told)
     rescue Error => error
       error.message
+    end
+
+    def extension_missing(ruby)
+      complaint = ruby.complaint('require "neverblock"') or return
+
+      "the extension does not load (bin/setup compiles it): #{complaint}"
     end
   end
 end

@@ -128,7 +128,7 @@ module Bench
       @tables.product(@rubies).filter_map do |table, ruby|
         groups = table.groups(**@options.slice(:quick, :only, :where))
         runtimes = groups.flatten.map { |cell| table.runtime_of(cell) }.uniq
-        missing = @prerequisites.missing(runtimes, ruby, table.gems)
+        missing = @prerequisites.missing(table, runtimes, ruby)
         part = Part.new(table, ruby, groups: groups, journal: Journal.new(@out, table.id),
                                      missing: missing, quick: @options[:quick])
         resume(part)
@@ -145,6 +145,7 @@ module Bench
 
     # Each look goes over all tables, so that an early end leaves something of each.
     def look_at(parts)
+      parts.select { |part| part.missing.any? }.each { |part| open_session(part) }
       [0, *@looks].each_cons(2) do |passes|
         again = @looks.last >= Estimate::FEWEST
         blocks = parts.to_h { |part| [part, part.blocks(passes[0]...passes[1], again: again)] }

@@ -40,6 +40,9 @@ module Bench
       @views = []
     end
 
+    # @return [Boolean] whether all its cells need our extension, whatever they run on
+    def ours? = @ours == true
+
     # @param name [Symbol]
     # @return [Axis]
     # @raise [KeyError] when the table has no such axis

@@ -24,7 +24,7 @@ module Bench
       @id = id
       @fields = { title: id, question: nil, differs: nil, sources: [], axes: [], workload: nil,
                   runtime: nil, base: {}, servers: [], gems: {}, patience: 120, claims: [],
-                  lasts: nil, settings: {} }
+                  lasts: nil, settings: {}, ours: false }
       @rules = { skip: [], at_most: [], again: [] }
       @views = []
     end
@@ -78,6 +78,9 @@ module Bench
     #
     # @param id [String] file in bench/runtimes/
     def runtime(id) = @fields[:runtime] = id
+
+    # Every cell loads code of this project, so the extension must be compiled for its Ruby.
+    def ours = @fields[:ours] = true
 
     # @param names [Array<Symbol>] see {Server}
     def server(*names) = @fields[:servers] += names

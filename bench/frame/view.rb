@@ -19,7 +19,9 @@ module Bench
     # @param title [String]
     # @param unit [String]
     # @param rows [Symbol] axis that goes down
-    # @param columns [Symbol] axis that goes across
+    # @param columns [Symbol, Hash{String => String}] axis that goes across; or several metrics of
+    #   the same cell, with what each is called
+    # @param across [String] what such metrics are together
     # @param better [Symbol] :higher or :lower
     # @param metric [String]
     # @param where [Hash] fixed values of the other axes
@@ -33,7 +35,8 @@ module Bench
     # @param headline [Boolean, Array] whether a summary shows this view, or which of its columns
     def initialize(table, id, title:, unit:, rows:, columns:, better: :higher, metric: "value",
                    where: {}, compare: nil, chart: :bars, scale: :linear, spread: :even,
-                   measured: true, amount: false, cpu: metric == "value", headline: false)
+                   measured: true, amount: false, cpu: metric == "value", headline: false,
+                   across: "")
       unless %i[higher lower].include?(better)
         raise ArgumentError, "better: must be :higher or :lower, got: #{better.inspect}"
       end
@@ -43,15 +46,16 @@ module Bench
       @title = title
       @unit = unit
       @down = table.axis(rows)
-      @across = table.axis(columns)
+      @several = columns.is_a?(Hash)
+      @across = @several ? metrics(columns, across) : table.axis(columns)
       @better = better
       @metric = metric
       @where = where
       @compare = compare
       @chart = { kind: chart, scale: scale, spread: spread }
       @measured = measured
-      @cpu = cpu
-      @headline = headline
+      @cpu = cpu && !@several
+      @headline = headline unless @several
       @words = amount ? { faster: "less", slower: "more" } : {}
       @extra = []
     end
@@ -93,7 +97,7 @@ module Bench
     # @param result [Result]
     # @return [Grid]
     def grid(result)
-      columns = result.values(@across)
+      columns = @several ? @across.values : result.values(@across)
       Grid.new(id: id, title: title, unit: unit, better: better, column_title: @across.title,
                columns: columns.map { |value| @across.label(value) },
                positions: columns.map { |value| value if value.is_a?(Numeric) },
@@ -128,10 +132,17 @@ module Bench
     # @param column [Object] value of the column axis
     # @return [Hash]
     def params(row, column)
+      return @where.merge(@down.name => row) if @several
+
       @where.merge(@down.name => row, @across.name => column)
     end
 
     private
+
+    def metrics(names, title) = Axis.new(:metric, names.keys, title: title, labels: names)
+
+    # Of a column, where each has its own.
+    def metric_of(column) = @several ? column : metric
 
     def headline(columns)
       return [] unless @headline
@@ -148,7 +159,7 @@ module Bench
 
       result.values(@down).map do |value|
         figures = columns.map do |column|
-          figure = result.figure(params(value, column), metric)
+          figure = result.figure(params(value, column), metric_of(column))
           figure.cpu = nil unless @cpu || figure.nil?
           figure
         end
@@ -178,13 +189,13 @@ module Bench
 
     # A rate with wrong answers in it wins nothing and beats nobody.
     def wrong?(result, row, column)
-      result.figure(params(row, column), metric)&.errors.to_i.positive?
+      result.figure(params(row, column), metric_of(column))&.errors.to_i.positive?
     end
 
     def versus(result, columns, rival, again: false, floors: [])
       estimates = columns.map do |column|
-        result.estimate(params(@compare, column), params(rival, column), metric: metric,
-                        better: better, again: again)
+        result.estimate(params(@compare, column), params(rival, column),
+                        metric: metric_of(column), better: better, again: again)
       end
       verdicts = columns.each_index.map do |index|
         wrong = [@compare, rival].any? { |row| wrong?(result, row, columns[index]) }

@@ -46,7 +46,9 @@ module Bench
       # @return [String]
       def to_s
         crowd = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
-        tables = @results.group_by(&:table).map { |_, results| table(results) }
+        tables = @results.group_by(&:table).values
+                         .select { |results| Result.main(results).grids.any?(&:headline?) }
+                         .map { |results| table(results) }
         [*("> #{crowd}\n" if crowd), summary, *tables].join("\n")
       end
 

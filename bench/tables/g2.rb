@@ -20,6 +20,7 @@ Bench.table "g2" do
   axis :site, %w[dallas seattle], title: "site", quick: %w[dallas]
   workload "http_clients"
   runtime "http_clients"
+  ours
   patience 60
   again { |cell| cell[:impl] == "stock" }
 

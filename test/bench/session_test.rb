@@ -23,9 +23,9 @@ class BenchSessionTest < Minitest::Test
     end
   end
 
-  def measure(table, seconds: 0.01, **options)
+  def measure(table, seconds: 0.01, rubies: [ruby], **options)
     Dir.mktmpdir do |directory|
-      session = Bench::Session.new(tables: [table], rubies: [ruby], pairs: 1,
+      session = Bench::Session.new(tables: [table], rubies: rubies, pairs: 1,
                                    out: directory, progress: quiet, seconds: seconds, busy: true,
                                    **options)
       yield session.run.first, session
@@ -201,6 +201,37 @@ class BenchSessionTest < Minitest::Test
     end
   ensure
     Bench.runtimes.delete("future")
+  end
+
+  def test_a_ruby_without_our_extension_is_named
+    none = ruby.dup
+    none.define_singleton_method(:complaint) { |_script| "cannot load such file" }
+    mine = table("churn")
+    measure(mine, rubies: [none]) { |result, _session| assert_empty result.missing }
+    mine.instance_variable_set(:@ours, true)
+    measure(mine, rubies: [none]) do |result, _session|
+      assert_equal "the extension does not load (bin/setup compiles it): cannot load such file",
+                   result.missing.fetch("threads")
+      assert_empty result.runs
+      assert_match(/no threads: the extension/, printed(result))
+      refute_match(/T9/, Bench::Report::Markdown.new([result]).to_s)
+      assert_match(/no threads: the extension/, Bench::Report::Page.new([result]).to_s)
+    end
+  end
+
+  def printed(result)
+    StringIO.new.tap { |out| Bench::Report::Terminal.new(out, color: false).print([result]) }.string
+  end
+
+  def test_tables_that_load_our_code_say_so
+    loads = Dir[File.join(Bench::HOME, "workloads", "*.rb")].select do |path|
+      File.read(path).match?(%r{^require "neverblock/|^require_relative "buffers"})
+    end
+    names = loads.map { |path| File.basename(path, ".rb") }
+    found = Bench.tables.values.select { |one| names.include?(one.workload) }
+
+    assert_equal %w[buffers http_clients], names.sort
+    assert(found.any? && found.all?(&:ours?))
   end
 
   def test_a_ruby_that_is_none_is_refused
