@@ -57,7 +57,7 @@ module Bench
        "bin/test test/drivers/active_record_test.rb", "RAILS.md#adopt-in-five-minutes"],
       ["E2", "ten requests that each wait a second", "nb bench e2"],
       ["E3", "five mixes on four set-ups", "nb bench e3 e3_pool"],
-      ["E4", "more concurrent requests", "nb bench e4"],
+      ["E4", "more concurrent requests; 10,000, and what ab prints", "nb bench e4 e4_ab"],
       ["E5", "one process per core, and its memory", "nb bench e5"]
     ],
     "Concurrency, Real and Imagined, in MRI; Threads (2009)" => [
@@ -95,9 +95,9 @@ module Bench
     "Fiber and EventMachine (2014)" => [
       ["I1", "the four forms of a call", "ruby -Ilib examples/legacy/four_forms.rb",
        "LEGACY.md#eventmachine"],
-      ["I2", "10,000 clients, MySQL", "nb bench i2"],
+      ["I2", "10,000 clients, MySQL; all that ab prints, GC", "nb bench i2"],
       ["I3", "10,000 clients, a driver in plain Ruby", "nb bench i3"],
-      ["I4", "fibers take half the memory", "nb bench i2 i3"],
+      ["I4", "fibers take half the memory; collections, objects", "nb bench i2 i3"],
       ["I5", "1,024 fibers for slow services", "nb bench i5"],
       ["I6", "one request, several services", "nb bench i6"],
       ["I7", "mind the backlog", "bin/test test/server/crowd_test.rb",

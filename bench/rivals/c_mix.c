@@ -192,17 +192,19 @@ static double quantile(const float *sorted, unsigned count, double share)
 
 static void print(struct mix *mix, double elapsed, double cpu)
 {
+    static const unsigned shares[] = {50, 66, 75, 80, 90, 95, 98, 99}; /* those of ab */
     unsigned count = mix->answered < LATENCIES ? mix->answered : LATENCIES;
 
     qsort(mix->latencies, count, sizeof(float), compare);
     qsort(mix->fast, mix->fast_count, sizeof(float), compare);
     printf(
         "{\"elapsed\": %.6f, \"answers\": %u, \"errors\": %u, \"slow\": %u, \"client_cpu\": %.3f, "
-        "\"p50_ms\": %.3f, \"p99_ms\": %.3f, \"max_ms\": %.3f, \"fast_p50_ms\": %.3f, "
-        "\"fast_p99_ms\": %.3f}\n",
-        elapsed, mix->answered, mix->errors, mix->slow, cpu, quantile(mix->latencies, count, 0.5),
-        quantile(mix->latencies, count, 0.99), quantile(mix->latencies, count, 1),
+        "\"longest_ms\": %.3f, \"fast_p50_ms\": %.3f, \"fast_p99_ms\": %.3f",
+        elapsed, mix->answered, mix->errors, mix->slow, cpu, quantile(mix->latencies, count, 1),
         quantile(mix->fast, mix->fast_count, 0.5), quantile(mix->fast, mix->fast_count, 0.99));
+    for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+        printf(", \"p%u_ms\": %.3f", shares[i], quantile(mix->latencies, count, shares[i] / 100.0));
+    printf("}\n");
 }
 
 static double cpu_seconds(void)

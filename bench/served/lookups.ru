@@ -61,12 +61,21 @@ FIND =
     end
   end
 
+# What the garbage collector has done so far.
+COUNTED = %i[count time total_allocated_objects].freeze
+
+def page
+  ids = Array.new(3) { rand(NUMBERS) }
+  JSON.generate(ids: ids, names: FIND.call(ids))
+end
+
 # The application is asked before others are, with "/hello", whether it runs.
 run(lambda do |env|
-  body = "Hello"
-  unless env["PATH_INFO"] == "/hello"
-    ids = Array.new(3) { rand(NUMBERS) }
-    body = JSON.generate(ids: ids, names: FIND.call(ids))
-  end
+  body =
+    case env["PATH_INFO"]
+    when "/hello" then "Hello"
+    when "/gc" then JSON.generate(GC.stat.slice(*COUNTED))
+    else page
+    end
   [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
 end)

@@ -7,6 +7,7 @@ require "json"
 require "mysql2/em"
 
 NUMBERS = (100_001..200_000).freeze
+COUNTED = %i[count time total_allocated_objects].freeze
 MARIADB = { host: "127.0.0.1", port: Integer(ENV.fetch("BENCH_PORT")), username: "nb",
             password: "secret", database: "nb" }.freeze
 POOL = Array.new(Integer(ENV.fetch("BENCH_POOL"))) { Mysql2::EM::Client.new(MARIADB) }
@@ -47,6 +48,7 @@ end
 # The application is asked before others are, with "/hello", whether it runs.
 run(lambda do |env|
   next answer(200, "Hello") if env["PATH_INFO"] == "/hello"
+  next answer(200, JSON.generate(GC.stat.slice(*COUNTED))) if env["PATH_INFO"] == "/gc"
 
   Fiber.new { env["async.callback"].call(page) }.resume
   throw :async

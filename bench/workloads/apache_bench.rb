@@ -17,19 +17,30 @@ module Bench
       # @param url [String]
       # @param requests [Integer]
       # @param at_once [Integer]
-      # @param cores [Array<Integer>] where it may run
-      # @return [Hash] :rate (answers per second), :failed, :elapsed (s) and :within (percent => ms)
+      # @param cores [Array<Integer>, nil] where it may run; nil: anywhere, in our process group
+      # @return [Hash] :rate (answers per second), :failed, :elapsed (s), :within (metric => ms) and
+      #   :output (all that it printed)
       # @raise [RuntimeError] with its last line when it gave up
-      def self.run(url, requests:, at_once:, cores:)
+      def self.run(url, requests:, at_once:, cores: nil)
         command = ["ab", "-q", "-r", "-s", PATIENCE.to_s, "-c", at_once.to_s, "-n", requests.to_s,
                    url]
-        output, = Open3.capture2e(*ServerProcess.pin(cores, command))
-        failed = output[/^Failed requests:\s+(\d+)/, 1] or raise "ab: #{output.lines.last}"
+        output, = Open3.capture2e(*(cores ? ServerProcess.pin(cores, command) : command))
+        failed = output[/^Failed requests:\s+(\d+)/, 1] or
+          raise "ab: #{output.lines.last.to_s.strip}"
 
         { rate: output[/^Requests per second:\s+([\d.]+)/, 1].to_f, failed: failed.to_i,
           elapsed: output[/^Time taken for tests:\s+([\d.]+)/, 1].to_f,
-          within: output.scan(SHARE).to_h { |share, ms| [share.to_i, ms.to_i] } }
+          within: within(output), output: output }
       end
+
+      # @param output [String]
+      # @return [Hash{Symbol => Integer}] :p50_ms to :p99_ms and :longest_ms
+      def self.within(output)
+        output.scan(SHARE).to_h do |share, ms|
+          [share == "100" ? :longest_ms : :"p#{share}_ms", ms.to_i]
+        end
+      end
+      private_class_method :within
     end
   end
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+require "net/http"
 require_relative "apache_bench"
 require_relative "server_process"
 require_relative "things"
@@ -11,7 +13,7 @@ module Bench
     class Lookups < Workload
       DEFAULTS = { store: "mysql2", port: nil, pool: 50, clients: 10_000, workers: 1, cores: [0],
                    load_cores: [1], warm_up: 2_000 }.freeze
-      # A hundred of them at once.
+      # At most so many of them at once.
       WARM_CLIENTS = 100
 
       def before
@@ -24,12 +26,15 @@ module Bench
 
       # @return [Hash] :value in requests per second
       def measure
-        ask(params[:warm_up], WARM_CLIENTS)
+        ask(params[:warm_up], [WARM_CLIENTS, params[:warm_up]].min)
         cpu = @server.cpu
+        collected = collected()
         answer = ask(params[:clients], params[:clients])
         cpu = @server.cpu - cpu
         keep(answer, cpu)
-        { value: answer[:rate], operations: params[:clients], cpu: cpu, elapsed: answer[:elapsed] }
+        keep_collected(collected)
+        { value: answer[:rate], operations: params[:clients], cpu: cpu, elapsed: answer[:elapsed],
+          output: answer[:output] }
       end
 
       # Whatever happened: a cell leaves nothing behind.
@@ -56,10 +61,19 @@ module Bench
         failed = answer[:failed]
         @errors += failed
         @first_error ||= "#{failed} of #{params[:clients]} requests failed" if failed.positive?
-        within = answer[:within]
-        @metrics.merge!(p50_ms: within[50], p99_ms: within[99], longest_ms: within[100],
-                        failed: failed, memory_mb: @server.memory_kb / 1024.0,
-                        cpu_us_per_op: cpu / params[:clients] * 1e6)
+        @metrics.merge!(answer[:within], failed: failed, memory_mb: @server.memory_kb / 1024.0,
+                                         cpu_us_per_op: cpu / params[:clients] * 1e6)
+      end
+
+      # What the server's Ruby says of its garbage collector; it has one process.
+      def collected
+        JSON.parse(Net::HTTP.get(URI("http://127.0.0.1:#{@server.port}/gc")), symbolize_names: true)
+      end
+
+      def keep_collected(before)
+        spent = collected.merge(before) { |_, after, earlier| after - earlier }
+        @metrics.merge!(gc_count: spent[:count], gc_ms: spent[:time],
+                        objects_per_op: spent[:total_allocated_objects].fdiv(params[:clients]))
       end
     end
   end

@@ -13,7 +13,7 @@ module Bench
       # The bytes of a name: so a page of three has the article's 171 and 1,680 bytes.
       SIZES = { "mysql2" => 40, "trilogy" => 40, "redis" => 543, "mongo" => 543 }.freeze
       MONGO = File.expand_path("../../test/support/mongo_server.rb", __dir__)
-      # Seconds until it listens.
+      # Seconds until a store listens, or is full.
       PATIENCE = 15
       private_constant :SIZES, :MONGO, :PATIENCE
 
@@ -60,7 +60,7 @@ module Bench
 
       def fill_redis
         require "redis-client"
-        client = RedisClient.new(port: port)
+        client = RedisClient.new(port: port, timeout: PATIENCE) # all in one command
         client.call("EVAL", "for i = ARGV[1], ARGV[2] do redis.call('SET', 'thing:' .. " \
                             "string.format('%d', i), ARGV[3]) end", 0, NUMBERS.begin, NUMBERS.end,
                     @name)
