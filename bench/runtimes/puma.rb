@@ -7,9 +7,5 @@ require_relative "../served/web_server"
 Bench.web_server "puma", sizes: [1, 12, 50], gems: { "puma" => "8.0.2" } do |threads = 5|
   label "Puma, #{threads} #{threads == 1 ? "thread" : "threads"}"
   settings "-t #{threads}:#{threads}, no log; connections are kept as it ships"
-  serve do |port, rackup|
-    workers = params.fetch(:workers)
-    ["puma", "-q", "-t", "#{threads}:#{threads}", *(["-w", workers.to_s] if workers > 1),
-     "-b", "tcp://127.0.0.1:#{port}", rackup]
-  end
+  serve { |port, rackup| [*Bench.puma(port, params, threads), rackup] }
 end

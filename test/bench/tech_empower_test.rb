@@ -40,6 +40,20 @@ class BenchTechEmpowerTest < Minitest::Test
       assert_operator sample["metrics"]["cpu_us_per_op"], :>, 0
     end
 
+    %w[nb_roda nb_rails].each do |id_of_runtime|
+      next unless Bench.tables[id].axis(:runtime).values.include?(id_of_runtime)
+
+      define_method("test_#{page}_is_served_right_by_#{id_of_runtime}") do
+        skip "Rails 8.1 needs Ruby 3.2" if id_of_runtime == "nb_rails" && RUBY_VERSION < "3.2"
+        params = { runtime: id_of_runtime, connections: 4, queries: 3, workers: 1 }
+        port = Databases.postgresql.port if Bench.tables[id].servers.any?
+        sample = cell(id, params, port: port)
+
+        assert_equal [nil, 0], sample.values_at("failure", "errors"), sample["first_error"]
+        assert_operator sample["operations"], :>, 0
+      end
+    end
+
     define_method("test_#{page}_that_is_wrong_is_seen") do
       body, complaint = WRONG.fetch(page)
       errors, first = look_at(page, body)

@@ -3,9 +3,14 @@
 module Bench
   # T1 to T6: TechEmpower's six pages, on every server in the same words.
   module TechEmpower
-    SERVERS = %w[puma falcon iodine itsi_server nb_server].freeze
+    SERVERS = %w[puma falcon iodine agoo itsi_server nb_server].freeze
     # A page that waits for the database keeps more of Puma's threads busy than five.
-    DATABASE_SERVERS = %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server].freeze
+    DATABASE_SERVERS = %w[puma puma_50 falcon iodine iodine_50 agoo agoo_50 itsi_server
+                          nb_server].freeze
+    # All other rows are bare Rack.
+    RODA = %w[puma_roda nb_roda].freeze
+    # Of Rails, two pages are measured.
+    RAILS = { "json" => %w[puma_rails nb_rails], "fortunes" => %w[puma_rails nb_rails] }.freeze
     # What TechEmpower asks of all.
     RULES = "Each answer has the headers Server and Date; nothing may be rendered or looked up " \
             "before the request."
@@ -19,7 +24,8 @@ module Bench
       asks = !%w[plaintext json].include?(page)
       source article: "TechEmpower Framework Benchmarks", author: "TechEmpower", year: 2013
       claim RULES
-      axis :runtime, asks ? DATABASE_SERVERS : SERVERS, title: "server"
+      servers = asks ? DATABASE_SERVERS : SERVERS
+      axis :runtime, [*servers, *RODA, *RAILS.fetch(page, [])], title: "server"
       axis across, values, title: across.to_s, quick: quick
       axis :workers, [1, 2], title: "processes", quick: [1]
       workload "tech_empower", kind: page
