@@ -20,11 +20,25 @@ class LegacyExamplesTest < Minitest::Test
   end
 
   def test_the_postgres_program_of_2008_runs_without_a_loop
-    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
-    place = Databases.postgresql
-    env = { "PGHOST" => place.host, "PGPORT" => place.port.to_s, "PGUSER" => place.user,
-            "PGPASSWORD" => place.password, "PGDATABASE" => place.database }
-    assert_equal "500 rows, and a blocking one: blocking\n", run_example("postgres", env)
+    assert_equal "500 rows, and a blocking one: blocking\n", run_example("postgres", postgresql)
+  end
+
+  # The calls one by one; and exec, which waits in the loop: one after the other would take 1.5 s.
+  def test_the_asynchronous_calls_of_2008
+    said = File.read(path("async_postgres"))[/^# Prints:\n((?:#   .*\n)+)/, 1].gsub(/^#   /, "")
+    lines = run_example("async_postgres", postgresql)
+    assert_equal said.gsub(TOOK, "N"), lines.gsub(TOOK, "N")
+    assert_between 0.5, 1.5, Float(lines[TOOK])
+  end
+
+  def test_the_programs_that_need_a_database_say_so
+    %w[postgres async_postgres].each do |name|
+      none = { "PGHOST" => nil, "PGUSER" => nil, "PGDATABASE" => nil }
+      errors, status = Open3.capture2e(none, RbConfig.ruby, "-I#{Program::ROOT}/lib", path(name))
+      refute_predicate status, :success?
+      assert_equal "#{name}.rb: set PGHOST, PGUSER and PGDATABASE: " \
+                   "they say where a PostgreSQL is\n", errors
+    end
   end
 
   def test_the_four_forms_of_2014_give_the_same
@@ -57,6 +71,13 @@ class LegacyExamplesTest < Minitest::Test
   end
 
   private
+
+  def postgresql
+    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
+    place = Databases.postgresql
+    { "PGHOST" => place.host, "PGPORT" => place.port.to_s, "PGUSER" => place.user,
+      "PGPASSWORD" => place.password, "PGDATABASE" => place.database }
+  end
 
   def path(name) = File.join(Program::ROOT, "examples/legacy/#{name}.rb")
 
