@@ -28,12 +28,13 @@ module Bench
       ["A8", "descriptors above 1,024", "nb bench a8"]
     ],
     "Ruby Fibers Vs Ruby Threads (2008)" => [
-      ["B1", "creating fibers and threads", "nb bench b1"],
-      ["B2", "the memory of fibers and threads", "nb bench b2"],
+      ["B1", "creating fibers, threads and Ractors; how many can be", "nb bench b1 --maps 500000"],
+      ["B2", "the memory of fibers, threads and Ractors", "nb bench b2 --maps 500000"],
       ["B3", "switching, which the article did not measure", "nb bench b3"]
     ],
     "Faster IO for Ruby with Postgres (2008)" => [
-      ["C1", "PostgreSQL's asynchronous calls", "bin/test test/drivers/pg_test.rb",
+      ["C1", "PostgreSQL's asynchronous calls",
+       "PGHOST=HOST PGUSER=NAME PGDATABASE=NAME ruby -Ilib examples/legacy/async_postgres.rb",
        "DATABASES.md#pg"],
       ["C2", "FiberedConnectionPool and FiberPool",
        "PGHOST=HOST PGUSER=NAME PGDATABASE=NAME ruby -Ilib examples/legacy/postgres.rb",
@@ -61,8 +62,8 @@ module Bench
       ["E5", "one process per core, and its memory", "nb bench e5"]
     ],
     "Concurrency, Real and Imagined, in MRI; Threads (2009)" => [
-      ["F1", "cpu_bound_threads.rb, in examples/legacy", "nb bench f1"],
-      ["F2", "cpu_bound_processes.rb, in examples/legacy", "nb bench f2"],
+      ["F1", "cpu_bound_threads.rb, in examples/legacy; 100 runs", "nb bench f1 --runs 100"],
+      ["F2", "cpu_bound_processes.rb, in examples/legacy; 100 runs", "nb bench f2 --runs 100"],
       ["F3", "io_bound_threads.rb, in examples/legacy", "nb bench f3"],
       ["F4", "how many threads, and their memory", "nb bench b1 b2"],
       ["F5", "extensions that stop every thread", "bin/test drivers", DRIVERS],

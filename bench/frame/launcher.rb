@@ -9,10 +9,12 @@ module Bench
     # @param ruby [RubyTarget]
     # @param ports [Hash{Symbol => Integer}] of the servers that run
     # @param homes [Hash{String => GemHome}] by runtime
-    def initialize(ruby, ports: {}, homes: {})
+    # @param base [Hash] parameters instead of those that the table gives to all cells
+    def initialize(ruby, ports: {}, homes: {}, base: {})
       @ruby = ruby
       @ports = ports
       @homes = homes
+      @base = base
     end
 
     # @param table [Table]
@@ -45,7 +47,7 @@ module Bench
     def prepare(table, params, seconds)
       runtime = Bench.runtimes.fetch(table.runtime_of(params))
       port = @ports[table.servers.first]
-      all = table.base.merge(params, port ? { port: port } : {})
+      all = table.base.merge(@base, params, port ? { port: port } : {})
       order = { workload: params.fetch(:workload, table.workload), runtime: runtime.id,
                 file: runtime.file, seconds: seconds, params: all.except(:runtime, :workload),
                 gems: gems(runtime) }

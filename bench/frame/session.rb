@@ -37,6 +37,8 @@ module Bench
     # @param only [Array<String>, nil] runtimes to keep; nil for all
     # @param where [Hash{String => Array<String>}] axis => values to keep
     # @param budget [Float, nil] seconds for all; nil for as long as it takes
+    # @param runs [Integer, nil] how often a process of F1 or F2 computes; nil for what tables say
+    # @param maps [Integer, nil] what vm.max_map_count is raised to meanwhile
     # @param busy [Boolean] keep samples whatever other programs compute meanwhile
     # @param resume [Boolean] go on where the last session in the directory ended
     # @param out [String, nil] directory of the JSONL
@@ -44,13 +46,14 @@ module Bench
     # @param progress [Progress]
     def initialize(tables:, rubies: [RubyTarget.new], quick: false, pairs: nil, seconds: nil,
                    only: nil, where: {}, budget: nil, busy: quick, resume: false, out: nil,
-                   delayd: nil, progress: Progress.new)
+                   delayd: nil, runs: nil, maps: nil, progress: Progress.new)
       usual = quick ? QUICK : FULL
       @tables = tables
       @rubies = rubies
       @looks = pairs ? [Integer(pairs)] : usual[:looks]
       @options = { quick: quick, pairs: @looks.last, seconds: Float(seconds || usual[:seconds]),
                    only: only, where: where, budget: budget, busy: busy }
+      @options.merge!({ runs: runs, maps: maps }.compact)
       @resume = resume
       @out = out || Session.default_out(quick: quick)
       @delayd = delayd
@@ -79,7 +82,7 @@ module Bench
       @machine = Machine.describe
       @deadline = now + @options[:budget] if @options[:budget]
       parts = prepare
-      with_deferrable_interrupts { look_at(parts) }
+      Maps.raised(@options[:maps]) { with_deferrable_interrupts { look_at(parts) } }
       results
     rescue Interrupt
       @interrupted = true
@@ -101,6 +104,23 @@ module Bench
         seconds.positive? && seconds <= LONGEST
       raise ArgumentError, "budget: must be above 0 s, got: #{budget}" unless
         budget.nil? || budget.positive?
+
+      check_counts
+    end
+
+    def check_counts
+      runs, maps = @options.values_at(:runs, :maps)
+      { runs: runs, maps: maps }.compact.each do |name, count|
+        raise ArgumentError, "#{name}: must be 1 or more, got: #{count}" if count < 1
+      end
+      return unless runs
+
+      strange = @tables.reject { |table| table.base.key?(:runs) }.map(&:id)
+      return if strange.empty?
+
+      known = Bench.tables.values.select { |table| table.base.key?(:runs) }.map(&:id)
+      raise ArgumentError, "runs: only #{known.join(" and ")} have them, not " \
+                           "#{strange.join(", ")}"
     end
 
     # Ruby's own handler raises at once; this one can be put off by Thread.handle_interrupt.
@@ -160,7 +180,8 @@ module Bench
       open_session(part)
       with_servers(part) do |ports|
         homes = @prerequisites.homes(part.ruby, part.table.gems)
-        @launcher = Launcher.new(part.ruby, ports: ports, homes: homes)
+        @launcher = Launcher.new(part.ruby, ports: ports, homes: homes,
+                                            base: @options.slice(:runs))
         blocks.each { |rows| measure_rows(part, rows) }
       end
     end

@@ -29,16 +29,46 @@ module Bench
         @ready = Thread::Queue.new
         @ended = Thread::Queue.new
         @kept = []
-        job = plain? ? proc { Fiber.yield } : proc { park }
-        params[:count].times { @kept << runtime.start(&job) }
+        params[:count].times { @kept << start_one }
       rescue FiberError, ThreadError, NoMemoryError, SystemCallError => error
-        @notes << "ends at #{@kept.size}: #{error.message}"
+        @notes << "ends at #{@kept.size}: #{error.message}#{limit}"
       ensure
-        @kept.size.times { @ready.pop } unless plain?
+        await_all unless plain?
+      end
+
+      def start_one
+        case runtime.id
+        when "fibers" then runtime.start { Fiber.yield }
+        when "ractors" then ractor
+        else runtime.start { park }
+        end
+      end
+
+      # It sees nothing of ours, but can send to us.
+      def ractor
+        Ractor.new(Ractor.current) do |parent|
+          parent.send(true)
+          Ractor.receive
+        end
+      end
+
+      def await_all
+        @kept.size.times { ractors? ? Ractor.receive : @ready.pop }
+      end
+
+      # The kernel's, where that is what fails: each stack is two memory mappings.
+      def limit
+        maps = File.foreach("/proc/self/maps").count
+        most = File.read("/proc/sys/vm/max_map_count").to_i
+        " (#{maps} mappings, vm.max_map_count is #{most})" if maps > most * 0.95
+      rescue SystemCallError
+        nil
       end
 
       # Plain fibers run until they yield, nobody else wakes them.
       def plain? = runtime.id == "fibers"
+
+      def ractors? = runtime.id == "ractors"
 
       def park
         @ready << true
@@ -48,9 +78,15 @@ module Bench
 
       def release
         return @kept.each(&:resume) if plain?
+        return release_ractors if ractors?
 
         @gate.close
         @kept.size.times { @ended.pop }
+      end
+
+      def release_ractors
+        @kept.each { |one| one.send(true) }
+        @kept.each { |one| one.respond_to?(:value) ? one.value : one.take }
       end
 
       def complete? = @kept.size == params[:count]

@@ -244,5 +244,19 @@ class BenchSessionTest < Minitest::Test
     assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], pairs: 0) }
     assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], seconds: 0) }
     assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], budget: -1) }
+    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], maps: 0) }
+    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], runs: 0) }
+    error = assert_raises(ArgumentError) { measure(table("churn"), runs: 100) }
+    assert_equal "runs: only f1 and f2 have them, not t9", error.message
+  end
+
+  def test_as_many_runs_as_asked_for
+    sums = table("sums", workers: 2, iterations: 1_000, runs: 10)
+    { nil => 10, 3 => 3 }.each do |runs, count|
+      measure(sums, runs: runs) do |result, _session|
+        assert_equal [count], result.runs.map { |run| run.sample["operations"] }
+        assert_equal({ "runs" => runs }.compact, result.session["options"].slice("runs"))
+      end
+    end
   end
 end

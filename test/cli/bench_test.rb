@@ -21,9 +21,12 @@ class BenchCommandTest < Minitest::Test
     assert_match(/no table "zz": known are a3/, errors)
 
     error = assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[a5 --only node]) }
-    assert_match(/no runtime node; known are async/, error.message)
+    assert_match(/no runtime node; known are agoo/, error.message)
 
     assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[--pairs many]) }
+    _, errors = capture_io { assert_equal 1, COMMAND.run(%w[a5 --runs 100]) }
+    assert_match(/runs: only f1 and f2 have them, not a5/, errors)
+    assert_raises(NB::CLI::UsageError) { COMMAND.run(%w[b1 --maps some]) }
     { %w[--budget soon] => /a time such as 90s, 12m or 2h, got: "soon"/,
       %w[--where speed=9] => /an axis of a table and its values.*got: "speed=9"/,
       %w[--where connections] => /got: "connections"/,

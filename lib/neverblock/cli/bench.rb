@@ -28,6 +28,9 @@ module NB
           -w, --where AXIS=V   only these values of an axis: --where connections=64,1000; may be given
                                more than once
           -b, --budget TIME    90s, 12m or 2h: leave out, and name, the cells that take too long for it
+              --runs N         F1 and F2: the mean of N runs per process (10; the article has 100)
+              --maps N         raise the machine's vm.max_map_count to N meanwhile, if it is lower:
+                               100,000 fibers (B1, B2) need 300000; as root
               --resume         measure what the last session in the directory has not measured
               --busy           keep samples beside which other programs compute
           -r, --ruby PATH      the Ruby that cells run on (this one); may be given more than once
@@ -109,6 +112,8 @@ module NB
         def plan(on, session)
           on.on("-w", "--where AXIS=V") { |text| (session[:where] ||= {}).store(*axis(text)) }
           on.on("-b", "--budget TIME") { |text| session[:budget] = span(text) }
+          on.on("--runs N", Integer) { |count| session[:runs] = count }
+          on.on("--maps N", Integer) { |count| session[:maps] = count }
           on.on("--resume") { session[:resume] = true }
           on.on("--busy") { session[:busy] = true }
         end
