@@ -69,8 +69,10 @@ module NameServer
     return true if ENV["NB_NAMES"]
     return false unless available?
 
-    folders = $LOAD_PATH.first(4).flat_map { |folder| ["-I", folder] }
-    exec(variables(delay), *command(RbConfig.ruby, *folders, $PROGRAM_NAME, *ARGV))
+    words = $LOAD_PATH.first(4).flat_map { |folder| ["-I", folder] }
+    words << "-r#{File.expand_path("current_test", __dir__)}" if defined?(CurrentTest)
+    told = { "NB_CURRENT_TEST" => defined?(CurrentTest) ? CurrentTest::FILE : nil }
+    exec({ **variables(delay), **told }, *command(RbConfig.ruby, *words, $PROGRAM_NAME, *ARGV))
   end
 
   def self.variables(delay) = { "NB_SERVER" => SERVER, "NB_NAMES" => delay.to_s }
