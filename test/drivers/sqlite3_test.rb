@@ -42,7 +42,30 @@ class SQLite3Test < Transparency
     SQLite3::Database.new(":memory:") { |db| assert_raises(TypeError) { db.busy_timeout = "usa" } }
   end
 
+  # Each waits for the lock for a tenth of the time on average, if they take turns.
+  def test_nobody_who_writes_keeps_the_lock_from_the_others
+    busy = in_files(1) do |files|
+      NB.run do
+        NB.map(1..8, concurrency: 8) do
+          open(files.first, 1000) { |db| 25.times.count { !write(db) } }
+        end
+      end
+    end
+    assert_equal [0] * 8, busy
+  end
+
   private
+
+  # @return [Boolean] false: the lock was not to be had in time
+  def write(database)
+    database.execute("BEGIN")
+    database.execute("INSERT INTO t VALUES (1)")
+    sleep 0.01
+    database.execute("COMMIT")
+  rescue SQLite3::BusyException
+    database.execute("ROLLBACK")
+    false
+  end
 
   # In memory as far as can be: a disk's own waits are not measured here.
   def in_files(count = 20)

@@ -38,14 +38,18 @@ module NB
         end
       end
 
-      # Wraps any busy handler, so that forks wait for it ({Waits}).
+      # Wraps any busy handler, so that forks wait for it, and others make way ({Waits}).
       class Watched
         def initialize(handler)
           @handler = handler
         end
 
         # @return [Object] what the handler returns
-        def call(count) = Waits.inside { @handler.call(count) }
+        def call(count)
+          @since = Process.clock_gettime(Process::CLOCK_MONOTONIC) if count.zero?
+          Waits.looks(@since)
+          Waits.inside { @handler.call(count) }
+        end
       end
 
       # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that

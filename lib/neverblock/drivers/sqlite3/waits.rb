@@ -16,8 +16,13 @@ module NB
       module Waits
         # Key of the fiber-local that tells whether the call may be repeated, and whether it must.
         KEY = :neverblock_sqlite3_begins
-        private_constant :KEY
+        # Seconds after which a wait for the lock is long.
+        LONG = 0.05
+        # Seconds in which everybody who waits looks at the lock.
+        LOOK = 0.005
+        private_constant :KEY, :LONG, :LOOK
         @fibers = ObjectSpace::WeakMap.new
+        @long_at = 0.0 # when somebody who had waited for long looked at the lock
 
         class << self
           # @yield the busy handler
@@ -29,6 +34,27 @@ module NB
             return yield unless Thread.current[KEY]
 
             Fork.waiting? ? (Thread.current[KEY] = :again) && false : yield
+          end
+
+          # Told whenever somebody looks at the lock.
+          #
+          # @param since [Float] when that wait began, by the monotonic clock
+          # @return [void]
+          # @thread any
+          # @api private
+          def looks(since)
+            now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+            @long_at = now if now - since >= LONG
+          end
+
+          # Lets those who wait for long take the lock first. Nobody queues for it: whoever has just
+          # given it back would take it again before the others look.
+          #
+          # @return [void]
+          # @thread any
+          # @api private
+          def make_way
+            sleep LOOK if Process.clock_gettime(Process::CLOCK_MONOTONIC) - @long_at < LOOK
           end
 
           # Repeats the block if it has made way for a fork.
@@ -82,7 +108,10 @@ module NB
       module Begin
         # Works like sqlite3's own method.
         # @api private
-        def step = Waits.repeatable { super }
+        def step
+          Waits.make_way
+          Waits.repeatable { super }
+        end
       end
 
       # Prepended to SQLite3::Statement.
