@@ -1,4 +1,4 @@
 # frozen_string_literal: true
 
 require "never_block"
-NB::DB::FPGconn # loads the driver, and says so when it is not there
+NB::DB.const_get(:FPGconn) # loads the driver, and says so when it is not there

@@ -118,6 +118,17 @@ class ArchitectureTest < Minitest::Test
   end
 
   # The old names are methods of NB too; what is behind them comes by autoload.
+  # A program with `ruby -w` hears of its own mistakes only.
+  def test_ruby_warns_of_no_file
+    verbose, $VERBOSE = $VERBOSE, true
+    _, warnings = capture_io do
+      Dir["#{ROOT}/lib/**/*.rb"].each { |file| RubyVM::InstructionSequence.compile_file(file) }
+    end
+    assert_empty warnings
+  ensure
+    $VERBOSE = verbose
+  end
+
   def test_the_public_surface_requires_rooms_by_one_door
     doors = %w[legacy/names.rb rails/railtie.rb rails/alone.rb].map { |name| File.join(LIB, name) }
     files = required(File.join(ROOT, "lib/neverblock.rb")) - doors

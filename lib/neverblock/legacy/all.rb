@@ -9,7 +9,7 @@
 require "neverblock"
 
 Fiber.include(NB::Legacy::Locals)
-NB::Pool::FiberPool # loads it before the name changes
+pool = NB::Pool::FiberPool # loads it before the name changes
 NB.send(:remove_const, :FiberPool)
 # The pool of 2008, which can do everything that ours can.
-NB::FiberPool = NB::Pool::FiberPool
+NB::FiberPool = pool

@@ -28,7 +28,7 @@ module NB
       # @return [void]
       # @scheduling never waits
       def self.install
-        ::ActiveRecord::ConnectionAdapters::AbstractAdapter # loads the lock
+        ::ActiveRecord::ConnectionAdapters.const_get(:AbstractAdapter) # loads the lock
         concurrency = ActiveSupport::Concurrency
         NAMES.each do |name|
           concurrency.const_get(name).const_set(:Thread, Holder) if concurrency.const_defined?(name)
