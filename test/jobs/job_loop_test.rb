@@ -4,6 +4,7 @@ require "minitest/autorun"
 require "neverblock"
 require "neverblock/drivers/job_loop"
 require "support/patience"
+require "support/subprocess"
 
 # The loop of a queue's worker, without a queue.
 class JobLoopTest < Minitest::Test
@@ -29,5 +30,24 @@ class JobLoopTest < Minitest::Test
     assert_equal expected, Array.new(log.size) { log.pop }
   ensure
     worker&.kill
+  end
+
+  WANTED = <<~RUBY
+    require "neverblock/drivers/job_loop"
+    print NB::Drivers::JobLoop.wanted?
+    require "rails"
+    class Small < Rails::Application
+      config.neverblock.enabled = false if ENV["OFF"]
+    end
+    print NB::Drivers::JobLoop.wanted?
+  RUBY
+
+  # Otherwise jobs in fibers would share what Rails keeps per thread.
+  def test_jobs_stay_in_threads_where_rails_is_left_alone
+    { {} => true, { "NB_DRIVERS" => "-rails" } => false, { "OFF" => "1" } => false }
+      .each do |env, wanted|
+        result = Subprocess.ruby(WANTED, env: env)
+        assert_equal "true#{wanted}", result.out, result.err
+      end
   end
 end

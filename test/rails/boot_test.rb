@@ -141,6 +141,18 @@ class RailsBootTest < Minitest::Test
     assert_equal "fiber\n1\n", output
   end
 
+  # With NeverBlock's part for Rails switched off, only threads keep requests apart.
+  def test_switched_off_nobody_serves_it_in_fibers
+    rackup = File.join(RailsApp::FOLDER, "small.ru")
+    File.write(rackup, "#{WITHOUT_DATABASE}\nrun Rails.application")
+    [[File.expand_path("../../exe/nb", __dir__), "serve"], [Gem.bin_path("puma", "puma")]].each do |words|
+      output, status = RailsApp.run("timeout", "60", RbConfig.ruby, "-W0", "-I#{RailsApp::LIB}", *words, "-b", "tcp://127.0.0.1:0",
+                                    rackup, env: { "NB_DRIVERS" => "-rails" })
+      assert_equal 1, status.exitstatus, output
+      assert_match(/Rails keeps its state per thread, so requests in fibers would share/, output)
+    end
+  end
+
   RUNNER = <<~'RUBY'
     ask = ->(number) { Account.with_connection { |c| c.select_value("SELECT #{number}") } }
     p [NB.running?, ActiveSupport::IsolatedExecutionState.isolation_level, NB.gather(-> { ask[1] }, -> { ask[2] })]

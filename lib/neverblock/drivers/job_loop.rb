@@ -22,11 +22,14 @@ module NB
         # @api private
         def current = Thread.current.thread_variable_get(KEY)
 
-        # @return [Boolean] false if the application leaves Rails, and so its queues, as they are
+        # @return [Boolean] false if the application leaves Rails, and so its queues, as they are:
+        #   jobs in fibers would share what Rails keeps per thread
         # @api private
         def wanted?
-          config = ::Rails.application&.config
-          !config.respond_to?(:neverblock) || config.neverblock.enabled
+          return true unless defined?(::Rails.application) && ::Rails.application
+
+          config = ::Rails.application.config
+          config.respond_to?(:neverblock) && config.neverblock.enabled
         end
       end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "job_loop"
 require_relative "sidekiq/crew"
 
 module NB
@@ -15,7 +16,7 @@ module NB
         # Works like Sidekiq's own method.
         # @api private
         def start
-          return super unless capsule[:fibers] && Sidekiq.on?
+          return super unless capsule[:fibers] && Sidekiq.on? && JobLoop.wanted?
 
           @thread ||= Crew.of(capsule).start do
             identify

@@ -3,6 +3,7 @@
 require_relative "../loop/scheduler"
 require_relative "../loop/runner"
 require_relative "../server/config"
+require_relative "../server/setup"
 require_relative "../fiber_state"
 require_relative "hooks"
 require_relative "no_threads"
@@ -51,7 +52,9 @@ module NB
       # @return [Integer] as in Puma's thread pool: minimum and maximum at a time
       attr_accessor :min, :max
 
+      # @raise [Server::SetupError] for a Rails application whose requests would share their state
       def initialize(name, options = {}, server: nil, &block)
+        Server::Setup.refuse_shared_state
         @name = name
         @hooks = Hooks.new(options, server)
         @server = server

@@ -24,7 +24,25 @@ module NB
       }.freeze
       private_constant :CURES
 
+      # What a Rails application with NeverBlock switched off says.
+      PER_THREAD = "Rails keeps its state per thread, so requests in fibers would share " \
+                   "connections and Current: NeverBlock's part for Rails is switched off " \
+                   "(config.neverblock.enabled, or NB_DRIVERS). Switch it on, or serve the " \
+                   "application in threads"
+      private_constant :PER_THREAD
+
       module_function
+
+      # Called once the application is loaded.
+      #
+      # @return [void]
+      # @raise [SetupError] for a Rails application whose requests would share their state
+      def refuse_shared_state
+        return unless defined?(::Rails.application) && ::Rails.application&.initialized?
+
+        raise SetupError, PER_THREAD if
+          ActiveSupport::IsolatedExecutionState.isolation_level == :thread
+      end
 
       # @param what [String] what the block does, such as "cannot listen"
       # @return what the block does
