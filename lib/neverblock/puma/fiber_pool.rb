@@ -62,8 +62,7 @@ module NB
         @size = Server::Config.puma_fibers
         @min = @max = @size
         @spawned = @waiting = @trim_requested = @backlog_max = 0
-        @out_of_band_pending = @out_of_band_running = false
-        @forced = @requests_ended = @ending = false
+        @out_of_band_pending = @out_of_band_running = @forced = @requests_ended = @ending = false
         @mutex = Mutex.new
         @changed = ConditionVariable.new # others wait for it under the mutex
         @clients = Thread::Queue.new
