@@ -131,12 +131,16 @@ class RailsBootTest < Minitest::Test
     assert_equal "fiber", output
   end
 
-  def test_after_rails_has_been_initialized
-    script = "require 'neverblock'; begin; NB.run { }; rescue NB::Error; puts $!; end"
-    output, = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", WITHOUT_DATABASE.sub('require "neverblock"', "") + script)
-    assert_match(/isolation_level is :thread.*was loaded after Rails had been initialized\. Put `gem "neverblock"`/, output)
-    output, status = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", "#{WITHOUT_DATABASE.sub('require "neverblock"', "")
-      .sub("config.eager", "config.active_support.isolation_level = :fiber; config.eager")}; require 'neverblock'; NB.run { p 1 }")
+  def test_after_the_initializers_have_begun
+    plain = WITHOUT_DATABASE.sub('require "neverblock"', "")
+    early = plain.sub("config.eager", "initializer('late') { require 'neverblock' }; config.eager")
+    [plain, early].each do |program|
+      script = "require 'neverblock'; begin; NB.run { }; rescue NB::Error; puts $!; end"
+      output, = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", program + script)
+      assert_match(/isolation_level is :thread.*was loaded after Rails' initializers had begun\. Put `gem "neverblock"`/, output)
+    end
+    per_fiber = plain.sub("config.eager", "config.active_support.isolation_level = :fiber; config.eager")
+    output, status = RailsApp.run(RbConfig.ruby, "-I#{RailsApp::LIB}", "-e", "#{per_fiber}; require 'neverblock'; NB.run { p 1 }")
     assert status.success?, output
     assert_equal "fiber\n1\n", output
   end

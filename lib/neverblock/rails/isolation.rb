@@ -32,7 +32,7 @@ module NB
 
           raise ConfigurationError,
                 "isolation_level is #{level.inspect}, so fibers would share connections and " \
-                "Current: NeverBlock was loaded after Rails had been initialized. Put " \
+                "Current: NeverBlock was loaded after Rails' initializers had begun. Put " \
                 "`gem \"neverblock\"` into the Gemfile, without `require: false`, or require it " \
                 "before config/environment.rb"
         end

@@ -35,12 +35,15 @@ module NB
                                   "`gem \"rails\"` in the Gemfile, or take `gem \"neverblock\"` out"
       end
 
-      # Rails runs no initializer of a railtie that comes after them. Loops refuse to run then.
+      # Rails runs no initializer of a railtie that is loaded later than the first of them. Loops
+      # refuse to run then.
       #
       # @return [void]
       # @scheduling never waits
-      def self.verify_in_time
-        Scheduler.before_open { Isolation.refuse_late } if ::Rails.application&.initialized?
+      def self.watch_order
+        Scheduler.before_open do
+          Isolation.refuse_late if config.neverblock.enabled && ::Rails.application&.initialized?
+        end
       end
 
       config.neverblock = ActiveSupport::OrderedOptions.new
