@@ -28,6 +28,7 @@ require_relative "neverblock/sync/fiber_pool"
 require_relative "neverblock/sync/connection_pool"
 require_relative "neverblock/sync/forked_worker"
 require_relative "neverblock/sync/process_pool"
+require_relative "neverblock/server/door"
 require_relative "neverblock/monitor/pool_listing"
 require_relative "neverblock/monitor/task_reports"
 require_relative "neverblock/legacy/names"
@@ -44,16 +45,6 @@ module NB
   autoload :Page, File.join(__dir__, "neverblock/page")
   autoload :BlockingCalls, File.join(__dir__, "neverblock/loop/blocking_calls")
   autoload :Profile, File.join(__dir__, "neverblock/monitor/profile")
-
-  # Its C half is part of the extension, so autoload can't do this.
-  class Server
-    # Loads the server for the first one that is made, which a program that serves nothing saves.
-    # @api private
-    def self.new(...)
-      require_relative "neverblock/server"
-      super
-    end
-  end
 
   class << self
     # Runs the block inside a loop: every wait in it lets other fibers run. Returns when the block
