@@ -1,27 +1,13 @@
 # frozen_string_literal: true
 
-# Two of TechEmpower's pages in Rails, in production mode with the middleware of a new application.
-# The environment says which adapter, how many connections, and whether fibers are isolated.
+# Two of TechEmpower's pages in Rails.
 
-require "logger"
-require "rails"
-require "action_controller/railtie"
+require_relative "../rails_settings"
 require "action_view/railtie"
-require "active_record/railtie"
-require "neverblock" if ENV["BENCH_ADAPTER"] # as the line in a Gemfile would
 
 # Its routes and settings.
 class TechEmpowerRails < Rails::Application
-  config.root = __dir__
-  config.load_defaults Rails::VERSION::STRING.to_f
-  config.eager_load = true
-  config.enable_reloading = false
-  config.consider_all_requests_local = false
-  config.secret_key_base = "a bench has no secrets"
-  config.logger = Logger.new($stderr)
-  config.log_level = :error
-  config.active_record.maintain_test_schema = false
-  config.active_support.isolation_level = ENV.fetch("BENCH_ISOLATION", "thread").to_sym
+  RailsSettings.apply(config, __dir__)
 
   routes.append do
     get "hello", to: "pages#hello"

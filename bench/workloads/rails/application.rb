@@ -1,28 +1,14 @@
 # frozen_string_literal: true
 
-# The smallest Rails application that is still one: the whole middleware of a new application, in
-# production mode, and actions that wait for PostgreSQL or for HTTP. Served by config.ru beside it;
-# the environment says which adapter, how large a pool, and whether fibers are isolated.
+# The smallest Rails application that is still one, with actions that wait for PostgreSQL or for
+# HTTP. Served by config.ru beside it.
 
-require "logger"
-require "rails"
-require "action_controller/railtie"
-require "active_record/railtie"
+require_relative "../../served/rails_settings"
 require "net/http"
-require "neverblock" if ENV["BENCH_ADAPTER"] # as the line in a Gemfile would
 
 # Its routes and settings.
 class BenchApplication < Rails::Application
-  config.root = __dir__
-  config.load_defaults Rails::VERSION::STRING.to_f
-  config.eager_load = true
-  config.enable_reloading = false
-  config.consider_all_requests_local = false
-  config.secret_key_base = "a bench has no secrets"
-  config.logger = Logger.new($stderr)
-  config.log_level = :error
-  config.active_record.maintain_test_schema = false
-  config.active_support.isolation_level = ENV.fetch("BENCH_ISOLATION", "thread").to_sym
+  RailsSettings.apply(config, __dir__)
 
   routes.append do
     get "one", to: "waits#one"
