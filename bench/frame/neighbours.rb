@@ -7,8 +7,8 @@ module Bench
   class Neighbours
     # If others use more than this share of a core, the sample is repeated.
     LIMIT = 0.05
-    # Of a process: its own CPU ticks, those of its children that have ended, its parent.
-    Entry = Struct.new(:ticks, :children, :parent)
+    # Of a process: its own CPU ticks, those of its children that have ended, its parent, its state.
+    Entry = Struct.new(:ticks, :children, :parent, :state)
     # PF_KTHREAD of linux/sched.h
     KERNEL = 0x00200000
     private_constant :Entry, :KERNEL
@@ -34,20 +34,28 @@ module Bench
     private
 
     # Ticks of others between two looks. The time of a child that has ended meanwhile is part of its
-    # parent's. What the child had used before the first look must not count.
+    # parent's. What the child had used before the first look must not count; nor what our ancestors
+    # inherit: a worker of a server that ends after its master becomes a child of one of them, init.
     def used(before, after)
       known = known(before, after)
-      foreign(after).sum do |key|
+      parents = parents(after)
+      ancestors = line(@pid, parents)
+      foreign = after.reject do |key, entry|
+        line(key.first, parents).include?(@pid) ||
+          (entry.state == "Z" && ancestors.include?(entry.parent) && !before.key?(key))
+      end
+      foreign.sum do |key, entry|
         past = before.fetch(key, Entry.new(0, 0))
-        inherited = after[key].children - past.children - known.fetch(key.first, 0)
-        after[key].ticks - past.ticks + [inherited, 0].max
+        inherited = entry.children - past.children - known.fetch(key.first, 0)
+        inherited = 0 if inherited.negative? || ancestors.include?(key.first)
+        entry.ticks - past.ticks + inherited
       end
     end
 
     # What those that have ended meanwhile had used before, by the nearest ancestor that has not.
     def known(before, after)
       gone = before.reject { |key, _| after.key?(key) }
-      parents = gone.to_h { |(pid, _), entry| [pid, entry.parent] }
+      parents = parents(gone)
       gone.each_value.with_object(Hash.new(0)) do |entry, sums|
         heir = entry.parent
         heir = parents[heir] while parents.key?(heir)
@@ -55,14 +63,16 @@ module Bench
       end
     end
 
-    def foreign(processes)
-      parents = processes.to_h { |(pid, _), entry| [pid, entry.parent] }
-      processes.keys.reject { |pid, _| ours?(pid, parents) }
-    end
+    def parents(processes) = processes.to_h { |(pid, _), entry| [pid, entry.parent] }
 
-    def ours?(pid, parents)
-      pid = parents[pid] until pid.nil? || pid == @pid
-      pid == @pid
+    # @return [Array<Integer>] a process, its parent, its parent's parent, and so on
+    def line(pid, parents)
+      line = []
+      while parents.key?(pid)
+        line << pid
+        pid = parents[pid]
+      end
+      line
     end
 
     # @return [Hash{Array(Integer, Integer) => Entry}] by pid and start, because pids are reused
@@ -73,7 +83,7 @@ module Bench
 
         own, children = fields[11..14].map(&:to_i).each_slice(2).map(&:sum)
         found[[path[%r{(\d+)/stat}, 1].to_i, fields[19].to_i]] =
-          Entry.new(own, children, fields[1].to_i)
+          Entry.new(own, children, fields[1].to_i, fields[0])
       end
     end
 

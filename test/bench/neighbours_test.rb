@@ -15,9 +15,10 @@ class BenchNeighboursTest < Minitest::Test
   def teardown = FileUtils.rm_rf(@proc)
 
   # As proc(5) has it: pid (name) state ppid … flags … utime stime cutime cstime … starttime
-  def process(pid, parent:, ticks:, children: 0, flags: 0, start: pid)
+  def process(pid, parent:, ticks:, children: 0, flags: 0, start: pid, state: "S")
     FileUtils.mkdir_p(File.join(@proc, pid.to_s))
-    fields = ["S", parent, 0, 0, 0, 0, flags, 0, 0, 0, 0, ticks, 0, children, 0, 0, 0, 1, 0, start]
+    fields = [state, parent, 0, 0, 0, 0, flags, 0, 0, 0, 0, ticks, 0, children, 0, 0, 0, 1, 0,
+              start]
     File.write(File.join(@proc, pid.to_s, "stat"), "#{pid} (a (b) c) #{fields.join(" ")}\n")
   end
 
@@ -69,6 +70,17 @@ class BenchNeighboursTest < Minitest::Test
     end
 
     assert_in_delta 1.0, one_more_second, 0.001
+  end
+
+  # A master that is killed leaves its workers to init, with all their time.
+  def test_what_an_orphan_of_ours_leaves_to_init_is_not_counted
+    share = measured do
+      ended(51)
+      process(1, parent: 0, ticks: 10, children: 5 * HERTZ)
+      process(52, parent: 1, ticks: HERTZ, state: "Z") # init has not reaped it yet
+    end
+
+    assert_in_delta 0, share, 0.001
   end
 
   # Seen from a process that has no descendants, this one is another.
