@@ -45,20 +45,6 @@ module Bench
       "real-time" if policy.between?(1, 2)
     end
 
-    # @param machines [Array<Hash>] of all sessions
-    # @return [String, nil] what a reader must know when others worked on the machine; nil if not
-    def crowd(machines)
-      loads = machines.reject { |facts| facts["priority"] }.map { |facts| facts.fetch("load") }
-      return if loads.empty? || loads.max <= BUSY
-
-      range = loads.minmax.uniq.map { |load| format("%.1f", load) }.join(" to ")
-      "Other programs ran on this machine while some tables were measured: the load was " \
-        "#{range} on #{machines.first["cores"]} cores at the start. Rates are far below those of " \
-        "an idle machine, and scatter; a program of many threads gets more of a busy machine " \
-        "than a program of one thread. Trust CPU times and counts. Treat ratios " \
-        "with caution: their samples were taken next to each other, but on that busy machine."
-    end
-
     # @return [String] short hash of the source, with + when files differ from it
     def commit
       hash, status = Command.capture("git", "-C", ROOT, "rev-parse", "--short", "HEAD")

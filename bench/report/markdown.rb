@@ -45,11 +45,11 @@ module Bench
 
       # @return [String]
       def to_s
-        crowd = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
+        crowd = Summary.new(@results).crowd
         tables = @results.group_by(&:table).values
                          .select { |results| Result.main(results).grids.any?(&:headline?) }
                          .map { |results| table(results) }
-        [*("> #{crowd}\n" if crowd), summary, *tables].join("\n")
+        [*("> #{crowd}\n" if crowd), summary, *tables, *rest].join("\n")
       end
 
       private
@@ -62,6 +62,15 @@ module Bench
         lines = ["**#{found.line}**", ""]
         lines += ["Comparisons lost:", "", *lost, ""] if lost.any?
         lines.join("\n")
+      end
+
+      # Names every table without samples, so that nobody looks for its numbers.
+      def rest
+        missing = Bench.tables.keys - @results.map { |result| result.table.id }
+        return if missing.empty?
+
+        links = missing.map { |id| "[#{id.upcase}](../bench/tables/#{id}.rb)" }
+        "## Not measured\n\nThese tables have no samples yet: #{links.join(", ")}.\n"
       end
 
       def table(results)
@@ -85,8 +94,8 @@ module Bench
         options = result.session["options"]
         quick = "quick run, " if result.quick?
         "([source and method](../bench/tables/#{id}.rb); #{result.ruby}, #{quick}" \
-          "#{options["pairs"]} × #{Format.short(options["seconds"])} s, " \
-          "load #{result.session["machine"]["load"]}#{priority(result)}#{elsewhere(result)})"
+          "#{options["pairs"]} × #{Format.short(options["seconds"])} s" \
+          "#{priority(result)}#{elsewhere(result)})"
       end
 
       def priority(result)

@@ -97,7 +97,7 @@ module Bench
       end
 
       def crowd
-        text = Machine.crowd(@results.map { |result| result.session.fetch("machine") })
+        text = Summary.new(@results).crowd
         text ? "<p class=\"crowd\">#{escape(text)}</p>" : ""
       end
 

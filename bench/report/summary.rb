@@ -12,7 +12,17 @@ module Bench
 
       # @param results [Array<Result>]
       def initialize(results)
+        @runs = results.flat_map(&:runs)
         @cells = results.flat_map { |result| cells(result) }
+      end
+
+      # @return [String, nil] what a reader must know where others worked on the machine
+      def crowd
+        crowded = @runs.count(&:crowded?)
+        return if crowded.zero?
+
+        "Other programs used more than 5 % of a core beside #{crowded} of #{@runs.size} samples: " \
+          "trust the CPU times and counts of these more than their rates."
       end
 
       # @return [Boolean] whether anything was compared

@@ -80,7 +80,7 @@ class BenchReportTest < Minitest::Test
     assert_includes text, "| **NeverBlock** | 2,090 | 1,600 | 500 |"
     assert_includes text, "| *threads, 2008* | 1,000 | 900 | 100 |"
     refute_includes text, "ideal"
-    assert_includes text, "Ruby 3.4.5, 3 × 5 s, load 0.1)"
+    assert_includes text, "Ruby 3.4.5, 3 × 5 s)"
   end
 
   def test_markdown_names_another_machine_than_most
@@ -89,9 +89,9 @@ class BenchReportTest < Minitest::Test
     results.last.define_singleton_method(:session) do
       own.merge("machine" => own["machine"].merge("cpu" => "one of its own"))
     end
-    assert_equal ["load 0.1, on another machine: one of its own)"],
+    assert_equal ["3 × 5 s, on another machine: one of its own)"],
                  results.map { |one| Report::Markdown.new(results).send(:setting, one) }
-                        .filter_map { |text| text[/load .*on another.*/] }
+                        .filter_map { |text| text[/3 × .*on another.*/] }
   end
 
   def test_markdown_tells_scatter_errors_and_notes
@@ -151,9 +151,10 @@ class BenchReportTest < Minitest::Test
   end
 
   def test_a_busy_machine_is_told_and_an_idle_one_is_not
-    assert_nil Bench::Machine.crowd([{ "load" => 0.1, "cores" => 2 }])
-    assert_match(/the load was 3\.0 to 12\.5 on 2 cores/,
-                 Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2 }, { "load" => 12.5 }]))
-    assert_nil Bench::Machine.crowd([{ "load" => 3.0, "cores" => 2, "priority" => "real-time" }])
+    assert_nil Bench::Report::Summary.new([usual_result]).crowd
+
+    busy = usual_result
+    busy.runs.first(3).each { |run| run.sample["others"] = 0.5 }
+    assert_match(/beside 3 of #{busy.runs.size} samples/, Bench::Report::Summary.new([busy]).crowd)
   end
 end
