@@ -46,13 +46,19 @@ module Bench
 
     def prepare(table, params, seconds)
       runtime = Bench.runtimes.fetch(table.runtime_of(params))
-      port = @ports[table.servers.first]
-      all = table.base.merge(@base, params, port ? { port: port } : {})
+      all = table.base.merge(@base, params, ports(table))
       order = { workload: params.fetch(:workload, table.workload), runtime: runtime.id,
                 file: runtime.file, seconds: seconds, params: all.except(:runtime, :workload),
                 gems: gems(runtime) }
       [[*@ruby.command, "-I#{File.join(ROOT, "lib")}", File.join(HOME, "child.rb"),
         JSON.generate(order)], environment(runtime)]
+    end
+
+    # A table of one server knows its port; one of several knows them by their names.
+    def ports(table)
+      return { ports: @ports.slice(*table.servers) } if table.servers.size > 1
+
+      { port: @ports[table.servers.first] }.compact
     end
 
     def gems(runtime)

@@ -4,12 +4,14 @@ require "etc"
 require "rbconfig"
 require "socket"
 require "tempfile"
-require_relative "../frame/kernel_file"
+require_relative "session_processes"
 
 module Bench
   module Workloads
     # A web server in a session of its own, held to one core, and what the kernel says of it.
     class ServerProcess
+      include SessionProcesses
+
       # Seconds to wait for its first answer.
       PATIENCE = 15
       APPLICATIONS = File.expand_path("../served", __dir__)
@@ -20,18 +22,15 @@ module Bench
       # @return [Float] seconds from the start to the first answer
       attr_reader :started_in
 
-      # Held to cores where the machine has them, ended when we end, and in a session of its own:
-      # where others compute too, Linux then gives as much time to a server of one thread as to one
-      # of fifty (sched_autogroup).
+      # Held to cores where the machine has them, see {SessionProcesses::APART}.
       #
       # @param cores [Array<Integer>] where processes may run
       # @param command [Array<String>]
       # @return [Array<String>] the command
       def self.pin(cores, command)
-        apart = %w[setpriv --pdeathsig TERM setsid]
-        return apart + command if cores.max.to_i >= Etc.nprocessors
+        return APART + command if cores.max.to_i >= Etc.nprocessors
 
-        [*apart, "taskset", "-c", cores.join(","), *command]
+        [*APART, "taskset", "-c", cores.join(","), *command]
       end
 
       # @param runtime [Runtime] one with a serve block
@@ -51,35 +50,13 @@ module Bench
         @started_in = now - began
       end
 
-      # @return [Float] CPU seconds of all its processes, user and system
-      def cpu
-        tasks = pids.flat_map { |pid| Dir["/proc/#{pid}/task/*/schedstat"] }
-        tasks.sum { |path| KernelFile.read(path).to_i } / 1e9
-      end
-
-      # @return [Integer] proportional set size of all its processes, in KiB
-      def memory_kb
-        pids.sum { |pid| KernelFile.read("/proc/#{pid}/smaps_rollup")[/^Pss:\s+(\d+)/, 1].to_i }
-      end
-
-      # @return [Array<Integer>] its processes
-      def pids
-        Dir["/proc/[0-9]*/stat"].filter_map do |path|
-          fields = KernelFile.read(path).rpartition(")").last.split
-          path[/\d+/].to_i if fields[2].to_i == @pid
-        end
-      end
-
       # @return [String] the end of what it printed
       def log = File.read(@log.path).scrub.lines.last(3).join(" ").strip
 
       # @return [void]
       def stop
         @input.close
-        Process.kill(:KILL, -@pid)
-        Process.wait(@pid)
-      rescue Errno::ESRCH, Errno::ECHILD
-        nil
+        kill_session
       end
 
       private

@@ -57,12 +57,13 @@ module BenchHelper
   # @param id [String] of a table
   # @param params [Hash] of the cell
   # @param port [Integer, nil] of the table's server
+  # @param ports [Hash{Symbol => Integer}] of its servers, where it has several
   # @return [Hash] the sample
-  def cell(id, params, port: nil)
+  def cell(id, params, port: nil, ports: nil)
     table = Bench.tables.fetch(id)
     gems = TestGems.new(ENV.to_h.slice("GEM_HOME", "GEM_PATH"))
     launcher = Bench::Launcher.new(Bench::RubyTarget.new(yjit: false),
-                                   ports: { table.servers.first => port },
+                                   ports: ports || { table.servers.first => port },
                                    homes: { table.runtime_of(params) => gems })
     launcher.call(table, params, 0.01)
   end
