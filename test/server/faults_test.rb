@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require "neverblock"
 
 # What applications and clients do wrong.
 class ServerFaultsTest < Minitest::Test
@@ -106,6 +107,50 @@ class ServerFaultsTest < Minitest::Test
     socket.close
     assert_kind_of NB::Server::ClientGoneError, Timeout.timeout(60) { ended.pop }
     assert_match(/ok\z/, get("/2").sub("\0", ""))
+  end
+
+  # Serves requests that sleep, and one that stops the loop while the block runs: what a client does
+  # there comes to the server at once.
+  # @return [Thread::Queue] of what the sleeping requests meet
+  def at_once(**options)
+    busy, gate, seen = Array.new(3) { Thread::Queue.new }
+    serve(cancel_when_gone: true, **options) do |env|
+      next [200, {}, [NB.blocking { busy << true && gate.pop }]] if env["PATH_INFO"] == "/busy"
+
+      begin
+        seen << env["neverblock.exchange"].client_gone?
+        env["rack.input"].read
+        sleep 60
+      rescue NB::Server::ClientGoneError => error
+        seen << error.class
+      end
+    end
+    yield lambda { |&block|
+      socket = connect.tap { |one| one.write("GET /busy HTTP/1.1\r\n#{HOST}\r\n") }
+      busy.pop
+      block.call
+      gate << "done"
+      assert_equal 200, read_response(socket).status
+    }
+    seen
+  end
+
+  # Both of its requests, of which the second one waits for the first.
+  def test_a_client_that_goes_away_before_its_request_begins_can_cancel
+    seen = at_once do |busy|
+      busy.call { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n" * 2) }.close }
+    end
+    assert_equal [true, NB::Server::ClientGoneError] * 2, Array.new(4) { Timeout.timeout(30) { seen.pop } }
+  end
+
+  def test_a_client_that_goes_away_with_the_last_byte_of_its_body_can_cancel
+    seen = at_once do |busy|
+      socket = connect
+      socket.write("POST / HTTP/1.1\r\n#{HOST}Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+      assert_match(/ 100 /, Timeout.timeout(60) { socket.gets })
+      busy.call { socket.write("body") && socket.close }
+    end
+    assert_equal [false, NB::Server::ClientGoneError], Array.new(2) { Timeout.timeout(30) { seen.pop } }
   end
 
   # As a timeout or a cancel does that meets a request which was just woken.
@@ -257,19 +302,54 @@ class ServerFaultsTest < Minitest::Test
     out.close
   end
 
-  # Its bytes were not taken: they are no next request, which would fail as this one did.
-  def test_a_request_whose_env_cannot_be_made_is_answered_once
+  # Its bytes were taken: what comes next is the next request.
+  def test_a_request_whose_input_cannot_be_made_is_answered_once
     serve(HELLO)
     socket = connect
     socket.write("POST /one HTTP/1.1\r\n")
     eventually { @server.stats[:request_bytes].positive? }
-    StringIO.define_singleton_method(:new) { |*| raise NoMemoryError, "failed to allocate" }
-    socket.write("#{HOST}Content-Length: 3\r\n\r\nabc")
-    answer = Timeout.timeout(60) { socket.read }
-    assert_equal ["500"], answer.scan(/^HTTP\/1\.1 (\d+)/).flatten
-    assert_match(/^connection: close/, answer)
+    with_string_io(->(*) { raise NoMemoryError, "failed to allocate" }) do
+      socket.write("#{HOST}Content-Length: 3\r\n\r\nabc")
+      assert_equal 500, read_response(socket).status
+    end
+    socket.write("GET /two HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal 200, read_response(socket).status
+  end
+
+  # Has others make StringIO objects, as tracers and debuggers do.
+  def with_string_io(make)
+    StringIO.define_singleton_method(:new, &make)
+    yield
   ensure
     StringIO.singleton_class.send(:remove_method, :new)
+  end
+
+  # The next request lies where this one lay. Bodies come with the head, behind it, and on demand.
+  def test_an_input_whose_making_waits_has_its_own_request
+    original = StringIO.method(:new)
+    serve { |env| [200, {}, [env["PATH_INFO"], env["rack.input"].read]] }
+    with_string_io(lambda { |*arguments|
+      sleep 0.01 if Fiber.current_scheduler
+      original.call(*arguments)
+    }) do
+      answers = Array.new(8) { |client| Thread.new { own_answers(client) } }.map(&:value)
+      assert_equal [true] * 8, answers
+    end
+  end
+
+  # @return [Boolean] whether each request of this client was answered with what it said
+  def own_answers(client)
+    socket = TCPSocket.new("127.0.0.1", @server.port)
+    Array.new(20) do |number|
+      body = "#{client} #{number} " * (client * 9 + 1)
+      head = "POST /#{client}/#{number} HTTP/1.1\r\n#{HOST}Content-Length: #{body.size}\r\n"
+      expect = (number % 3).zero?
+      socket.write("#{head}#{"Expect: 100-continue\r\n" if expect}\r\n#{body unless expect}")
+      2.times { socket.gets } && socket.write(body) if expect
+      read_response(socket).body == "/#{client}/#{number}#{body}"
+    end.all?
+  ensure
+    socket&.close
   end
 
   REFUSED = {

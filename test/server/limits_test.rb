@@ -146,6 +146,26 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     eventually { @server.stats[:timeouts] == 1 && @server.stats[:connections].zero? }
   end
 
+  # What it writes is no sign that it reads.
+  def test_write_timeout_of_a_client_that_goes_on_writing
+    {"each" => Enumerator.new { |parts| loop { parts << "x" * 65_536 } },
+     "call" => ->(stream) { loop { stream.write("x" * 65_536) } }}.each_value do |body|
+      serve(write_timeout: 0.3) { |_env| [200, {}, body] }
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      eventually do
+        nag(socket)
+        @server.stats.values_at(:timeouts, :running) == [1, 0]
+      end
+    end
+  end
+
+  def nag(socket)
+    socket.write("x")
+  rescue SystemCallError
+    nil # the server has had enough
+  end
+
   def test_request_timeout_cancels_the_fiber
     ended = Thread::Queue.new
     serve(request_timeout: 0.1) do |_env|

@@ -1,4 +1,4 @@
-/* bytes.h - looking at the bytes of a request: spans, digits, blanks, words. Pure C.
+/* bytes.h - looking at the bytes of a request: spans, digits, blanks, words, lists. Pure C.
  *
  * Used by: head.c, target.c, field.c, server/env.c, server/response_head.c.
  */
@@ -43,6 +43,24 @@ static inline int nb_same_word(const char *at, const char *text, size_t size)
         if (byte != (unsigned char)text[i])
             return 0;
     }
+    return 1;
+}
+
+/* Cuts the next element out of a comma list, and skips empty ones. Returns 0 at the end. */
+static inline int nb_next_element(const char **at, const char *end, const char **element,
+                                  size_t *size)
+{
+    while (*at < end && (nb_is_blank(*at) || **at == ','))
+        (*at)++;
+    if (*at == end)
+        return 0;
+    *element = *at;
+    while (*at < end && **at != ',')
+        (*at)++;
+    const char *last = *at;
+    while (last > *element && nb_is_blank(last - 1))
+        last--;
+    *size = (size_t)(last - *element);
     return 1;
 }
 

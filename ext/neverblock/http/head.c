@@ -66,28 +66,11 @@ static int request_line(nb_head_t *head, const line_t *line)
 
 /* --- field lines ------------------------------------------------------------------------- */
 
-/* Cuts the next element out of a comma list, and skips empty ones. Returns 0 at the end. */
-static int next_element(const char **at, const char *end, const char **element, size_t *size)
-{
-    while (*at < end && (nb_is_blank(*at) || **at == ','))
-        (*at)++;
-    if (*at == end)
-        return 0;
-    *element = *at;
-    while (*at < end && **at != ',')
-        (*at)++;
-    const char *last = *at;
-    while (last > *element && nb_is_blank(last - 1))
-        last--;
-    *size = (size_t)(last - *element);
-    return 1;
-}
-
 static void read_connection(nb_head_t *head, const char *at, const char *end)
 {
     const char *element;
     size_t size;
-    while (next_element(&at, end, &element, &size)) {
+    while (nb_next_element(&at, end, &element, &size)) {
         if (size == 5 && nb_same_word(element, "close", 5))
             head->flags |= NB_HEAD_SAW_CLOSE;
         else if (size == 10 && nb_same_word(element, "keep-alive", 10))
@@ -128,7 +111,7 @@ static int read_coding(nb_head_t *head, const char *at, const char *end)
     head->flags |= NB_HEAD_SAW_CODING;
     for (const char *byte = at; byte < end; byte++)
         commas += *byte == ',';
-    for (; next_element(&at, end, &element, &size); elements++) {
+    for (; nb_next_element(&at, end, &element, &size); elements++) {
         if (head->flags & NB_HEAD_CHUNKED)
             return NB_HEAD_BAD_CODING;
         if (size == 7 && nb_same_word(element, "chunked", 7))

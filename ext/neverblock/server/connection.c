@@ -75,7 +75,7 @@ void nb_conn_close(nb_conn_t *conn)
     unlink_all(conn);
     close(conn->watch.fd);
     drop_memory(conn);
-    nb_conn_wake_waiters(conn);
+    nb_conn_wake_waiters(conn, NB_READABLE | NB_WRITABLE);
     if (!conn->request)
         nb_conn_free(conn);
     server->tells->room(server);
@@ -89,7 +89,8 @@ int nb_conn_detach(nb_conn_t *conn)
     nb_reader_take_last(conn);
     unlink_all(conn);
     drop_memory(conn);
-    nb_conn_wake_waiters(conn);
+    nb_conn_wake_waiters(conn, NB_READABLE | NB_WRITABLE);
+    conn->server->tells->room(conn->server);
     conn->server->tells->drained(conn->server);
     return fd;
 }

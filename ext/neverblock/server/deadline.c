@@ -60,11 +60,16 @@ static waiter_t *waiter_at(nb_list_t *item)
     return nb_container_of(item, waiter_t, link);
 }
 
-void nb_conn_wake_waiters(nb_conn_t *conn)
+/* A client that reads nothing but writes now and then shall not get a new write_timeout each time.
+ */
+void nb_conn_wake_waiters(nb_conn_t *conn, int mask)
 {
     for (nb_list_t *item = conn->waiters.next; item != &conn->waiters; item = item->next) {
-        waiter_at(item)->woken = true;
-        nb_wake(waiter_at(item)->park, NB_WOKEN);
+        waiter_t *waiter = waiter_at(item);
+        if (!(mask & (waiter->due == NB_DUE_WRITE ? NB_WRITABLE : NB_READABLE)))
+            continue;
+        waiter->woken = true;
+        nb_wake(waiter->park, NB_WOKEN);
     }
 }
 

@@ -56,7 +56,8 @@ typedef enum {
 /* The calling fiber waits for an event of this connection: for the body or (NB_DUE_WRITE) until the
  * client has taken what was sent. */
 nb_waited_t nb_conn_wait(nb_conn_t *conn, nb_due_t due, uint64_t timeout_ns);
-void nb_conn_wake_waiters(nb_conn_t *conn);
+/* Wakes those who wait for one of these events: the body for NB_READABLE, room for NB_WRITABLE. */
+void nb_conn_wake_waiters(nb_conn_t *conn, int mask);
 /* The request ends: tells all who still wait for its socket. */
 void nb_conn_dismiss(nb_conn_t *conn);
 

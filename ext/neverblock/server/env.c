@@ -120,6 +120,7 @@ static size_t name_size(const char *host, size_t size)
 static void fill_host(struct host_entry *entry, const char *host, size_t size)
 {
     size_t name = name_size(host, size);
+    entry->size = 0; /* matches nobody, should one of these raise */
     entry->host = frozen_binary(host, size);
     entry->name = name ? frozen_binary(host, name) : text_unix;
     entry->port = name + 1 < size ? frozen_binary(host + name + 1, size - name - 1) : 0;
@@ -263,18 +264,19 @@ static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn, 
         rb_hash_aset(env, key_scheme, text_https);
 }
 
-static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
+void nb_env_set_input(nb_request_t *request, const nb_incoming_t *in)
 {
+    VALUE env = request->env;
     nb_conn_t *conn = request->conn;
     if (in->body_size) {
-        rb_hash_aset(env, key_input, nb_input_of(in->bytes + in->head->size, in->body_size));
+        rb_hash_aset(env, key_input, nb_input_of(rb_hash_aref(env, key_input)));
     } else if (in->body_later) {
+        if (conn->body->is_chunked) /* nothing else says that there is a body */
+            rb_hash_aset(env, field_keys[NB_FIELD_TRANSFER_ENCODING], text_chunked);
         VALUE input = rb_const_get(rb_mNBServer, conn->body->streamed ? rb_intern("StreamedInput")
                                                                       : rb_intern("LazyInput"));
         request->input = rb_funcall(input, rb_intern("new"), 1, request->exchange);
         rb_hash_aset(env, key_input, request->input);
-        if (conn->body->is_chunked) /* nothing else says that there is a body */
-            rb_hash_aset(env, field_keys[NB_FIELD_TRANSFER_ENCODING], text_chunked);
     } else if (conn->body) {
         if (conn->body->is_chunked)
             rb_hash_aset(env, key_length, rb_fix2str(LONG2FIX((long)conn->body->received), 10));
@@ -287,13 +289,12 @@ static void set_input(VALUE env, const nb_incoming_t *in, nb_request_t *request)
 
 static VALUE upgrade_protocols(VALUE env)
 {
-    VALUE field = rb_hash_aref(env, field_keys[NB_FIELD_UPGRADE]), name;
-    VALUE names = rb_str_split(field, ","), protocols = rb_ary_new();
-    for (long i = 0; i < RARRAY_LEN(names); i++) {
-        name = rb_funcall(RARRAY_AREF(names, i), rb_intern("strip"), 0);
-        if (RSTRING_LEN(name)) /* RFC 9110 5.6.1: an element may be empty */
-            rb_ary_push(protocols, name);
-    }
+    VALUE field = rb_hash_aref(env, field_keys[NB_FIELD_UPGRADE]), protocols = rb_ary_new();
+    const char *at = RSTRING_PTR(field), *end = at + RSTRING_LEN(field), *element;
+    size_t size;
+    while (nb_next_element(&at, end, &element, &size))
+        rb_ary_push(protocols, binary(element, size));
+    RB_GC_GUARD(field);
     return protocols;
 }
 
@@ -334,7 +335,8 @@ VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming
     if (server->options.early_hints && head->minor)
         rb_hash_aset(env, key_early,
                      rb_obj_method(request->exchange, ID2SYM(rb_intern("early_hints"))));
-    set_input(env, in, request);
+    if (in->body_size)
+        rb_hash_aset(env, key_input, binary(in->bytes + head->size, in->body_size));
     return env;
 }
 

@@ -35,17 +35,25 @@ static void cancel(nb_request_t *request, const char *name, const char *text)
         nb_interrupt(request->conn->server->loop, request->fiber, error);
 }
 
+/* A fiber that waits for the socket learns it by itself, unless what it waited for came, too. */
+void nb_conn_tell_gone(nb_conn_t *conn)
+{
+    nb_request_t *request = conn->request;
+    if (!request || !conn->ended || request->told_gone)
+        return;
+    request->gone = true;
+    if (!conn->server->options.cancel_when_gone || !nb_list_empty(&conn->waiters))
+        return;
+    request->told_gone = true;
+    cancel(request, "ClientGoneError", "the client closed the connection");
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
 
 static void while_running(nb_conn_t *conn, int mask)
 {
-    nb_request_t *request = conn->request;
-    nb_conn_wake_waiters(conn);
-    if (mask & NB_HANGUP && request && !request->gone) {
-        request->gone = true;
-        if (conn->server->options.cancel_when_gone && nb_list_empty(&conn->waiters))
-            cancel(request, "ClientGoneError", "the client closed the connection");
-    }
+    nb_conn_wake_waiters(conn, mask);
+    nb_conn_tell_gone(conn);
 }
 
 static void on_ready(nb_watch_t *watch, int mask)

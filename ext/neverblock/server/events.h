@@ -1,6 +1,6 @@
 /* events.h - how a connection begins, and the events that arrive for it. Uses ruby.h. Read after:
  * connection.h.
- * Used by: listener.c, core.c. */
+ * Used by: listener.c, exchange.c, request.c, core.c. */
 #ifndef NB_SERVER_EVENTS_H
 #define NB_SERVER_EVENTS_H
 
@@ -15,6 +15,8 @@ typedef struct {
 
 /* Takes over fd (non-blocking). Closes it if there is no memory. */
 nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_arrival_t *arrival);
+/* If the client has closed its side, its request learns it, and may be cancelled. */
+void nb_conn_tell_gone(nb_conn_t *conn);
 /* The end of the tick: sends what was collected. */
 void nb_conns_flush(nb_hook_t *hook);
 /* Gives connections that had yielded their next turn. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "loop/wait.h"
 #include "server/deadline.h"
+#include "server/events.h"
 #include "server/input.h"
 #include "server/output.h"
 #include <ruby/io.h>
@@ -76,13 +77,13 @@ static VALUE socket_of(int fd, bool local)
 
 /* What the client sent and nobody has read: the next bytes of the socket. A chunked body has lost
  * its framing, so nobody could tell where it ends. */
-static VALUE unread_bytes(nb_request_t *request)
+static VALUE unread_bytes(VALUE self)
 {
-    nb_conn_t *conn = request->conn;
+    VALUE bytes = rb_str_new(NULL, 0), input = nb_exchange_request(self)->input;
+    if (input)
+        rb_str_append(bytes, rb_funcall(input, rb_intern("unread"), 0));
+    nb_conn_t *conn = nb_exchange_request(self)->conn; /* the client may be gone after Ruby code */
     nb_body_t *body = conn->body;
-    VALUE bytes = rb_str_new(NULL, 0);
-    if (request->input)
-        rb_str_append(bytes, rb_funcall(request->input, rb_intern("unread"), 0));
     if (body)
         nb_body_copy(body, bytes);
     if (body && body->is_chunked && (!body->complete || RSTRING_LEN(bytes)))
@@ -99,11 +100,10 @@ static VALUE rb_nb_exchange_detach(VALUE self)
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "detach", Qundef);
-    if (!nb_output_empty(request->conn)) {
+    if (!nb_output_empty(request->conn))
         nb_conn_drain(request->conn);
-        request = nb_exchange_request(self);
-    }
-    VALUE unread = unread_bytes(request);
+    VALUE unread = unread_bytes(self);
+    request = nb_exchange_request(self);
     bool local = request->conn->local;
     request->hijacked = true;
     VALUE io = socket_of(nb_conn_detach(request->conn), local);
@@ -138,7 +138,8 @@ static VALUE rb_nb_exchange_call(VALUE self)
 static VALUE rb_nb_exchange_client_gone_p(VALUE self)
 {
     nb_request_t *request = rb_check_typeddata(self, &exchange_type);
-    return !request || request->gone || request->conn->state == NB_CONN_CLOSED ? Qtrue : Qfalse;
+    bool closed = request && request->conn->state == NB_CONN_CLOSED && !request->hijacked;
+    return !request || request->gone || closed ? Qtrue : Qfalse;
 }
 
 static void send_continue(nb_conn_t *conn, nb_request_t *request)
@@ -204,10 +205,12 @@ static void fetch_body(nb_request_t *request)
     }
     if (!request->refused_body && nb_body_missing(conn))
         request->refused_body = receive_body(conn);
-    if (!nb_body_missing(conn))
+    if (!nb_body_missing(conn)) {
         nb_input_arrived(conn->server, request);
+        nb_conn_tell_gone(conn);
+    }
     if (request->refused_body || !nb_body_missing(conn))
-        nb_conn_wake_waiters(conn); /* no event need come any more */
+        nb_conn_wake_waiters(conn, NB_READABLE); /* no event need come any more */
     if (request->refused_body) {
         conn->keep = false;
         raise_refused(request);

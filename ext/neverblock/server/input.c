@@ -12,10 +12,9 @@
 static VALUE cStringIO;
 static ID id_new, id_for_fd;
 
-VALUE nb_input_of(const char *bytes, size_t size)
+VALUE nb_input_of(VALUE body)
 {
-    VALUE string = rb_str_new(bytes, (long)size);
-    return rb_funcallv(cStringIO, id_new, 1, &string);
+    return rb_funcallv(cStringIO, id_new, 1, &body);
 }
 
 static VALUE stored_part(nb_body_t *body)
@@ -54,20 +53,17 @@ void nb_body_copy(const nb_body_t *body, VALUE string)
 VALUE nb_body_input(nb_conn_t *conn)
 {
     nb_body_t *body = conn->body;
-    VALUE input;
-    if (body->spool >= 0) {
-        int fd = body->spool;
-        lseek(fd, 0, SEEK_SET);
-        body->spool = -1;
-        rb_update_max_fd(fd);
-        input = rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
-    } else {
-        input = nb_input_of(body->memory.bytes, body->memory.size);
-    }
+    int fd = body->spool;
+    VALUE bytes = fd < 0 ? rb_str_new(body->memory.bytes, (long)body->memory.size) : Qnil;
     conn->request->loan = body->loan;
     body->loan = (nb_loan_t){0};
-    nb_body_free(conn);
-    return input;
+    body->spool = -1;
+    nb_body_free(conn); /* before any Ruby code, in which the connection may end */
+    if (fd < 0)
+        return nb_input_of(bytes);
+    lseek(fd, 0, SEEK_SET);
+    rb_update_max_fd(fd);
+    return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
 }
 
 void nb_input_await(nb_server_t *server, nb_request_t *request)

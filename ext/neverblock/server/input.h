@@ -12,7 +12,8 @@ VALUE nb_body_input(nb_conn_t *conn);
 VALUE nb_body_part(nb_conn_t *conn);
 /* Appends everything that was received and not taken. */
 void nb_body_copy(const nb_body_t *body, VALUE string);
-VALUE nb_input_of(const char *bytes, size_t size);
+/* A StringIO of a body that is whole. */
+VALUE nb_input_of(VALUE body);
 /* The request begins before its body has arrived; or the body need not be waited for any more. */
 void nb_input_await(nb_server_t *server, nb_request_t *request);
 void nb_input_arrived(nb_server_t *server, nb_request_t *request);

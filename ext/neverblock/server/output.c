@@ -277,6 +277,6 @@ int nb_output_flush(nb_conn_t *conn)
     (void)((result = flush_bytes(conn, output)) > 0 && (result = flush_strings(conn, output)) > 0 &&
            (result = flush_file(conn, output)));
     if (result > 0) /* a fiber may wait for room, and no event may follow */
-        nb_conn_wake_waiters(conn);
+        nb_conn_wake_waiters(conn, NB_WRITABLE);
     return result < 0 ? -1 : 0;
 }

@@ -9,6 +9,7 @@
 #include "server/body.h"
 #include "server/deadline.h"
 #include "server/env.h"
+#include "server/events.h"
 #include "server/exchange.h"
 #include "server/input.h"
 #include "server/output.h"
@@ -36,6 +37,8 @@ static VALUE run_application(VALUE argument)
     VALUE env = nb_env_build(run->server, request, run->incoming);
     nb_reader_consume(request->conn, run->incoming);
     run->consumed = true;
+    nb_conn_tell_gone(request->conn); /* it may have left while its request was queued */
+    nb_env_set_input(request, run->incoming);
     VALUE triple = rb_funcallv(run->server->app, id_call, 1, &env);
     if (!request->hijacked && request->conn->state != NB_CONN_CLOSED)
         nb_response_send(request, triple);
@@ -278,12 +281,14 @@ static void leave_connection(const nb_request_t *request, bool goes_on)
     nb_conn_t *conn = request->conn;
     nb_conn_dismiss(conn);
     conn->request = NULL;
-    if (conn->state == NB_CONN_CLOSED)
+    if (conn->state == NB_CONN_CLOSED) {
+        conn->server->tells->drained(conn->server);
         nb_conn_free(conn);
-    else if (goes_on && (request->ended || !conn->until_close))
+    } else if (goes_on && (request->ended || !conn->until_close)) {
         nb_conn_finish(conn);
-    else
+    } else {
         nb_conn_close(conn);
+    }
 }
 
 /* The application forked, and this is the child. The parent answers; here the process ends, as it

@@ -37,12 +37,13 @@ typedef struct nb_request {
     uint8_t minor;
     nb_framing_t framing;
     uint64_t length_left; /* of NB_FRAMING_LENGTH: bytes not yet sent */
-    bool head_request, head_sent, hijacked, timed_out, gone, complete;
-    bool ended;       /* the connection has the whole response */
-    bool writing;     /* the body goes out in parts: its head is out, its end is not */
-    bool awaits_body; /* one of server->body_count */
-    bool over;        /* the application is done with it: nothing is raised for it any more */
-    nb_list_t link;   /* server->running */
+    bool head_request, head_sent, hijacked, timed_out, complete;
+    bool gone, told_gone; /* the client has closed its side; the fiber got an error for that */
+    bool ended;           /* the connection has the whole response */
+    bool writing;         /* the body goes out in parts: its head is out, its end is not */
+    bool awaits_body;     /* one of server->body_count */
+    bool over;            /* the application is done with it: nothing is raised for it any more */
+    nb_list_t link;       /* server->running */
 } nb_request_t;
 
 /* Runs a complete request: env, application, answer. Raises only what ends more than the request.
