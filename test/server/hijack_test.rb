@@ -136,6 +136,26 @@ class ServerHijackTest < Minitest::Test
     assert_predicate kept, :client_gone?
   end
 
+  # The socket is the application's: the server has room for another client, and does not know
+  # whether this one is there.
+  def test_a_hijacked_connection_leaves_room_for_the_next
+    gate = Thread::Queue.new
+    serve(connections: 1) do |env|
+      next [200, {}, ["next"]] if env["PATH_INFO"] == "/next"
+
+      io = env["rack.hijack"].call
+      io.write("gone? #{env["neverblock.exchange"].client_gone?}")
+      gate.pop
+      io.close
+      [200, {}, []]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "gone? false", Timeout.timeout(60) { socket.readpartial(100) }
+    assert_match(/next\z/, get("/next"))
+    gate << true
+  end
+
   def test_a_stream_whose_client_is_gone_raises_epipe
     ended = Thread::Queue.new
     body = lambda do |stream|
@@ -151,6 +171,28 @@ class ServerHijackTest < Minitest::Test
     socket.close
     assert_kind_of SystemCallError, Timeout.timeout(60) { ended.pop }
     eventually { @server.stats[:connections].zero? }
+  end
+
+  # Whoever writes may end by that, and close nothing.
+  def test_the_request_of_a_stream_ends_when_a_write_finds_its_client_gone
+    errors = Thread::Queue.new
+    serve do |_env|
+      [200, {}, lambda { |stream|
+        Thread.new do
+          2.times do
+            loop { stream.write("x" * 65_536) }
+          rescue SystemCallError, IOError => error
+            errors << error.class
+          end
+        end
+      }]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    socket.readpartial(1000)
+    socket.close
+    eventually { @server.stats[:running].zero? }
+    assert_equal [Errno::EPIPE] * 2, Array.new(2) { errors.pop }
   end
 
   def raw(request)

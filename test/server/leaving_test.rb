@@ -108,6 +108,26 @@ class ServerLeavingTest < Minitest::Test
     server.run { NB.async(&task) && server.stop }
   end
 
+  # It runs, although the server has no connection for it any more.
+  def test_who_has_taken_the_socket_may_finish
+    gate, ended = Array.new(2) { Thread::Queue.new }
+    serve do |env|
+      io = env["rack.hijack"].call
+      gate.pop
+      io.write("all of it")
+      io.close
+    rescue Exception => error # rubocop:disable Lint/RescueException -- told to the test
+      ended << error
+      raise
+    end
+    socket = client.tap { |one| one.write(ASK) }
+    eventually { @server.stats.values_at(:running, :connections) == [1, 0] }
+    @server.stop
+    eventually { @server.stats[:draining] }
+    gate << true
+    assert_equal ["all of it", true], [Timeout.timeout(60) { socket.read }, ended.empty?]
+  end
+
   def client
     return connect unless @path
 

@@ -77,9 +77,15 @@ static void on_accept_timer(nb_timer_t *timer)
     nb_listener_resume(nb_container_of(timer, nb_server_t, accept_timer));
 }
 
+/* A request may have taken its socket out of the server, or lost it, and still work. */
+static bool is_drained(const nb_server_t *server)
+{
+    return server->draining && !server->connection_count && nb_list_empty(&server->running);
+}
+
 static void on_drained(nb_server_t *server)
 {
-    if (server->joiner && server->draining && !server->connection_count)
+    if (server->joiner && is_drained(server))
         nb_wake(server->joiner, NB_WOKEN);
 }
 
@@ -310,26 +316,25 @@ static VALUE rb_nb_core_drain(VALUE self)
     return self;
 }
 
-/* @!visibility private - waits until a drained server has no connection left, or timeout seconds.
- */
+/* @!visibility private - waits until a drained server has no connection and no request left, or
+ * timeout seconds. */
 static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
 {
     nb_server_t *server = server_of(self);
     nb_park_t park;
     int state = 0;
-    if (server->draining && !server->connection_count)
-        return Qtrue;
+    if (is_drained(server) || (server->draining && !server->started)) /* a second stop came */
+        return is_drained(server) ? Qtrue : Qfalse;
     started_server_of(self);
     nb_park_init(server->loop, &park, NB_PARK_BLOCK);
-    uint64_t after_ns = nanoseconds(timeout);
-    nb_park_deadline(&park,
-                     after_ns == NB_NEVER ? NB_NEVER : nb_loop_clock(server->loop) + after_ns);
+    uint64_t ns = nanoseconds(timeout);
+    nb_park_deadline(&park, ns == NB_NEVER ? NB_NEVER : nb_loop_clock(server->loop) + ns);
     server->joiner = &park;
     rb_protect(nb_park_value, (VALUE)&park, &state);
     server->joiner = NULL;
     if (state)
         rb_jump_tag(state);
-    return server->connection_count ? Qfalse : Qtrue;
+    return is_drained(server) ? Qtrue : Qfalse;
 }
 
 /* @!visibility private - cancels running requests, closes open connections, ends the workers. */
@@ -348,6 +353,8 @@ static VALUE rb_nb_core_stop(VALUE self, VALUE error)
     }
     while (!nb_list_empty(&server->connections))
         nb_conn_close(nb_container_of(server->connections.next, nb_conn_t, link));
+    if (server->joiner) /* whatever the requests make of their error */
+        nb_wake(server->joiner, NB_WOKEN);
     while (!nb_list_empty(&server->idle)) {
         nb_worker_t *worker = nb_container_of(server->idle.next, nb_worker_t, link);
         nb_list_remove(&worker->link);

@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     void (*room)(nb_server_t *server);    /* one has ended: another may be accepted */
     void (*runnable)(nb_conn_t *conn);    /* it has something to read, for a worker */
-    void (*drained)(nb_server_t *server); /* one has ended: it may have been the last */
+    void (*drained)(nb_server_t *server); /* it, or its request, has ended: perhaps the last */
 } nb_conn_tells_t;
 
 typedef struct {

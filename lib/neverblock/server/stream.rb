@@ -12,6 +12,7 @@ module NB
         @input = input
         @closed = Thread::Queue.new
         @read_closed = false
+        @gone = false
       end
 
       # @param strings [Array<#to_s>]
@@ -20,9 +21,14 @@ module NB
       # @raise [IOError] after {#close_write}
       # @scheduling may wait
       def write(*strings)
+        raise Errno::EPIPE, "the client is gone" if @gone
         raise IOError, "not opened for writing" if closed?
 
         strings.sum { |string| @exchange.write(string.to_s) }
+      rescue Errno::EPIPE
+        @gone = true
+        close_write # the request need not wait for whoever writes, who may end without it
+        raise
       end
 
       # @return [self]
