@@ -223,6 +223,36 @@ class ServerBirthsTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # As Puma and Unicorn have it: a deployment moves the link, and what the application has read into
+  # its environment is read anew. What the hook sets is for the next program.
+  def test_usr2_starts_in_the_folder_and_environment_of_the_first_start
+    releases = %w[1 2].map { |name| "#{@dir}/#{name}" }
+    releases.each do |folder|
+      Dir.mkdir(folder)
+      File.write("#{folder}/config.ru", <<~RUBY)
+        ENV["SEEN"] = [ENV["SEEN"], ENV["HOOK"], Dir.pwd].compact.join(" ")
+        Dir.chdir("/")
+        run ->(_env) { [200, {}, [ENV["SEEN"]]] }
+      RUBY
+    end
+    File.symlink(releases.first, "#{@dir}/current")
+    File.write("#{@dir}/nb.rb", "workers 1\non_restart { ENV['HOOK'] = 'hook' }\n")
+    launch(*nb("serve", "-b", "unix://#{@socket}"), env: {"PWD" => "#{@dir}/current"}, chdir: "#{@dir}/current")
+    assert_equal File.realpath(releases.first), text
+    File.unlink("#{@dir}/current")
+    File.symlink(releases.last, "#{@dir}/current")
+    Process.kill("USR2", @pid)
+    eventually { text != File.realpath(releases.first) }
+    assert_equal "hook #{File.realpath(releases.last)}", text
+  end
+
+  def text
+    UNIXSocket.open(@socket) do |socket|
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read[/\r\n\r\n(.*)\z/m, 1]
+    end
+  end
+
   # The environment of the application, and of what it starts.
   def test_nothing_of_the_handover_is_left_for_others
     File.write("#{@dir}/config.ru", <<~'RUBY')

@@ -52,6 +52,42 @@ class ServerClusterTest < Minitest::Test
     end
   end
 
+  # In the master, on which the workers depend. As under Puma, the others of the hook are called.
+  def test_a_hook_that_fails_is_reported_and_ends_nothing
+    config = %w[before_fork on_booted on_restart].map do |hook|
+      "#{hook} { raise 'no #{hook}' }\n#{hook} { File.write('#{hook}', '.', mode: 'a') }\n"
+    end
+    start("-w", "1", config: config.join)
+    first = get
+    Process.kill("USR2", @pid)
+    second = eventually { (pids - [first]).first }
+    eventually { get == second }
+    eventually { %w[before_fork on_booted].map { |hook| File.read("#{@dir}/#{hook}") } == %w[.. ..] }
+    assert_equal ".", File.read("#{@dir}/on_restart")
+    %w[before_fork on_booted on_restart].each { |hook| assert_match(/^the hook #{hook} failed: .*no #{hook} \(RuntimeError\)/, log) }
+    assert_predicate finish, :success?
+  end
+
+  # With a status that tells of no failure, too.
+  def test_an_application_that_exits_while_it_loads_is_not_started_in_a_storm
+    {"exit" => "ended at once", "exit!(true)" => "ended at once", "abort" => "died"}.each do |word, said|
+      File.write("#{@dir}/config.ru", "File.write('starts', \"\#{Process.clock_gettime(Process::CLOCK_MONOTONIC)}\\n\", mode: 'a')\n#{word}\n")
+      File.write("#{@dir}/nb.rb", "preload_app! false\n")
+      FileUtils.rm_f("#{@dir}/starts")
+      @pid = spawn(*nb("serve", "-b", "unix://#{@socket}", "-w", "1"), chdir: @dir, out: @log, err: %i[child out], pgroup: true)
+      starts = eventually { starts_of_workers.then { |times| times if times.size >= 3 } }
+      assert_operator starts[2] - starts[0], :>=, 1.9, word
+      assert_match(/^worker 0 \(\d+\) #{said}: pid/, log)
+      finish
+    end
+  end
+
+  def starts_of_workers
+    File.readlines("#{@dir}/starts").map { |line| Float(line) }
+  rescue SystemCallError
+    []
+  end
+
   def test_term_waits_for_what_runs
     start("-w", "2")
     answer = Thread.new { get("/wait") }

@@ -62,6 +62,24 @@ class ServerConfigTest < Minitest::Test
     config = NB::Server::Config.new(environment: {"RACK_ENV" => "test", "WEB_CONCURRENCY" => "3"})
     assert_equal ["test", 3], [config.environment, config.worker_count]
     assert_equal "development", NB::Server::Config.new(environment: {}).environment
+    # Set to nothing, as by `environment:` of a Compose file, is not set.
+    config = NB::Server::Config.new(environment: {"RACK_ENV" => "", "RAILS_ENV" => "test", "WEB_CONCURRENCY" => " "})
+    assert_equal ["test", 0], [config.environment, config.worker_count]
+  end
+
+  # Ruby's own files are UTF-8 in any locale.
+  def test_a_file_with_umlauts_in_the_c_locale
+    File.write("#{@dir}/nb.rb", "# für alle\nbind 'unix://#{@socket}'\non_booted { puts 'größer' }\n")
+    launch(*nb("serve"), env: {"LC_ALL" => "C", "LANG" => "C"})
+    assert_equal @pid, get
+    assert_includes log.b, "größer".b
+  end
+
+  def test_an_address_that_is_none
+    [nil, [], 9292, :tcp, [nil]].each do |bind|
+      error = assert_raises(ArgumentError) { NB::Server.new(nil, bind: bind) }
+      assert_match(/\Abind: must be an address such as tcp:\S+, got: /, error.message)
+    end
   end
 
   def test_a_word_that_does_not_exist

@@ -136,7 +136,7 @@ module NB
       def backing_off? = @backoff_until && now < @backoff_until
 
       def start_worker
-        @config.call_hooks(:before_fork)
+        @launcher.call_hooks(:before_fork)
         staying = @workers.each_value.reject { |worker| replaced?(worker) }
         index = (0..).find { |i| staying.none? { |worker| worker.index == i } }
         master = Process.pid
@@ -208,8 +208,7 @@ module NB
       # @param told [Boolean] whether the hooks have been called
       def execute_again(told: false)
         @notify.reloading
-        @config.call_hooks(:on_restart) unless told
-        Handover.execute(@server, all_workers.values, @signals, @tally)
+        @launcher.execute_again(@server, all_workers.values, @signals, @tally, told: told)
       rescue SystemCallError => error
         receive_signals
         @out.write("re-execution failed: #{error.message}\n")
@@ -235,10 +234,11 @@ module NB
           @old_workers = @old_workers.except(worker.pid)
         end
         @launcher.worker_ended(worker)
-        return if @stopping || status.success?
+        return if @stopping
 
-        @out.write("worker #{worker.index} (#{worker.pid}) died: #{status}\n")
-        back_off if worker.age < 1
+        back_off if worker.ended_at_once?
+        fate = worker.fate(status) or return
+        @out.write("worker #{worker.index} (#{worker.pid}) #{fate}: #{status}\n")
       end
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -275,7 +275,7 @@ module NB
         @announced = @served = true
         @old_workers.each_value { |worker| dismiss(worker) }
         @notify.ready
-        @config.call_hooks(:on_booted)
+        @launcher.call_hooks(:on_booted)
       end
     end
   end

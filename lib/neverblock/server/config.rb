@@ -4,6 +4,7 @@ require_relative "control_address"
 require_relative "cores"
 require_relative "handover"
 require_relative "options"
+require_relative "origin"
 
 module NB
   class Server
@@ -35,6 +36,9 @@ module NB
       # @return [Handover] from the master that this process was before USR2
       # @api private
       attr_reader :handover
+      # @return [Origin] the environment and the folder that USR2 starts the program in
+      # @api private
+      attr_reader :origin
       # @return [Hash{Symbol=>Object}] options of {Server}
       attr_reader :server_options
 
@@ -43,9 +47,8 @@ module NB
         @bindings = []
         @server_options = {}
         @hooks = HOOKS.to_h { |name| [name, []] }
-        @values = {workers: nil, rackup: "config.ru",
-                   environment: environment["RACK_ENV"] || environment["RAILS_ENV"] ||
-                                "development",
+        named = %w[RACK_ENV RAILS_ENV].filter_map { |name| value_of(environment, name) }
+        @values = {workers: nil, rackup: "config.ru", environment: named.first || "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
                    pidfile: nil, control: nil, access_log: nil, quiet: false,
                    blocking: false, page: nil}
@@ -58,7 +61,7 @@ module NB
       # @return [self]
       # @raise [ArgumentError] for an unknown setting
       def load(path)
-        instance_eval(File.read(path), path)
+        instance_eval(File.read(path, encoding: "UTF-8"), path) # as Ruby reads its files
         self
       rescue NoMethodError => error
         raise unless equal?(error.receiver)
@@ -205,8 +208,16 @@ module NB
       alias before_restart on_restart
 
       # Calls the blocks of one hook in the order in which they were set.
+      #
+      # @yield [error] what one of them raised; without a block it is raised here
       # @api private
-      def call_hooks(name, *arguments) = @hooks.fetch(name).each { |block| block.call(*arguments) }
+      def call_hooks(name, *arguments)
+        @hooks.fetch(name).each do |block|
+          block.call(*arguments)
+        rescue ScriptError, StandardError => error
+          block_given? ? yield(error) : raise
+        end
+      end
 
       # The number of worker processes: as set, or for :auto one per usable core.
       #
@@ -235,8 +246,14 @@ module NB
         @handover = Handover.new(environment)
         @inherited = @handover.listeners
         systemd_listeners(environment) if @inherited.empty?
-        count = environment["WEB_CONCURRENCY"]
+        count = value_of(environment, "WEB_CONCURRENCY")
         workers(count == "auto" ? :auto : count) if count
+        @origin = Origin.new(environment)
+      end
+
+      # @return [String, nil] nil, too, for a variable that was set to nothing
+      def value_of(environment, name)
+        environment[name].to_s.strip.then { |text| text unless text.empty? }
       end
 
       def systemd_listeners(environment)

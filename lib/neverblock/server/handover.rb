@@ -57,16 +57,20 @@ module NB
       # @param workers [Array<WorkerProcess>]
       # @param signals [Array<String>] received and not handled yet
       # @param tally [Tally]
+      # @param folder [String, nil] to start it in
       # @raise [SystemCallError] if it cannot be executed
-      def self.execute(server, workers, signals, tally) # rubocop:disable Metrics/ParameterLists
+      # rubocop:disable Metrics/ParameterLists
+      def self.execute(server, workers, signals, tally, folder)
         listeners = server.listener_fds
         fds = listeners.values + workers.flat_map { |worker| worker.ios.map(&:fileno) }
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
         counted = tally.to_json(workers)
         environment[TALLY] = counted if counted.bytesize <= TALLY_BYTES
-        exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(close_others: true))
+        options = {close_others: true, chdir: folder}.compact
+        exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(options))
       end
+      # rubocop:enable Metrics/ParameterLists
 
       private
 

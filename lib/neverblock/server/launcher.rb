@@ -150,6 +150,27 @@ module NB
         @out.write("cannot write the pidfile again: #{error.message}\n")
       end
 
+      # Calls the blocks of a hook. What one of them raises is reported, and ends nothing: workers
+      # that serve depend on this process.
+      # @api private
+      def call_hooks(name)
+        @config.call_hooks(name) do |error|
+          @out.write("the hook #{name} failed: #{error.full_message(highlight: false)}")
+        end
+      end
+
+      # In the master: replaces this program by the one it was started as.
+      #
+      # @param told [Boolean] whether the hooks have been called
+      # @raise [SystemCallError] if it cannot be executed
+      # @api private
+      def execute_again(*state, told:)
+        @config.origin.restore do
+          call_hooks(:on_restart) unless told
+          Handover.execute(*state, @config.origin.folder)
+        end
+      end
+
       # After the log file was renamed.
       # @api private
       def reopen_log
@@ -198,7 +219,7 @@ module NB
         @notify.ready
         feed_watchdog
         @config.handover.end_workers
-        @config.call_hooks(:on_booted)
+        call_hooks(:on_booted)
       end
 
       # May be called in a signal handler.

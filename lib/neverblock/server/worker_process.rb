@@ -144,6 +144,19 @@ module NB
       def silent_for = now - @heard
       # @return [Float] seconds since it was started
       def age = now - @started
+
+      # @return [Boolean] whether it ended soon after its start, with whatever status: an
+      #   application may exit while it loads
+      def ended_at_once? = age < 1 && !leaving
+
+      # @param status [Process::Status]
+      # @return [String, nil] what to report about its end
+      def fate(status)
+        return "died" unless status.success?
+
+        "ended at once" if ended_at_once?
+      end
+
       # @return [Float, nil] its CPU time at its last report
       def cpu_seconds = metrics[:nb_cpu_seconds]
       # @return [void]

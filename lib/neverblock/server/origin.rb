@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module NB
+  class Server
+    # The environment and the folder that this program was started with. At USR2 they are those of
+    # the next one, whatever the application has made of them.
+    #
+    # @api private
+    class Origin
+      # @return [String, nil] the folder under the name by which the program was started: if that is
+      #   a link (as `current` in a deployment), the next program starts where it points by then
+      attr_reader :folder
+
+      # @param environment [Hash{String=>String}]
+      def initialize(environment)
+        @environment = environment.to_h
+        @folder = folder_of(environment["PWD"].to_s)
+      end
+
+      # Restores the environment for the time of the block, in which another program is executed.
+      #
+      # @yield may change it further
+      # @return what the block returns, if it does
+      def restore
+        before = ENV.to_h
+        ENV.replace(@environment)
+        yield
+      ensure
+        ENV.replace(before)
+      end
+
+      private
+
+      def folder_of(name)
+        here = Dir.pwd
+        name.start_with?("/") && File.identical?(name, here) ? name : here
+      rescue SystemCallError
+        nil # it was removed
+      end
+    end
+  end
+end
