@@ -95,7 +95,7 @@ module NB
       @app = app
       @log = log
       @options = Options.new(**options)
-      @bindings = Array(bind).map { |address| Address.parse(address) }
+      @bindings = Address.all(bind)
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
       @commands = Thread::Queue.new
       @core = Core.new

@@ -68,6 +68,25 @@ class ServerBasicsTest < Minitest::Test
 exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
   end
 
+  # Rack asks for more than `write`, which is all that a log needs.
+  def test_a_log_that_can_only_write_is_all_of_rack_errors
+    log = Object.new
+    log.define_singleton_method(:lines) { @lines ||= [] }
+    log.define_singleton_method(:write) { |text| lines << text }
+    serve(log: log) do |env|
+      errors = env["rack.errors"]
+      errors.write("a")
+      errors.puts("b")
+      errors.puts(:"c\n")
+      errors.flush
+      [200, {}, []]
+    end
+    get
+    assert_equal %W[a b\n c\n], log.lines
+    io = StringIO.new
+    assert_same io, NB::Server::Environment.template(errors: io)["rack.errors"]
+  end
+
   def test_keep_alive_serves_many_requests_on_one_connection
     serve(ECHO)
     socket = connect

@@ -2,6 +2,7 @@
 
 require "stringio"
 require_relative "../version"
+require_relative "error_stream"
 
 module NB
   class Server
@@ -56,11 +57,11 @@ module NB
 
       module_function
 
-      # @param errors [IO] rack.errors
+      # @param errors [#write] what rack.errors writes to
       # @return [Hash]
       def template(errors:)
         {
-          "rack.errors" => errors, "rack.url_scheme" => "http",
+          "rack.errors" => ErrorStream.of(errors), "rack.url_scheme" => "http",
           "rack.input" => EmptyInput.new.freeze,
           "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => false,
           "rack.run_once" => false,
