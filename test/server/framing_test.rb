@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require "neverblock"
 
 # Where one request ends and the next begins, over raw sockets: what could be smuggled behind another
 # is never run, and what is right is framed exactly.
@@ -84,6 +85,24 @@ class ServerFramingTest < Minitest::Test
     socket.close_write
     assert_equal FRAMED.values, Array.new(FRAMED.size) { read_response(socket).body }
     assert_equal "", socket.read
+  end
+
+  # Closing the socket with these unread would reset it, and the client would lose what it has not
+  # received yet.
+  def test_who_has_sent_more_gets_all_of_the_last_answer
+    busy, gate = Array.new(2) { Thread::Queue.new }
+    serve do |_env|
+      NB.blocking { busy << true && gate.pop }
+      [200, {"connection" => "close"}, ["x" * 300_000]]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    busy.pop
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n" * 20)
+    gate << true
+    eventually { @server.stats[:response_bytes] > 300_000 }
+    assert_equal 300_000, read_response(socket).body.size
+    assert_empty Timeout.timeout(60) { socket.read }
   end
 
   def test_a_half_closed_part_of_a_request_is_no_request

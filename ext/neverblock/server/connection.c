@@ -166,6 +166,13 @@ void nb_conn_idle(nb_conn_t *conn)
     nb_conn_deadline(conn, NB_DUE_FIRST_BYTE, limit_ns);
 }
 
+/* They may have come while the application computed: then no event has told of them yet. */
+static bool has_unread_bytes(const nb_conn_t *conn)
+{
+    char byte;
+    return recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void nb_conn_finish(nb_conn_t *conn)
 {
     if (!nb_output_empty(conn)) {
@@ -180,7 +187,7 @@ void nb_conn_finish(nb_conn_t *conn)
     if (!nb_body_missing(conn))
         nb_body_free(conn); /* arrived, but not read to its end */
     if (!conn->keep) {
-        if (conn->in.size || nb_body_missing(conn) || (conn->readable && !conn->hung_up))
+        if (conn->in.size || nb_body_missing(conn) || (!conn->hung_up && has_unread_bytes(conn)))
             nb_conn_linger(conn);
         else
             nb_conn_close(conn);
