@@ -131,6 +131,24 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # The reader of a pipe has ended, or the disk is full.
+  def test_messages_that_cannot_be_written_end_nothing
+    reader, pipe = IO.pipe
+    reader.close
+    [pipe, File.open("/dev/full", "w")].each do |lost|
+      start("-w", "1", out: lost, err: lost)
+      old = pids
+      Process.kill("KILL", *old)
+      eventually { pids.any? && pids != old }
+      %w[PWR HUP TTIN].each { |name| Process.kill(name, @pid) }
+      eventually { pids.size == 2 }
+      assert_includes pids, get
+      assert_predicate finish, :success?
+    ensure
+      lost.close
+    end
+  end
+
   def test_usr1_replaces_all_workers_without_a_failed_request
     start("-w", "2")
     old = eventually { workers.size == 2 && workers }.map { |worker| worker["pid"] }

@@ -46,9 +46,9 @@ module ServerProgram
     FileUtils.rm_rf(@dir)
   end
 
-  def start(*flags, config: "")
+  def start(*flags, config: "", **options)
     File.write("#{@dir}/nb.rb", config)
-    launch(*nb("serve", "-b", "unix://#{@socket}", *flags))
+    launch(*nb("serve", "-b", "unix://#{@socket}", *flags), **options)
   end
 
   # The program with its configuration and control socket.
@@ -59,7 +59,8 @@ module ServerProgram
 
   # Runs any command that serves and answers at the control socket.
   def launch(*command, env: {}, **options)
-    @pid = spawn(env, *command, chdir: @dir, out: @log, err: %i[child out], pgroup: true, **options)
+    @pid = spawn(env, *command, chdir: @dir, pgroup: true,
+                 **{ out: @log, err: %i[child out] }.merge(options))
     eventually { ready? }
   end
 

@@ -2,6 +2,7 @@
 
 require_relative "../server"
 require_relative "banner"
+require_relative "log_writer"
 require_relative "cluster"
 require_relative "config"
 require_relative "control"
@@ -32,14 +33,15 @@ module NB
 
       # @param config [Config]
       # @param app [#call, nil] nil: the one in the config's rackup file
-      # @param out [#write] receives the banner and errors
+      # @param out [#write, #puts] receives the banner and errors; `rack.errors` of the application
       # @param kept_file [String, nil] the pidfile of the program that starts us, which removes it
       #   by at_exit; workers run that block, too
       def initialize(config, app: nil, out: $stderr, kept_file: nil)
         @config = config
         @kept_file = kept_file
         @app = app
-        @out = out
+        @errors = out
+        @out = LogWriter.new(out)
         @notify = Notify.new
       end
 
@@ -83,7 +85,7 @@ module NB
       # @api private
       def new_server
         @log_file = @config.access_log && open_log(@config.access_log)
-        @server = Server.new(@app, bind: @config.bindings, log: @out, access_log: @log_file,
+        @server = Server.new(@app, bind: @config.bindings, log: @errors, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
         write_pidfile if @config.pidfile # a running server keeps its own
