@@ -22,15 +22,17 @@ module NB
         calls[key] = block
       end
 
-      # Calls these blocks. Only the server calls this: it clears the rest by itself.
+      # Calls these blocks: all of them, even if one raises. Only the server calls this: it clears
+      # the rest by itself.
       #
       # @return [void]
+      # @raise [Exception] what the last failing block raised
       # @scheduling as the called blocks
       def leave
         fiber = Fiber.current
         return unless fiber.instance_variable_defined?(AT_END)
 
-        fiber.remove_instance_variable(AT_END).each_value(&:call)
+        call_all(fiber.remove_instance_variable(AT_END).values)
       end
 
       # Makes the current fiber like new: without locals (`Thread.current[:x]`), storage
@@ -42,13 +44,8 @@ module NB
       # @thread any
       def clear
         leave
-        thread = Thread.current
-        thread.keys.each { |key| thread[key] = nil }
-        fiber = Fiber.current
-        fiber.instance_variables.each { |name| fiber.remove_instance_variable(name) }
-        clear_storage(fiber)
-        scheduler = Fiber.scheduler
-        scheduler.clear_last_status if $? && scheduler.respond_to?(:clear_last_status)
+      ensure
+        wipe
       end
 
       # @return [Hash, nil] a copy of the current fiber's storage, to pass to {.inherit}
@@ -65,6 +62,22 @@ module NB
       def inherit(storage) = storage.each { |key, value| Fiber[key] = value }
 
       private
+
+      def call_all(blocks)
+        blocks.shift.call until blocks.empty?
+      ensure
+        call_all(blocks) unless blocks.empty?
+      end
+
+      def wipe
+        thread = Thread.current
+        thread.keys.each { |key| thread[key] = nil }
+        fiber = Fiber.current
+        fiber.instance_variables.each { |name| fiber.remove_instance_variable(name) }
+        clear_storage(fiber)
+        scheduler = Fiber.scheduler
+        scheduler.clear_last_status if $? && scheduler.respond_to?(:clear_last_status)
+      end
 
       # Setting nil deletes the key, without the warning that `Fiber#storage=` would print.
       def clear_storage(fiber)

@@ -36,6 +36,23 @@ class ServerAppFaultsTest < Minitest::Test
     [answer, answer.end_with?("second")]
   end
 
+  # As a database connection that the request has kept, while the database is away.
+  def test_what_cannot_be_given_back_leaves_nothing_in_the_fiber
+    calls = 0
+    serve(fibers: 1) do
+      seen = [Fiber.current.instance_variable_get(:@mine), Thread.current[:mine], (Fiber[:mine] if Fiber.respond_to?(:[]))]
+      Fiber.current.instance_variable_set(:@mine, 1)
+      Thread.current[:mine] = 1
+      Fiber[:mine] = 1 if Fiber.respond_to?(:[])
+      NB::FiberState.at_end(:first) { raise "cannot be given back" }
+      NB::FiberState.at_end(:second) { calls += 1 }
+      [200, {}, [seen.compact.inspect]]
+    end
+    3.times { assert_match(/\r\n\r\n\[\]\z/, get) }
+    eventually { @log.string.scan("cannot be given back").size == 3 }
+    assert_equal 3, calls
+  end
+
   NO_RESPONSE = {
     "a String as body" => [200, {}, "text"], "nil as headers" => [200, nil, []], "a Symbol as headers" => [200, :none, []],
     "a body without each" => [200, {}, Object.new], "a name with a colon" => [200, {"a:b" => "c"}, []],

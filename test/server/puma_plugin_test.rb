@@ -95,6 +95,17 @@ class PumaPluginTest < Minitest::Test
     assert_match(/\r\n\r\nb\|\|false\z/, get("/", "b"))
   end
 
+  # A proxy sends the requests of different people over one connection.
+  def test_requests_of_one_connection_find_nothing_of_each_other
+    start
+    socket = UNIXSocket.new(@socket)
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 3, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    answers = Timeout.timeout(60) { socket.read }
+    assert_equal ["||false"] * 4, answers.scan(/\|[^\r|]*\|false/), answers
+  ensure
+    socket&.close
+  end
+
   # Its own answer may wait for its turn and get it; the client that comes after it may not.
   def test_what_was_to_be_raised_in_one_request_is_not_raised_in_the_next
     start

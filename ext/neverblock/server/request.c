@@ -127,17 +127,23 @@ static VALUE call_one(VALUE argument)
     return rb_funcallv(call->callable, id_call, call->count, call->arguments);
 }
 
+static void report_error(run_t *run, VALUE error)
+{
+    VALUE env = run->request->env;
+    VALUE values[] = {run->server->self, error, env ? env : Qnil};
+    int state;
+    if (NIL_P(error))
+        return;
+    rb_protect(report, (VALUE)values, &state);
+    take_error(run, state);
+}
+
 /* What one of them raises does not keep the others from being told. */
 static void tell(run_t *run, call_t call)
 {
     int state;
     rb_protect(call_one, (VALUE)&call, &state);
-    VALUE error = take_error(run, state);
-    if (NIL_P(error))
-        return;
-    VALUE values[] = {run->server->self, error, run->request->env};
-    rb_protect(report, (VALUE)values, &state);
-    take_error(run, state);
+    report_error(run, take_error(run, state));
 }
 
 /* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
@@ -175,8 +181,6 @@ static VALUE wipe(VALUE argument)
     for (long i = 0; i < RARRAY_LEN(keys); i++)
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
     if (rb_ivar_count(fiber)) {
-        if (RTEST(rb_ivar_defined(fiber, id_at_end)))
-            rb_funcall(rb_path2class("NB::FiberState"), id_leave, 0);
         VALUE names = rb_obj_instance_variables(fiber);
         for (long i = 0; i < RARRAY_LEN(names); i++)
             rb_obj_remove_instance_variable(fiber, RARRAY_AREF(names, i));
@@ -201,6 +205,22 @@ void nb_request_wipe_fiber(nb_server_t *server)
     rb_protect(wipe, (VALUE)server, &failed);
     if (failed)
         rb_set_errinfo(Qnil);
+}
+
+static VALUE leave(VALUE unused)
+{
+    return rb_funcall(rb_path2class("NB::FiberState"), id_leave, 0);
+}
+
+/* Runs what is to run at the end of this piece of work, such as the return of a connection. If it
+ * raises, the server says so; the next request finds the fiber like new all the same. */
+static void leave_work(run_t *run)
+{
+    int state;
+    if (!RTEST(rb_ivar_defined(rb_fiber_current(), id_at_end)))
+        return;
+    rb_protect(leave, Qnil, &state);
+    report_error(run, take_error(run, state));
 }
 
 static void count_status(nb_server_t *server, int status)
@@ -243,6 +263,7 @@ static void after_request(run_t *run, VALUE error)
         rb_protect(log_access, (VALUE)run, &state);
         take_error(run, state);
     }
+    leave_work(run);
     if (request->input_file) {
         rb_protect(close_file, request->input_file, &state);
         take_error(run, state);

@@ -5,6 +5,7 @@ require_relative "../loop/runner"
 require_relative "../server/config"
 require_relative "../server/setup"
 require_relative "../fiber_state"
+require_relative "between_requests"
 require_relative "hooks"
 require_relative "no_threads"
 
@@ -33,7 +34,7 @@ module NB
     #
     # @api private
     class FiberPool
-      include NoThreads
+      include NoThreads, BetweenRequests
 
       # Puma's server rescues this when a stop has taken too long.
       ForceShutdown = ::Puma::ThreadPool::ForceShutdown
@@ -123,10 +124,12 @@ module NB
         sleep delay_seconds if delay_seconds&.positive? && busy_threads.positive?
       end
 
-      # Wraps the application: the part that a forced stop may interrupt.
+      # Wraps the application: the part that a forced stop may interrupt. Puma runs several requests
+      # of one connection in a row, if the next one is there already: each begins anew.
       def with_force_shutdown
         raise ForceShutdown if @forced
 
+        begin_anew
         fiber = Fiber.current
         @forcible[fiber] = nil
         yield
@@ -298,8 +301,7 @@ module NB
 
         $stderr.write("Error reached top of fiber pool: #{error.message} (#{error.class})\n")
       ensure
-        @scheduler.forget_interrupts # they were meant for this client
-        FiberState.clear
+        begin_anew
       end
 
       # No fiber runs meanwhile, as in Puma no thread takes a request.
