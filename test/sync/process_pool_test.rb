@@ -52,6 +52,16 @@ class ProcessPoolTest < Minitest::Test
     end
   end
 
+  everywhere "a_process_knows_nothing_of_the_fiber_that_needed_it_first" do
+    skip "Ruby has no fiber storage" unless Fiber.respond_to?(:[])
+    processes(1, -> { [Fiber[:mine], Thread.current[:mine]] }) do |pool|
+      Fiber[:mine] = Thread.current[:mine] = 1
+      assert_equal [[nil, nil]] * 2, Array.new(2) { pool.call }
+    ensure
+      Fiber[:mine] = Thread.current[:mine] = nil
+    end
+  end
+
   everywhere "forks_only_what_it_needs_and_keeps_it" do
     processes(3, -> { Process.pid }) do |pool|
       assert_empty pool.pids

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "etc"
+require_relative "../fiber_state"
 require_relative "connection_pool"
 require_relative "forked_worker"
 
@@ -110,7 +111,18 @@ module NB
     private
 
     def worker
-      ForkedWorker.new(&@work).tap { |worker| @forked[worker] = true }
+      ForkedWorker.new(&fresh(@work)).tap { |worker| @forked[worker] = true }
+    end
+
+    # Ruby gives the child what was in the storage (`Fiber[:x]`) of the fiber that happened to need
+    # it first, such as a request's locale. Its calls come from others, too.
+    def fresh(work)
+      begun = false
+      lambda do |*arguments|
+        FiberState.clear unless begun
+        begun = true
+        work.call(*arguments)
+      end
     end
 
     def close_worker(worker)
