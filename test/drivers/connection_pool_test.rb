@@ -7,12 +7,12 @@ require "open3"
 require "neverblock"
 require "connection_pool"
 require "net/http/persistent"
-require_relative "../support/clock"
+require_relative "../support/patience"
 
 # The connection_pool gem in a loop: its waiters stand in line. Nothing is lost, whatever interrupts
 # them, and elsewhere it is as before.
 class ConnectionPoolGemTest < Minitest::Test
-  include Clock
+  include Patience
 
   # What a pool of ours lends: an object that notices two holders.
   class Thing
@@ -192,6 +192,22 @@ class ConnectionPoolGemTest < Minitest::Test
     end
   end
 
+  # The child has copies of its parent's waiters, and none of them runs there.
+  def test_a_forked_child_hands_nothing_to_the_waiters_of_its_parent
+    [{}, { auto_reload_after_fork: false }].each do |options|
+      NB.run do
+        mine = pool(1, **options)
+        waiting = nil
+        answer = mine.with do
+          waiting = NB.async { mine.with { :served } }
+          eventually { NB.pools.any? { |one| one[:waiting] == 1 } }
+          in_child { mine.checkin(force: true) || Array.new(2) { mine.with(timeout: 0.5) { :lent } } }
+        end
+        assert_equal [%i[lent lent], :served], [answer, waiting.value]
+      end
+    end
+  end
+
   def test_threads_and_a_loop_share_a_pool
     mine = pool(2)
     threads = 4.times.map { Thread.new { 50.times { mine.with { |t| t.use { sleep 0.0005 } } } } }
@@ -228,6 +244,21 @@ class ConnectionPoolGemTest < Minitest::Test
       waits << (clock - start)
       thing.use { sleep 0.002 }
     end
+  end
+
+  # @return what the block returns, or its error, in a forked child
+  def in_child(&block)
+    reader, writer = IO.pipe
+    pid = fork do
+      writer.write(Marshal.dump(outcome(&block)))
+      writer.close
+      exit!(0)
+    end
+    writer.close
+    Marshal.load(reader.read)
+  ensure
+    reader.close
+    Process.wait(pid)
   end
 
   def spawn(&block)

@@ -24,7 +24,9 @@ module NB
           @stack = ::ConnectionPool::TimedStack
           replace_pop
           replace_push
-          tell_when_changed(:shutdown, :decrement_created)
+          tell_when_changed(:shutdown)
+          since_2_5_4 = @stack.method_defined?(:decrement_created)
+          tell_when_changed(:decrement_created) if since_2_5_4
         end
 
         # @return [Boolean] whether a fiber that finds nothing in this stack joins a line

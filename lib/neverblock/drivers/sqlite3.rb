@@ -121,9 +121,10 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
     end
   end
   SQLite3::Database.prepend(waiting)
-  SQLite3::Statement.prepend(sqlite::Beginning)
+  preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
+  SQLite3::Statement.prepend(sqlite::Beginning.new(preparing))
   if guards
-    SQLite3::Statement.prepend(sqlite::Calls.new(:step, :prepare))
+    SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))
   end
 end

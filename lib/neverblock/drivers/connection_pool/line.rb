@@ -21,7 +21,7 @@ module NB
         def initialize(stack, mutex)
           @stack = stack
           @mutex = mutex
-          @turns = {}.compare_by_identity # a Hash for its O(1) shift and delete
+          start
           @name = name
           @waits = Pools.wait_count(@name)
           Pools.add(self)
@@ -38,8 +38,8 @@ module NB
           idle = stored.size
           Pools::Account.new(
             name: @name, kind: "ConnectionPool", size: @stack.max, in_use: [made - idle, 0].max,
-            idle: idle, waiting: @turns.size, waits: @waits, holders: [],
-            waiters: @turns.keys.map { |turn| Pools::Waiter.new(turn.fiber, turn.since) }
+            idle: idle, waiting: turns.size, waits: @waits, holders: [],
+            waiters: turns.keys.map { |turn| Pools::Waiter.new(turn.fiber, turn.since) }
           )
         end
 
@@ -52,7 +52,7 @@ module NB
         def pop(timeout, options)
           taken = @mutex.synchronize do
             refuse_at_the_end
-            connection = take(options) if @turns.empty?
+            connection = take(options) if turns.empty?
             connection || wait(timeout, options) || refuse(timeout, options)
           end
           ROOM.equal?(taken) ? make : taken
@@ -69,9 +69,21 @@ module NB
         #
         # @scheduling waits only for the lock
         # @thread any
-        def wake_all = @mutex.synchronize { @turns.each_key { |turn| turn.wakeup.signal } }
+        def wake_all = @mutex.synchronize { turns.each_key { |turn| turn.wakeup.signal } }
 
         private
+
+        def start
+          @pid = Process.pid
+          @turns = {}.compare_by_identity # a Hash for its O(1) shift and delete
+        end
+
+        # A forked child has copies of its parent's waiters, which would take connections and never
+        # run.
+        def turns
+          start unless @pid == Process.pid
+          @turns
+        end
 
         # The place of the block that connects, because the gem's pools have no names.
         def name
@@ -84,13 +96,20 @@ module NB
 
         # The stack itself ignores options, but an application's own version of it may use them.
         def take(options)
-          options = options.except(:timeout, :exception) unless old?
-          hold = @stack.method(:try_fetch_connection)
-          stored = old? ? hold.call(options) : hold.call(**options)
-          stored || reserve
+          stored(options) || reserve
         end
 
-        # 2.x takes options as a Hash, 3.x as keywords.
+        # 2.x takes options as a Hash, 3.x as keywords. The method comes with 2.5.1.
+        def stored(options)
+          return fetch(**options.except(:timeout, :exception)) unless old?
+          return fetch(options) if @stack.respond_to?(:try_fetch_connection, true)
+
+          there = @stack.__send__(:connection_stored?, options)
+          @stack.__send__(:fetch_connection, options) if there
+        end
+
+        def fetch(...) = @stack.__send__(:try_fetch_connection, ...)
+
         def old? = ::ConnectionPool::VERSION.to_i < 3
 
         def reserve
@@ -109,13 +128,24 @@ module NB
           made = true
           connection
         ensure
-          @stack.decrement_created unless made
+          give_up_room unless made
+        end
+
+        # Before 2.5.4 the gem itself never counted down.
+        def give_up_room
+          return @stack.decrement_created if @stack.respond_to?(:decrement_created)
+
+          @mutex.synchronize do
+            created = @stack.instance_variable_get(:@created)
+            @stack.instance_variable_set(:@created, [created - 1, 0].max)
+          end
+          wake_all
         end
 
         def wait(timeout, options)
           start = now
           turn = Turn.new(Thread::ConditionVariable.new, nil, Fiber.current, start)
-          @turns[turn] = true
+          turns[turn] = true
           deadline = start + timeout
           connection = nil
           until connection || (rest = deadline - now) <= 0
@@ -126,19 +156,19 @@ module NB
           turn.connection = nil
           connection
         ensure
-          @turns.delete(turn)
+          turns.delete(turn)
           leave(turn.connection) if turn.connection # and then an exception came first
           @waits.count(now - start)
         end
 
-        def first?(turn) = @turns.first&.first.equal?(turn)
+        def first?(turn) = turns.first&.first.equal?(turn)
 
         def leave(connection)
           hand_over(connection) || @stack.send(:store_connection, connection)
         end
 
         def hand_over(connection)
-          turn, = @turns.shift
+          turn, = turns.shift
           return false unless turn
 
           turn.connection = connection

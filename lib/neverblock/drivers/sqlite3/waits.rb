@@ -115,16 +115,18 @@ module NB
       end
 
       # Prepended to SQLite3::Statement.
-      module Beginning
+      class Beginning < Module
         BEGIN_WORD = /\A\s*begin\b/i
         private_constant :BEGIN_WORD
 
-        private
-
-        # Works like sqlite3's own method.
-        def prepare(database, sql)
-          extend(Begin) if BEGIN_WORD.match?(sql)
-          super
+        # @param name [Symbol] of the method that prepares the statement
+        def initialize(name)
+          super()
+          define_method(name) do |database, sql|
+            extend(Begin) if BEGIN_WORD.match?(sql)
+            super(database, sql)
+          end
+          private(name)
         end
       end
     end
