@@ -79,7 +79,48 @@ class RailsIsolationTest < Minitest::Test
     end
   end
 
+  # Waits before its first byte, so requests overlap in that part of Rails that waits for it.
+  class WaitingController < ActionController::Base
+    include ActionController::Live
+
+    GATES = Hash.new { |all, name| all[name] = Thread::Queue.new }
+
+    def show
+      GATES[params[:name]].pop
+      response.stream.write(Current.person)
+    ensure
+      response.stream.close
+    end
+  end
+
+  # The first to come is the first to go, and the thread's own code runs meanwhile.
+  def test_live_requests_that_overlap_leave_the_thread_alone
+    Current.person = "the thread"
+    NB.run do
+      requests = %w[a b].to_h { |name| [name, NB.async { live(name) }] }
+      sleep(0.001) until WaitingController::GATES.sum { |_, gate| gate.num_waiting } == 2
+      requests.each do |name, request|
+        assert_equal "the thread", Current.person
+        WaitingController::GATES[name].close
+        assert_equal name, request.value
+      end
+    end
+    assert_equal "the thread", Current.person
+  ensure
+    Current.reset
+  end
+
   private
+
+  def live(name)
+    Rails.application.executor.wrap do
+      Current.person = name
+      _, _, body = WaitingController.action(:show).call(Rack::MockRequest.env_for("/?name=#{name}"))
+      parts = []
+      body.each { |part| parts << part }
+      parts.join
+    end
+  end
 
   def look_from(inner, id)
     I18n.locale = :de

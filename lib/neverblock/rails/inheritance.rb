@@ -4,6 +4,7 @@ require_relative "../sync/inheritance"
 require_relative "inherited_state"
 require_relative "inner_fibers"
 require_relative "outer_transaction"
+require_relative "share_lock"
 
 module NB
   module Rails
@@ -41,6 +42,7 @@ module NB
 
           kept = InheritedState.copy(state, apart)
           kept[OuterTransaction::KEY] = outer_transactions(state) unless apart
+          kept[ShareLock::SHARER] = state[ShareLock::SHARER]
           set = setting
           executor = ::Rails.application.executor if apart && executing?
           lambda do |block|

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../sync/inheritance"
-require_relative "inner_fibers"
+require_relative "share_lock"
 
 module NB
   module Rails
@@ -9,14 +9,15 @@ module NB
     # a fiber runs it instead: it costs less, waits like all others, and sees what the request sees
     # (Rails' thread does not, with isolation per fiber).
     #
-    # Rails' way: `process` records the state of the request's thread; `new_controller_thread`
-    # starts the thread; there `share_with(that thread)` takes the state over. With isolation per
-    # fiber the state belongs to the fiber, so a thread has none to pass on. Our way, step by step:
+    # Rails' way: `process` records the locals of the request's thread; `new_controller_thread`
+    # starts the thread; there the locals are copied, and `share_with(the request's thread)` takes
+    # the state over. With isolation per fiber the state belongs to the fiber, so a thread has none
+    # to pass on. Our way, step by step:
     #
-    # 1. process: meanwhile the thread gets the state of the request's fiber, so Rails finds it
-    # outside a loop, and in tests that run the action in place. 2. new_controller_thread: in a
-    # loop, starts a fiber with the state in its local {INHERITED}; outside a loop, Rails' thread.
-    # 3. share_with: takes the state from that local if there is one, otherwise from the thread.
+    # 1. process: the request's fiber has its state in its local {INHERITED} meanwhile, which Rails
+    # copies with the others. 2. new_controller_thread: in a loop, starts a fiber; outside a loop,
+    # Rails' thread. 3. share_with: takes the state from that local if there is one, otherwise from
+    # the thread. So it is there also outside a loop, and in tests that run the action in place.
     module Live
       # Key of the fiber-local with the state to inherit.
       INHERITED = :neverblock_live_state
@@ -24,20 +25,20 @@ module NB
       # Prepended to ActionController::Live.
       module InFibers
         # Works like Rails' own method, which passes on the thread's state. With isolation per fiber
-        # that is empty: outside a loop, or in tests that run the action in place, all state would
-        # be lost.
+        # that is empty, and all state would be lost. The thread is left alone: other requests run
+        # on it meanwhile.
         # @api private
         def process(...)
           state = ActiveSupport::IsolatedExecutionState
-          thread = Thread.current
-          return super if state.isolation_level != :fiber || state.context.equal?(thread)
+          return super if state.isolation_level != :fiber || state.context.equal?(Thread.current)
 
-          before = thread.active_support_execution_state
-          thread.active_support_execution_state = state.context.active_support_execution_state
+          locals = Thread.current
+          before = locals[INHERITED]
+          locals[INHERITED] = state.context.active_support_execution_state || {}
           begin
             super
           ensure
-            thread.active_support_execution_state = before
+            locals[INHERITED] = before
           end
         end
 
@@ -46,10 +47,11 @@ module NB
         def new_controller_thread(&block)
           return super unless NB.running?
 
-          state = InnerFibers.current.active_support_execution_state
           action = NB::Inheritance.trace(block)
+          state = ActiveSupport::IsolatedExecutionState
+          sharer = state[ShareLock::SHARER]
           Fiber.schedule do
-            Thread.current[INHERITED] = state
+            state[ShareLock::SHARER] = sharer
             action.call
           ensure
             ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if
