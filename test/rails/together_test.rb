@@ -36,12 +36,34 @@ class RailsTogetherTest < Minitest::Test
     assert_operator Thread.list.size, :<=, threads
   end
 
-  def test_load_async_outside_of_a_loop
-    Rails.application.executor.wrap { assert_equal 5, Account.all.load_async.size }
+  # As Rails has it where no threads are configured: each query runs at once.
+  def test_async_queries_outside_of_a_loop
+    queries = []
+    note = ->(_, _, _, _, query) { queries << query[:async] }
+    ActiveSupport::Notifications.subscribed(note, "sql.active_record") do
+      Rails.application.executor.wrap { assert_equal [5, 5], [Account.all.load_async.size, Account.async_count.value] }
+    end
+    assert_equal [false] * 2, queries.map { |async| async || false }
   end
+
+  # There they see what the transaction has written.
+  def test_async_queries_in_a_transaction
+    [method(:yield_to), NB.method(:run)].each do |enter|
+      enter.call do
+        Account.transaction do
+          Account.create!(id: 6, balance: 6)
+          assert_equal [6, 6, 21], [Account.async_count.value, Account.all.load_async.size, Account.async_sum(:balance).value]
+          raise ActiveRecord::Rollback
+        end
+      end
+    end
+  end
+
+  def yield_to = yield
 
   # It is asked for what it has done, also where fibers have the queries.
   def test_the_executor_is_that_of_rails
+    reconnect(:global_thread_pool)
     executor = Account.connection_pool.async_executor
     counts = -> { [executor.class, executor.scheduled_task_count, executor.completed_task_count] }
     pool, scheduled, completed = counts.call
@@ -54,6 +76,14 @@ class RailsTogetherTest < Minitest::Test
     end
     assert_equal [pool, scheduled + 1, completed + 1], counts.call
     assert_equal Concurrent::ThreadPoolExecutor, pool
+  ensure
+    reconnect(nil)
+  end
+
+  def reconnect(executor)
+    ActiveRecord.async_query_executor = executor
+    ActiveRecord::Base.remove_connection
+    ActiveRecord::Base.establish_connection
   end
 
   # They see what the request sees, change only their own, and give their connections back.
@@ -111,6 +141,27 @@ class RailsTogetherTest < Minitest::Test
       assert_equal [Thread.current], notes.map { |note| note[1] }.uniq
       refute_includes notes.map(&:last), Fiber.current
     end
+  end
+
+  # With an adapter of its own.
+  class SerialJob < ApplicationJob
+    LOG = [] # rubocop:disable Style/MutableConstant
+    self.queue_adapter = ActiveJob::QueueAdapters::AsyncAdapter.new(max_threads: 1)
+
+    def perform
+      LOG << :begins
+      sleep(0.002)
+      LOG << :ends
+    end
+  end
+
+  def test_as_many_jobs_run_at_once_as_their_adapter_has_threads
+    NB.run do
+      NoteJob.perform_later("of another adapter")
+      3.times { SerialJob.perform_later }
+      NB.timeout(20) { sleep(0.001) until SerialJob::LOG.size == 6 && NoteJob.notes.pop }
+    end
+    assert_equal %i[begins ends] * 3, SerialJob::LOG
   end
 
   # Does not wait.

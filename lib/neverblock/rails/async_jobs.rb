@@ -36,11 +36,12 @@ module NB
 
         private
 
-        # One pool per loop.
+        # One pool per loop, for each adapter its own.
         def fibers
-          Thread.current.thread_variable_get(:neverblock_jobs) ||
-            FiberPool.new(@async_executor.max_length)
-              .tap { |pool| Thread.current.thread_variable_set(:neverblock_jobs, pool) }
+          thread = Thread.current
+          pools = thread.thread_variable_get(:neverblock_jobs) ||
+                  thread.thread_variable_set(:neverblock_jobs, {}.compare_by_identity)
+          pools[self] ||= FiberPool.new(@async_executor.max_length)
         end
       end
 

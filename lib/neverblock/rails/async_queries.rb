@@ -5,7 +5,8 @@ require_relative "../sync/inheritance"
 module NB
   module Rails
     # Runs `load_async` and the `async_…` queries in fibers of the request's own thread. By itself
-    # Rails runs them on threads if so configured, and otherwise not asynchronously.
+    # Rails runs them on threads if so configured (`config.active_record.async_query_executor`), and
+    # otherwise at once. Outside a loop it still does.
     module AsyncQueries
       # Prepended to each thread pool that ActiveRecord makes for them. That pool still runs the
       # queries from outside a loop.
@@ -44,9 +45,29 @@ module NB
 
       # Prepended to ActiveRecord's connection pool.
       module Pool
+        # Works like Rails' own method; without threads for these queries, in a fiber.
+        # @api private
+        def schedule_query(future_result)
+          return super if async_executor
+
+          Fiber.schedule(&NB::Inheritance.trace(-> { future_result.execute_or_skip }))
+        end
+
         private
 
         def build_async_executor = super&.extend(Fibers)
+      end
+
+      # Prepended to every adapter.
+      module Adapter
+        # Works like Rails' own method, but in a loop needs no threads. In a transaction a query
+        # runs at once, as without a loop: Rails allows no asynchronous one there.
+        # @api private
+        def async_enabled?
+          return super unless ::ActiveRecord.async_query_executor.nil? && NB.running?
+
+          supports_concurrent_connections? && !current_transaction.joinable?
+        end
       end
 
       # @return [void]
@@ -56,7 +77,7 @@ module NB
 
         ActiveSupport.on_load(:active_record) do
           ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
-          ::ActiveRecord.async_query_executor ||= :global_thread_pool
+          ::ActiveRecord::ConnectionAdapters::AbstractAdapter.prepend(Adapter)
         end
       end
     end
