@@ -132,6 +132,28 @@ class ActiveRecordDriverTest < Minitest::Test
     assert_equal [Array.new(6) { |i| [i, i == 3 ? 1 : 0] }, [0, 0]], answer
   end
 
+  # As `Row.connection` does in the block of a transaction, which would give it back by itself.
+  def test_a_connection_that_was_leased_inside_of_a_block_comes_back
+    answer = run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)
+      require "neverblock"
+      #{PROGRAM}
+      rows = []
+      NB.run do
+        fibers = NB::FiberPool.new(2)
+        4.times do |i|
+          fibers.spawn do
+            Row.public_send(%i[transaction with_connection][i % 2]) { Row.lease_connection.select_value("SELECT 1") }
+            sleep 0.01
+            rows << i
+          end
+        end
+        fibers.wait
+      end
+      puts JSON.generate([rows.sort, Row.connection_pool.stat.slice(:busy, :dead).values])
+    RUBY
+    assert_equal [[0, 1, 2, 3], [0, 0]], answer
+  end
+
   def test_it_tells_when_the_level_is_set_back
     result = execute("require 'neverblock'\n#{PROGRAM}ActiveSupport::IsolatedExecutionState.isolation_level = :thread\nNB.run { 1 }\n")
     assert_match(/active_record: isolation_level is :thread again/, result.err)

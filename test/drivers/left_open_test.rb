@@ -63,6 +63,19 @@ class LeftOpenTest < Minitest::Test
     end
   end
 
+  # A test's own transaction, as that of DatabaseCleaner: its connection is given back after each
+  # request, and taken again.
+  def test_activerecord_keeps_a_transaction_that_is_not_joinable
+    model("postgresql", Databases.postgresql.options) do |base|
+      pids = NB.run do
+        base.with_connection { |db| db.begin_transaction(joinable: false, _lazy: false) }
+        Array.new(2) { base.with_connection { |db| [db.transaction_open?, db.select_value("SELECT pg_backend_pid()")] } }
+          .tap { base.with_connection(&:rollback_transaction) }
+      end
+      assert_equal [[true, pids[0][1]]] * 2, pids
+    end
+  end
+
   # A transaction that is ended belongs to nobody, and costs nothing.
   def test_activerecord_keeps_a_connection_whose_transaction_was_ended
     model("postgresql", Databases.postgresql.options) do |base|
@@ -119,9 +132,12 @@ class LeftOpenTest < Minitest::Test
       NB.run do
         NB.async { run["BEGIN", "INSERT INTO left_open VALUES (1)"] }.wait
         NB.async { run["INSERT INTO left_open VALUES (2)"] }.wait
+        NB.async { base.with_connection(&:begin_transaction) && run["INSERT INTO left_open VALUES (3)"] }.wait
+        NB.async { base.lease_connection.begin_transaction && run["INSERT INTO left_open VALUES (4)"] }.wait
+        NB.async { base.transaction { run["INSERT INTO left_open VALUES (5)"] } }.wait
       end
       base.connection_pool.disconnect!
-      assert_equal [2], base.with_connection { |db| db.select_values("SELECT n FROM left_open") }
+      assert_equal [2, 3, 5], base.with_connection { |db| db.select_values("SELECT n FROM left_open") }
     end
   end
 end

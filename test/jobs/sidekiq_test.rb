@@ -41,6 +41,38 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  # Rails would return it.
+  KEEPING = <<~'RUBY'
+    require "sidekiq"
+    require "active_record"
+    require "neverblock"
+    ActiveRecord::Base.establish_connection(JSON.parse(ENV.fetch("PLACE")))
+    class KeepingJob
+      include Sidekiq::Job
+      def perform(number)
+        ActiveRecord::Base.lease_connection.select_value("SELECT 1")
+        sleep 0.01
+        Sidekiq.redis { |redis| redis.call("RPUSH", "kept", number) }
+      end
+    end
+  RUBY
+
+  def test_a_connection_that_a_job_keeps_comes_back_without_rails
+    files = { "jobs.rb": KEEPING, "sidekiq.yml": "fibers: true\nconcurrency: 5\n" }
+    folder = "#{QueueApp.folder(**files)}/config"
+    place = { adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 3,
+              **Databases.postgresql.options }
+    jobs = (1..10).map { |number| [number] }
+    Sidekiq::Client.push_bulk("class" => "KeepingJob", "args" => jobs, "retry" => false)
+    @programs = [QueueApp.run(
+      Gem.bin_path("sidekiq", "sidekiq"), "-r", "#{folder}/jobs.rb", "-C", "#{folder}/sidekiq.yml",
+      env: { RUBYLIB: "#{QueueApp::SOURCES}/lib", PLACE: JSON.generate(place) }
+    )]
+    eventually { Sidekiq::Queue.new.size.zero? && Sidekiq::WorkSet.new.size.zero? }
+    eventually { Sidekiq.redis { |redis| redis.call("LLEN", "kept") } == 10 }
+    assert_equal 0, stop
+  end
+
   MODES.each do |mode, fibers|
     define_method("test_failing_jobs_are_retried_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)

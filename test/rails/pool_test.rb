@@ -117,6 +117,50 @@ class RailsPoolTest < Minitest::Test
     assert_equal %i[all one], order
   end
 
+  def test_who_wanted_all_connections_is_not_preferred_afterwards
+    queue = pool.instance_variable_get(:@available)
+    order = []
+    NB.run do
+      ends, goes_on, gate = Array.new(3) { Thread::Queue.new }
+      biased = NB.async do
+        queue.with_a_bias_for(ActiveSupport::IsolatedExecutionState.context) { ends.pop }
+        goes_on.pop || (select("SELECT 1") && order << :biased)
+      end
+      other = NB.async { queue.with_a_bias_for(ActiveSupport::IsolatedExecutionState.context) { ends.pop } }
+      ends << true # the one that began first ends first
+      sleep(0.001) until goes_on.num_waiting.positive?
+      ends << true
+      other.wait
+      held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
+      one = NB.async { select("SELECT 1") && order << :one }
+      goes_on.close
+      sleep(0.001) until pool.stat[:waiting] == 2
+      gate << true
+      [one, biased].each(&:value)
+      gate.close
+      held.each(&:wait)
+    end
+    assert_equal %i[one biased], order
+  end
+
+  # Ways to use a model for the first time, whose columns Rails then asks for, under a lock.
+  FIRST_USES = { "query" => ->(model) { model.find_by(balance: 100) }, "columns" => ->(model) { model.column_names } }.freeze
+
+  FIRST_USES.each do |name, use|
+    define_method("test_who_loads_a_model_does_not_wait_for_those_who_wait_for_it_#{name}") do
+      model = Class.new(ApplicationRecord) { self.table_name = "accounts" }
+      pool.schema_cache.clear_data_source_cache!("accounts")
+      NB.run do
+        gate = Thread::Queue.new
+        held = Array.new(12) { NB.async { Account.with_connection { gate.pop || use.call(model) } } }
+        first = NB.async { use.call(model) }
+        sleep(0.001) until pool.stat[:waiting] == 1
+        gate.close
+        NB.timeout(20) { [*held, first].each(&:value) }
+      end
+    end
+  end
+
   def test_a_timeout_while_waiting_leaves_the_line
     NB.run do
       held = Array.new(12) { NB.async { Account.with_connection { sleep } } }
@@ -196,6 +240,20 @@ class RailsPoolTest < Minitest::Test
   end
 
   def pin_in_transaction = sleep
+
+  # The pool's lock is held while a connection is made ready for who wants them all, for instance.
+  def test_a_timeout_while_a_connection_is_returned_loses_none
+    NB.run do
+      gate = Thread::Queue.new
+      NB.async { sleep(0.2) && gate.close }
+      assert_raises(Timeout::Error) do
+        NB.timeout(0.05) do
+          Account.with_connection { Fiber.schedule { pool.synchronize { gate.pop } } }
+        end
+      end
+      assert_equal [0, false], [pool.stat[:busy], pool.active_connection? ? true : false]
+    end
+  end
 
   def test_a_timeout_in_a_transaction_rolls_back
     NB.run do

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "../fiber_state"
 require_relative "job_loop"
 require_relative "sidekiq/crew"
 
@@ -29,6 +30,15 @@ module NB
         # @api private
         def kill(wait = false)
           @thread.is_a?(Strand) && job.nil? ? terminate(wait) : super
+        end
+
+        # Works like Sidekiq's own method. A thread may keep for its next job what one has kept,
+        # such as a connection of ActiveRecord outside of Rails. Fibers are many, and return it.
+        # @api private
+        def process(...)
+          super
+        ensure
+          FiberState.leave if @thread.is_a?(Strand)
         end
 
         private

@@ -19,8 +19,8 @@ module NB
     # - If a connection could not be opened, the first waiter learns that there is room for one
     #   ({Room}). By itself Rails would let it wait for a connection that never comes.
     #
-    # All of this happens under `@lock`, the pool's monitor. `@queue` (the free connections),
-    # `@preferred` and `@num_waiting` are Rails' own; `@line` and `@room` are ours:
+    # All of this happens under `@lock`, the pool's monitor. `@queue` (the free connections) and
+    # `@num_waiting` are Rails' own; `@preferred`, `@line` and `@room` are ours:
     #
     #   a waiter                  joins `@line`; waits for its own condition until it is among the
     #                             first `@queue.size + @room`; takes a connection (or room, as nil);
@@ -45,13 +45,14 @@ module NB
       def add_back(connection) = put { @queue.unshift(connection) }
 
       # Works like Rails' own method, for fibers too: whoever runs the block goes to the head of the
-      # line.
+      # line. Such blocks may overlap.
       # @api private
       def with_a_bias_for(context)
-        before = synchronize { @preferred.tap { @preferred = context } }
+        place = [context]
+        synchronize { @preferred = [*@preferred, place] }
         yield
       ensure
-        synchronize { @preferred = before }
+        synchronize { @preferred = @preferred.to_a.reject { |one| one.equal?(place) } }
       end
 
       # Called when a connection could not be opened.
@@ -93,9 +94,13 @@ module NB
 
       def stand_in_line(condition, start)
         line[condition] = [Fiber.current, start]
-        return unless @preferred && @preferred == ActiveSupport::IsolatedExecutionState.context
+        return unless preferred?
 
         @line = { condition => line[condition] }.compare_by_identity.update(line)
+      end
+
+      def preferred?
+        @preferred&.any? { |one,| one.equal?(ActiveSupport::IsolatedExecutionState.context) }
       end
 
       def wait_poll(timeout)

@@ -3,6 +3,7 @@
 require_relative "../sync/database_time"
 require_relative "connection_queue"
 require_relative "database_config"
+require_relative "first_use"
 require_relative "interrupted_query"
 require_relative "interrupted_transaction"
 require_relative "pinned_lock"
@@ -27,6 +28,7 @@ module NB
         InterruptedQuery.install
         InterruptedTransaction.install
         ReturnedConnection.install
+        FirstUse.install
         PinnedLock.install
         Pools.source { PoolWaits.accounts }
         count_queries

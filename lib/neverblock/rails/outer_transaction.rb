@@ -50,12 +50,19 @@ module NB
         end
 
         # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
+        # @return [Boolean] whether the calling fiber gets no connection from this pool
+        # @scheduling never waits
+        def refuses?(pool)
+          transaction = ActiveSupport::IsolatedExecutionState[KEY]&.[](pool.pool_config)
+          !transaction.nil? && !transaction.state.finalized?
+        end
+
+        # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
         # @return [void]
         # @raise [RefusedError]
         # @scheduling never waits
         def check(pool)
-          transaction = ActiveSupport::IsolatedExecutionState[KEY]&.[](pool.pool_config)
-          return if transaction.nil? || transaction.state.finalized?
+          return unless refuses?(pool)
 
           raise RefusedError, "this was started by NB.gather, NB.map, NB.first, NB.group or " \
                               "NB.in_process inside a transaction, and would query outside of " \

@@ -14,22 +14,35 @@ module NB
     #   Without an executor (Sinatra, Grape), a server's thread keeps it forever. Each of its fibers
     #   would, too, and there are many more fibers than connections. Here the connection is returned
     #   when the fiber's work ends, usually the request.
-    # - ActiveRecord does not know of a transaction that `execute("BEGIN")` began and nobody ended,
-    #   and would hand it on. Here such a connection is closed instead, and the database rolls back.
+    # - A transaction that `begin_transaction` or `execute("BEGIN")` began and nobody ended would be
+    #   handed on, and the next user's rows would never be committed. Here such a connection is
+    #   closed instead, and the database rolls back.
     module ReturnedConnection
       # Prepended to ActiveRecord's connection pool.
       module Pool
-        # Works like Rails' own method, but only until the fiber's work ends.
+        # Works like Rails' own method, but only until the fiber's work ends. The fiber may have the
+        # connection already, for the block of a transaction, and would now keep it afterwards.
         # @api private
         def lease_connection
-          return super if active_connection? || !Repairs.loop_here
+          return super if connection_lease.sticky || !Repairs.loop_here
 
           super.tap do
             fiber = InnerFibers.current
             next if fiber.is_a?(Thread) # a thread keeps it, as without a loop
 
-            FiberState.at_end(self, fiber) { ReturnedConnection.release(self) }
+            FiberState.at_end(self, fiber) { release_connection }
           end
+        end
+
+        # Works like Rails' own method. The return may have to wait for the pool's lock. If a
+        # timeout or a cancel ends this wait, nobody else would return the connection.
+        # @api private
+        def release_connection(*)
+          connection = active_connection? unless discarded?
+          returned = false
+          super.tap { returned = true }
+        ensure
+          checkin(connection) if !returned && connection && kept?(connection)
         end
 
         # Works like Rails' own method, unless the connection was left in a transaction.
@@ -39,38 +52,35 @@ module NB
 
           connection.throw_away!
         end
+
+        private
+
+        def kept?(connection)
+          connection.owner.equal?(ActiveSupport::IsolatedExecutionState.context) &&
+            @connections.include?(connection)
+        end
       end
 
       # Prepended to every adapter.
       module Adapter
-        # @return [Boolean] whether the database has an open transaction that ActiveRecord does not
-        #   know of
+        # @return [Boolean] whether there is an open transaction that belongs to nobody any more.
+        #   One that is not joinable belongs to a test, which returns its connection after each
+        #   request and rolls back at its end.
         # @api private
         def left_open?
-          return false if @raw_connection.nil? || transaction_open? || !Repairs.loop_here
+          return false unless Repairs.loop_here
+          return current_transaction.joinable? if transaction_open?
 
-          Tidy.in_transaction?(@raw_connection) && !current_transaction.materialized?
+          !@raw_connection.nil? && Tidy.in_transaction?(@raw_connection)
         end
       end
 
-      class << self
-        # @return [void]
-        # @scheduling never waits
-        def install
-          ActiveSupport.on_load(:active_record) do
-            ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
-            ::ActiveRecord::ConnectionAdapters::AbstractAdapter.prepend(Adapter)
-          end
-        end
-
-        # Takes the connection of a fiber whose work has ended. A transaction that it left open
-        # belongs to nobody any more.
-        # @api private
-        def release(pool)
-          connection = pool.active_connection? or return
-          return pool.release_connection unless connection.transaction_open?
-
-          connection.throw_away! unless pool.instance_variable_get(:@pinned_connection)
+      # @return [void]
+      # @scheduling never waits
+      def self.install
+        ActiveSupport.on_load(:active_record) do
+          ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
+          ::ActiveRecord::ConnectionAdapters::AbstractAdapter.prepend(Adapter)
         end
       end
     end
