@@ -15,6 +15,13 @@ class ThreadTest < Contract
     assert_equal 43, Thread.new { 43 }.value
   end
 
+  contract "Thread.pass lets the others go on" do
+    done = false
+    other = strand { sleep(0.002) && done = true }
+    Thread.pass until done
+    assert other.value
+  end
+
   contract "join with a limit comes back in time" do
     thread = Thread.new { sleep }
     assert_nil(assert_takes(0.03) { thread.join(0.03) })

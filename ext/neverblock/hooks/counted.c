@@ -104,11 +104,23 @@ static VALUE rb_nb_native_count_call(VALUE mod)
     return Qnil;
 }
 
+/* @!visibility private - lets the other fibers of the loop run, if one runs the caller. */
+static VALUE rb_nb_native_pass(VALUE mod)
+{
+    nb_loop_t *loop = loop_here();
+    if (!loop || !nb_may_yield(loop))
+        return Qnil;
+    loop->since_poll = NB_POLL_EVERY;
+    nb_yield(loop);
+    return Qnil;
+}
+
 void Init_nb_hooks_counted(void)
 {
     VALUE mNative = rb_path2class("NB::Native");
     rb_define_singleton_method(mNative, "count_calls", rb_nb_native_count_calls, 2);
     rb_ext_ractor_safe(true);
     rb_define_singleton_method(mNative, "count_call", rb_nb_native_count_call, 0);
+    rb_define_singleton_method(mNative, "pass", rb_nb_native_pass, 0);
     rb_ext_ractor_safe(false);
 }

@@ -19,6 +19,7 @@ module NB
       ["condition_variable", "4.0", nil],
       ["thread_join", "3.1", "3.3"],
       ["thread_wakeup", "3.1", nil],
+      ["thread_pass", "3.1", nil],
       ["flock", "3.1", nil],
       ["sysread", "3.1", nil],
       ["joined_writes", "3.1", nil],
