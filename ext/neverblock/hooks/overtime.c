@@ -8,6 +8,7 @@
 #include "hooks/overtime.h"
 #include "hooks/struck.h"
 #include "base/condition.h"
+#include "loop/chain.h"
 #include <pthread.h>
 #include <ruby/debug.h>
 #include <ruby/thread.h>
@@ -87,7 +88,9 @@ static void *sleep_until_due(void *data)
 static bool computes(const nb_timeout_t *timeout)
 {
     nb_loop_t *loop = timeout->loop;
-    return loop->current == timeout->fiber && !nb_park_of(loop, timeout->fiber) &&
+    bool runs = loop->current == timeout->fiber ||
+                (loop->current && nb_chain_reaches(loop->current, timeout->fiber));
+    return runs && !nb_park_of(loop, timeout->fiber) &&
            !nb_shielded(loop, timeout->fiber, timeout->depth);
 }
 
@@ -255,7 +258,7 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
     timeout->raised = exception;
     timeout->interrupted = true;
-    timeout->loop->overdue = timeout->fiber;
+    timeout->loop->overdue = timeout->loop->current;
     rb_funcall(timeout->loop->thread, rb_intern("raise"), 1, exception);
     return Qtrue;
 }

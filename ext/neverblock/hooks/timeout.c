@@ -8,6 +8,7 @@
 #include "hooks/hooks.h"
 #include "hooks/overtime.h"
 #include "hooks/struck.h"
+#include "loop/chain.h"
 
 /* ---- a block that waits -------------------------------------------------------------------- */
 
@@ -36,7 +37,9 @@ static void release(nb_held_t *held, bool strike)
 
 static bool runs(const nb_timeout_t *timeout)
 {
-    return timeout->loop->current == timeout->fiber || rb_fiber_current() == timeout->fiber;
+    VALUE current = rb_fiber_current();
+    return timeout->loop->current == timeout->fiber || current == timeout->fiber ||
+           nb_chain_reaches(timeout->fiber, current);
 }
 
 static void on_timeout(nb_timer_t *timer)
@@ -111,7 +114,7 @@ static void forget_interrupt(nb_timeout_t *timeout)
 {
     int tag = 0;
     rb_protect(nb_take_interrupts, Qnil, &tag);
-    if (timeout->loop->overdue == timeout->fiber)
+    if (timeout->loop->overdue == timeout->loop->current)
         timeout->loop->overdue = 0;
     if (!tag)
         return;

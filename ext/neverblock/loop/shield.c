@@ -2,6 +2,7 @@
  * Read after: shield.h. */
 #include "loop/shield.h"
 #include "base/clock.h"
+#include "loop/chain.h"
 
 unsigned nb_shield_depth(const nb_loop_t *loop, VALUE fiber)
 {
@@ -19,6 +20,18 @@ static nb_shield_t *since(const nb_loop_t *loop, VALUE fiber, unsigned depth)
     return found;
 }
 
+/* The shield of one of the fibers that this one and then others have resumed. */
+static nb_shield_t *resumed_holder(const nb_loop_t *loop, VALUE fiber)
+{
+    nb_shield_t *shield = NULL;
+    for (size_t i = 0; !shield && i <= loop->shields.mask; i++) {
+        VALUE other = loop->shields.slots[i].key;
+        if (loop->shields.slots[i].value && nb_chain_reaches(fiber, other))
+            shield = since(loop, other, 0);
+    }
+    return shield;
+}
+
 /* The fiber may have resumed another one, such as an Enumerator's, which waits in its own
  * shield. */
 static nb_shield_t *holder(nb_loop_t *loop, VALUE fiber, unsigned depth)
@@ -26,6 +39,8 @@ static nb_shield_t *holder(nb_loop_t *loop, VALUE fiber, unsigned depth)
     if (!loop->shields.count)
         return NULL;
     nb_shield_t *shield = since(loop, fiber, depth);
+    if (!shield)
+        shield = resumed_holder(loop, fiber);
     nb_park_t *park = shield ? NULL : nb_park_of(loop, fiber);
     return park && park->fiber != fiber ? since(loop, park->fiber, 0) : shield;
 }

@@ -136,7 +136,8 @@ void nb_put_off(nb_park_t *park);
  * waits for a thread's end. */
 void nb_unblock(nb_park_t *park);
 
-/* The innermost park of a fiber, or of a fiber that it resumed; NULL when neither waits. */
+/* The innermost park of a fiber, or of the last one of those that it and then others resumed; NULL
+ * when neither waits. */
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber);
 
 /* Raises what Thread#raise has left for this thread, whatever Thread.handle_interrupt holds back:

@@ -1,0 +1,31 @@
+/* chain.h - fibers that have resumed each other, and the last of them. Uses ruby.h.
+ *
+ * A scheduled fiber resumes another, such as an Enumerator's, and that one a third, which waits.
+ * What is meant for any of them has to be raised in the last one: it is the one that waits, and
+ * from it Ruby hands the exception to the others. Ruby tells that a fiber has resumed another, but
+ * not which.
+ *
+ * Used by: wake.c, shield.c, hooks/timeout.c, hooks/overtime.c.
+ */
+#ifndef NB_CHAIN_H
+#define NB_CHAIN_H
+
+#include <ruby.h>
+#include <stdbool.h>
+
+/* Finds out where Ruby keeps it. Without that, no fiber seems to have resumed another. */
+void nb_chain_init(void);
+
+/* The last fiber of the chain that begins with this one, to be compared by nb_chain_is; NULL if the
+ * fiber has resumed nobody. */
+const void *nb_chain_end(VALUE fiber);
+
+static inline bool nb_chain_is(const void *end, VALUE fiber)
+{
+    return end && RTYPEDDATA_DATA(fiber) == end;
+}
+
+/* Whether the chain that begins with fiber reaches other. */
+bool nb_chain_reaches(VALUE fiber, VALUE other);
+
+#endif
