@@ -5,6 +5,7 @@
 #include "drivers/net_http_write.h"
 #include "hooks/hooks.h"
 #include "loop/blocking.h"
+#include "loop/chain.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
 #include "loop/last_status.h"
@@ -18,6 +19,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_fork();
     Init_nb_last_status();
     Init_nb_chaos();
+    nb_chain_init();
     Init_nb_blocking();
     Init_nb_profile();
     Init_nb_guest(rb_cNBScheduler);
@@ -33,6 +35,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_process(rb_cNBScheduler);
     Init_nb_hooks_resolve(rb_cNBScheduler);
     Init_nb_hooks_fiber(rb_cNBScheduler);
+    Init_nb_hooks_idle(rb_cNBScheduler);
     Init_nb_hooks_fiber_interrupt(rb_cNBScheduler);
     Init_nb_hooks_transfer(rb_cNBScheduler);
     Init_nb_hooks_operation(rb_cNBScheduler);

@@ -140,7 +140,96 @@ class LoopEndTest < Minitest::Test
     assert_equal [:cancelled], log
   end
 
+  def test_idle_in_the_block_is_an_ordinary_wait
+    log = []
+    value = in_time do
+      NB.run do
+        NB.async { sleep(0.01) && log << :other }
+        Fiber.scheduler.idle { sleep(0.002) && log << :idle } && :value
+      end
+    end
+    assert_equal [:value, %i[idle other]], [value, log]
+    assert_equal(1, in_time { NB.run { Fiber.scheduler.idle { sleep(0.001) && 1 } } })
+  end
+
+  def test_idle_within_idle_counts_once
+    log = []
+    in_time do
+      NB.run do
+        NB.async(background: true) do
+          Fiber.scheduler.idle { Fiber.scheduler.idle { sleep 0.001 } }
+          log << :background
+          sleep
+        end
+        sleep 0.005
+        log << :block
+      end
+    end
+    assert_equal %i[background block], log
+  end
+
+  if Fiber.method_defined?(:kill)
+    def test_fiber_kill_of_the_blocks_fiber_ends_the_loop
+      log = []
+      assert_nil(in_time do
+        NB.run do
+          block = Fiber.current
+          NB.async { sleep(0.002) && block.kill && sleep(0.002) && log << :other }
+          begin
+            sleep
+          ensure
+            log << :ensured
+          end
+        end
+      end)
+      assert_equal %i[ensured other], log
+    end
+  end
+
+  # A timeout or Thread#raise may strike at any step of NB.run, also before the block has begun and
+  # when it has ended.
+  def test_what_strikes_outside_of_the_block_ends_the_loop_too
+    %i[return b_return].each do |event| # where Ruby looks for interrupts
+      1.upto(20) do |step|
+        outcome = struck_in_runner(event, step)
+        assert_includes [[:struck], [:value, 1]], outcome, "#{event} #{step}"
+        assert_equal(2, in_time { NB.run { sleep(0.001) && 2 } })
+      end
+    end
+  end
+
   private
+
+  # What NB.run gives if an exception strikes at this step of its block's fiber.
+  def struck_in_runner(event, step)
+    in_time do
+      Thread.current[:local] = count = 0 # the block's fiber takes it over before the block begins
+      value = nil
+      trace = TracePoint.new(event) do |point|
+        inside = point.path.end_with?("loop/runner.rb") && !Fiber.current.blocking?
+        next unless inside && (count += 1) == step
+
+        trace.disable
+        raise KeyError
+      end
+      capture_io do # what strikes as the fiber ends is reported
+        value = trace.enable(target_thread: Thread.current) { NB.run { sleep(0.001) && 1 } }
+      end
+      [:value, value]
+    rescue KeyError
+      [:struck]
+    end
+  end
+
+  # On a thread of its own; fails where the block would go on for ever.
+  def in_time(&block)
+    thread = Thread.new(&block)
+    thread.report_on_exception = false
+    assert thread.join(30), "it does not end"
+    thread.value
+  ensure
+    thread&.kill
+  end
 
   def wait_and_log(log)
     sleep

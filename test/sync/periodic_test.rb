@@ -23,6 +23,28 @@ class PeriodicTest < Minitest::Test
     assert_equal %i[other ensured], steps
   end
 
+  def test_what_a_background_task_waits_for_in_its_ensure_ends
+    steps = []
+    in_thread do
+      NB.run do
+        NB.async(background: true) do
+          sleep
+        ensure
+          2.times { sleep 0.002 }
+          steps << :ensured
+        end
+        NB.every(0.001) do
+          sleep
+        ensure
+          sleep 0.002
+          steps << :every
+        end
+        sleep 0.01
+      end
+    end
+    assert_equal %i[ensured every], steps.sort
+  end
+
   # What it starts is no background.
   def test_what_a_background_task_starts_keeps_the_loop_going
     ended = false

@@ -1,4 +1,4 @@
-/* fiber.c - fiber, yield, run, idle: the life of the loop's fibers. Uses ruby.h.
+/* fiber.c - fiber, yield, run: the life of the loop's fibers. Uses ruby.h.
  * Read after: wait.h. */
 #include "hooks/hooks.h"
 #include <ruby/fiber/scheduler.h>
@@ -70,6 +70,7 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
         nb_forget_interrupts(loop);
         if (RHASH_SIZE(loop->early))
             rb_hash_delete(loop->early, rb_fiber_current());
+        nb_idle_over(loop, rb_fiber_current());
         loop->fibers--;
         ended++;
         nb_fiber_left(loop);
@@ -251,16 +252,21 @@ static VALUE rb_nb_scheduler_forget_interrupts(VALUE self)
 static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message, VALUE told)
 {
     nb_loop_t *loop = nb_loop_get(self);
-    VALUE fibers = rb_ary_new(), current = rb_fiber_current();
-    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        if (loop->parked.slots[i].value)
-            rb_ary_push(fibers, ((nb_park_t *)loop->parked.slots[i].value)->fiber);
+    VALUE fibers = rb_ary_new(), owners = rb_ary_new(), current = rb_fiber_current();
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].value;
+        if (!park)
+            continue;
+        rb_ary_push(fibers, park->fiber);
+        rb_ary_push(owners, park->owner);
+    }
     for (long i = 0; i < RARRAY_LEN(fibers); i++) {
         VALUE fiber = RARRAY_AREF(fibers, i);
         if (fiber == current || RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ||
             RTEST(rb_funcall(told, rb_intern("key?"), 1, fiber)))
             continue;
         rb_funcall(told, rb_intern("[]="), 2, fiber, Qtrue);
+        nb_idle_over(loop, RARRAY_AREF(owners, i));
         nb_interrupt(loop, fiber, rb_funcall(klass, id_new, 1, message));
     }
     return Qnil;
@@ -285,66 +291,6 @@ static VALUE rb_nb_scheduler_run(VALUE self)
     return self;
 }
 
-void nb_idle_begin(nb_loop_t *loop)
-{
-    loop->fibers--;
-    loop->idle_fibers++;
-    nb_fiber_left(loop);
-}
-
-void nb_idle_end(nb_loop_t *loop)
-{
-    loop->fibers++;
-    loop->idle_fibers--;
-}
-
-static VALUE yield_block(VALUE unused)
-{
-    return rb_yield_values(0);
-}
-
-typedef struct {
-    nb_loop_t *loop;
-    pid_t pid; /* where it began: a forked child counts anew */
-} nb_idle_t;
-
-static VALUE idle_leave(VALUE argument)
-{
-    const nb_idle_t *idle = (nb_idle_t *)argument;
-    if (!idle->loop->closed && idle->loop->pid == idle->pid)
-        nb_idle_end(idle->loop);
-    return Qnil;
-}
-
-/* @overload idle
- *   Runs the block, in which the fiber waits without keeping the loop running: when only such
- *   fibers are left, `run` returns and they are cancelled with NB::Cancelled. For pools whose
- *   fibers wait for work.
- *   @yield the wait
- *   @return the block's value
- *   @scheduling may wait */
-static VALUE rb_nb_scheduler_idle(VALUE self)
-{
-    nb_loop_t *loop = nb_loop_get(self);
-    nb_idle_t idle = {loop, loop->pid};
-    nb_idle_begin(loop);
-    return rb_ensure(yield_block, Qnil, idle_leave, (VALUE)&idle);
-}
-
-/* @!visibility private - whether some fiber keeps the loop running, from now on. */
-static VALUE rb_nb_scheduler_idle_begin(VALUE self)
-{
-    nb_idle_begin(nb_loop_get(self));
-    return Qnil;
-}
-
-/* @!visibility private */
-static VALUE rb_nb_scheduler_idle_end(VALUE self)
-{
-    nb_idle_end(nb_loop_get(self));
-    return Qnil;
-}
-
 /* @!visibility private - whether the fiber is parked in this loop. */
 static VALUE rb_nb_scheduler_waiting_p(VALUE self, VALUE fiber)
 {
@@ -357,6 +303,11 @@ static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
 {
     nb_loop_t *loop = nb_loop_any(self);
     return !loop->closed && nb_park_of(loop, fiber) ? Qtrue : Qfalse;
+}
+
+static VALUE yield_block(VALUE unused)
+{
+    return rb_yield_values(0);
 }
 
 /* @!visibility private - runs the block, which may transfer to another fiber of the loop; the
@@ -388,9 +339,6 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_define_method(cScheduler, "waiting?", rb_nb_scheduler_waiting_p, 1);
     rb_define_private_method(cScheduler, "waiting_within?", rb_nb_scheduler_waiting_within_p, 1);
     rb_define_method(cScheduler, "hand_over", rb_nb_scheduler_hand_over, 0);
-    rb_define_method(cScheduler, "idle", rb_nb_scheduler_idle, 0);
-    rb_define_private_method(cScheduler, "idle_begin", rb_nb_scheduler_idle_begin, 0);
-    rb_define_private_method(cScheduler, "idle_end", rb_nb_scheduler_idle_end, 0);
     rb_define_private_method(cScheduler, "new_fiber", rb_nb_scheduler_new_fiber, 0);
     rb_define_private_method(cScheduler, "enter", rb_nb_scheduler_enter, 1);
     rb_define_private_method(cScheduler, "give_way", rb_nb_scheduler_give_way, 1);

@@ -16,6 +16,7 @@ void Init_nb_hooks_kept(void);
 void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);
 void Init_nb_hooks_fiber(VALUE cScheduler);
+void Init_nb_hooks_idle(VALUE cScheduler);
 void Init_nb_hooks_fiber_interrupt(VALUE cScheduler);
 void Init_nb_hooks_transfer(VALUE cScheduler);
 void Init_nb_hooks_operation(VALUE cScheduler);
@@ -34,9 +35,14 @@ void nb_check_interval(VALUE duration);
 /* A new non-blocking fiber that runs body(argument). Rubies differ; see hooks/fiber.c. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 
-/* Takes the calling fiber out of (or back into) the fibers that keep the loop running. */
-void nb_idle_begin(nb_loop_t *loop);
-void nb_idle_end(nb_loop_t *loop);
+/* Takes a scheduled fiber out of (or back into) the fibers that keep the loop running. May be
+ * nested. When the loop cancels the fiber, it counts again: what its `ensure` waits for comes to
+ * its end. The block of NB.run always counts, because the loop runs for it. */
+void nb_idle_begin(nb_loop_t *loop, VALUE fiber);
+void nb_idle_end(nb_loop_t *loop, VALUE fiber);
+
+/* From now on it counts, as if it had never begun. */
+void nb_idle_over(nb_loop_t *loop, VALUE fiber);
 
 /* A fiber of the loop that soon runs body(argument), or failed(argument) if the system has no room
  * for its stack. For code that may not switch, such as on_ready. Its waits keep the loop running,

@@ -52,6 +52,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     nb_ptrmap_free(&loop->parked);
     nb_away_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
+    nb_ptrmap_free(&loop->idle);
     loop->ready.head = loop->ready.tail;
     loop->ready.count = 0;
     while (!nb_list_empty(&loop->before_poll))

@@ -81,6 +81,13 @@ static void mark_parks(const nb_park_t *park)
     }
 }
 
+static void mark_idle(const nb_loop_t *loop)
+{
+    for (size_t i = 0; loop->idle.slots && i <= loop->idle.mask; i++)
+        if (loop->idle.slots[i].value)
+            rb_gc_mark((VALUE)loop->idle.slots[i].key);
+}
+
 static void loop_mark(void *data)
 {
     nb_loop_t *loop = data;
@@ -98,6 +105,7 @@ static void loop_mark(void *data)
             mark_parks(loop->parked.slots[i].value);
     nb_shields_mark(loop);
     nb_away_mark(loop);
+    mark_idle(loop);
     if (loop->mark_timeouts)
         loop->mark_timeouts(loop);
     mark_value(loop);
@@ -134,6 +142,7 @@ void nb_loop_release(nb_loop_t *loop)
     nb_ptrmap_free(&loop->shields);
     nb_away_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
+    nb_ptrmap_free(&loop->idle);
     free(loop->ready.items);
     loop->ready = (nb_ready_t){0};
 }

@@ -6,7 +6,7 @@
  *
  * The files of this room, each of which uses those before it:
  *
- *   timers · fdtable · chaos · wake · shield · lapse   lists and tables; who is ready
+ *   timers · fdtable · chaos · chain · wake · shield · lapse   lists and tables; who is ready
  *   stacks · sampler · subject · profile   where time goes
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
@@ -80,7 +80,7 @@ typedef struct nb_loop {
     VALUE starting;     /* the fiber that is being entered for the first time; or 0 */
     VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
     VALUE early;        /* Hash fiber -> Array of blockers; hooks/early.h */
-    VALUE overdue;      /* the fiber that Thread#raise is meant for, from hooks/timeout.c; or 0 */
+    VALUE overdue;      /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
     const VALUE *value_frame; /* while it closes: where Ruby has the thread's value; or NULL */
     nb_list_t link;           /* in the list of open loops */
     pid_t pid;
@@ -101,6 +101,7 @@ typedef struct nb_loop {
     nb_ptrmap_t away;         /* fiber that has left by Fiber#transfer -> loop/away.c */
     nb_ptrmap_t leads;        /* fiber of the loop -> the first of these that left in it */
     nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
+    nb_ptrmap_t idle;         /* fiber inside Scheduler#idle -> how deep; marked */
     uint64_t now_ns;          /* the clock at the last turn */
     uint64_t turn_ns;         /* then, when the fiber that runs had waited for its turn; those that
                                  it starts belong to its turn until they wait */

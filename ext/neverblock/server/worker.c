@@ -139,10 +139,10 @@ static void rest(nb_server_t *server)
     int state = 0;
     nb_park_init(server->loop, &park, NB_PARK_IDLE);
     nb_list_append(&server->idle, &worker.link);
-    nb_idle_begin(server->loop);
+    nb_idle_begin(server->loop, park.fiber);
     rb_protect(nb_park_value, (VALUE)&park, &state);
     if (server->loop->pid == pid) /* no handler of trap has forked meanwhile */
-        nb_idle_end(server->loop);
+        nb_idle_end(server->loop, park.fiber);
     if (!nb_list_empty(&worker.link)) /* woken by an exception */
         nb_list_remove(&worker.link);
     else

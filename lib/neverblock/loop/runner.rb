@@ -125,15 +125,7 @@ module NB
     # @api private
     def call(&block)
       locals = fiber_locals
-      Fiber.schedule do
-        @fiber = Fiber.current
-        @scheduler.thread_fiber = @fiber if @own
-        @outer = @scheduler.__send__(:lead, @fiber)
-        locals.each { |key, value| Thread.current[key] = value }
-        finish(&block)
-        @last_status = $?
-        cancel_others if @own && @outcome.kind != :value
-      end
+      @fiber = Fiber.schedule { conduct(locals, &block) }
       serve
       Native.last_status = @last_status # the block's, as without a loop
       leave
@@ -170,7 +162,7 @@ module NB
     # `run` raises signals, Thread#raise, and errors of threads with abort_on_exception. They are
     # meant for the block, which may rescue them where it waits, as without a loop.
     def serve
-      @scheduler.run until @outcome || forked?
+      @scheduler.run until @outcome || forked? || !@fiber.alive?
     rescue Exception => error # rubocop:disable Lint/RescueException -- handed to the block
       raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting_within?, @fiber)
 
@@ -192,6 +184,25 @@ module NB
     # The block failed, so nobody will wait for what it started.
     def cancel_others
       @scheduler.__send__(:end_fibers, "the block of NB.run has failed")
+    end
+
+    # Runs the block in its fiber. Whatever ends the fiber, there is an outcome, for which {#serve}
+    # waits: Thread#raise and timeouts around NB.run also strike outside of the block, and
+    # Fiber#kill is no exception.
+    def conduct(locals, &block)
+      @fiber = Fiber.current
+      @scheduler.thread_fiber = @fiber if @own
+      @outer = @scheduler.__send__(:lead, @fiber)
+      locals.each { |key, value| Thread.current[key] = value }
+      finish(&block)
+      @last_status = $?
+      cancel_others if @own && @outcome.kind != :value
+    rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #leave
+      raise if forked?
+
+      @outcome = Outcome.new(:raise, error)
+    ensure
+      @outcome ||= Outcome.new(:value, nil) # interrupted
     end
 
     # In a child that the block has forked its fiber is the first one: nobody takes its outcome.

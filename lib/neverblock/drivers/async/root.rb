@@ -36,6 +36,7 @@ module NB
           @forks = Task.forks
           @values = {}.compare_by_identity # fiber in #transfer => the value it was woken with
           @resting = {}.compare_by_identity # task with a fiber of its own => the loop may end
+          @fiber_of = {}.compare_by_identity # such a task => its fiber
           @syncs = {}.compare_by_identity # fiber in #sync => what was raised in it
         end
 
@@ -217,6 +218,7 @@ module NB
 
         # When the loop cancels the fiber, the task and its children stop.
         def run_task(task, block)
+          @fiber_of[task] = ::Fiber.current
           @resting[task] = false
           resting(task, task.transient?)
           block.call
@@ -226,13 +228,14 @@ module NB
         ensure
           resting(task, false)
           @resting.delete(task)
+          @fiber_of.delete(task)
         end
 
         def rest(task, transient)
           return if @resting[task] == transient
 
           @resting[task] = transient
-          @scheduler.__send__(transient ? :idle_begin : :idle_end)
+          @scheduler.__send__(transient ? :idle_begin : :idle_end, @fiber_of[task])
         end
 
         def exception(what = ::RuntimeError, *message, cause: nil)
