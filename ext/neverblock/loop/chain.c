@@ -81,12 +81,23 @@ static VALUE run_outer(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, argument))
     return Qnil;
 }
 
+/* A struct within its object would be no memory of malloc's. */
+static bool has_struct_of_its_own(VALUE fiber)
+{
+#ifdef RTYPEDDATA_EMBEDDED_P
+    if (RTYPEDDATA_EMBEDDED_P(fiber))
+        return false;
+#endif
+    return RTYPEDDATA_P(fiber);
+}
+
 void nb_chain_init(void)
 {
     nb_probe_t probe = {0};
     probe.outer = rb_fiber_new(run_outer, (VALUE)&probe);
     probe.inner = rb_fiber_new(run_inner, (VALUE)&probe);
-    rb_fiber_resume(probe.outer, 0, NULL);
+    if (has_struct_of_its_own(probe.outer) && has_struct_of_its_own(probe.inner))
+        rb_fiber_resume(probe.outer, 0, NULL);
     RB_GC_GUARD(probe.outer);
     RB_GC_GUARD(probe.inner);
 }
