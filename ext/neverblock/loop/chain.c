@@ -84,7 +84,7 @@ static VALUE run_outer(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, argument))
 /* A struct within its object would be no memory of malloc's. */
 static bool has_struct_of_its_own(VALUE fiber)
 {
-#ifdef RTYPEDDATA_EMBEDDED_P
+#ifdef TYPED_DATA_EMBEDDED /* Ruby 3.3 */
     if (RTYPEDDATA_EMBEDDED_P(fiber))
         return false;
 #endif
