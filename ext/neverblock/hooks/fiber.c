@@ -305,7 +305,7 @@ static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
     return !loop->closed && nb_park_of(loop, fiber) ? Qtrue : Qfalse;
 }
 
-static VALUE yield_block(VALUE unused)
+VALUE nb_yield_block(VALUE unused)
 {
     return rb_yield_values(0);
 }
@@ -314,7 +314,7 @@ static VALUE yield_block(VALUE unused)
  *   caller continues when that one waits or ends. */
 static VALUE rb_nb_scheduler_hand_over(VALUE self)
 {
-    return nb_hand_over(nb_loop_get(self), yield_block, Qnil);
+    return nb_hand_over(nb_loop_get(self), nb_yield_block, Qnil);
 }
 
 void Init_nb_hooks_fiber(VALUE cScheduler)

@@ -35,6 +35,9 @@ void nb_check_interval(VALUE duration);
 /* A new non-blocking fiber that runs body(argument). Rubies differ; see hooks/fiber.c. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 
+/* Yields to the block of the method that runs, for functions that take a body. */
+VALUE nb_yield_block(VALUE unused);
+
 /* Takes a scheduled fiber out of (or back into) the fibers that keep the loop running. May be
  * nested. When the loop cancels the fiber, it counts again: what its `ensure` waits for comes to
  * its end. The block of NB.run always counts, because the loop runs for it. */

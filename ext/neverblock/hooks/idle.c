@@ -33,11 +33,6 @@ void nb_idle_end(nb_loop_t *loop, VALUE fiber)
         nb_idle_over(loop, fiber);
 }
 
-static VALUE yield_block(VALUE unused)
-{
-    return rb_yield_values(0);
-}
-
 typedef struct {
     nb_loop_t *loop;
     VALUE fiber; /* the scheduled one, in which others may have resumed each other */
@@ -64,7 +59,7 @@ static VALUE rb_nb_scheduler_idle(VALUE self)
     nb_loop_t *loop = nb_loop_get(self);
     nb_idle_t idle = {loop, loop->current ? loop->current : rb_fiber_current(), loop->pid};
     nb_idle_begin(loop, idle.fiber);
-    return rb_ensure(yield_block, Qnil, idle_leave, (VALUE)&idle);
+    return rb_ensure(nb_yield_block, Qnil, idle_leave, (VALUE)&idle);
 }
 
 /* @!visibility private - from now on the fiber does not keep the loop running. */

@@ -42,15 +42,10 @@ static VALUE rb_nb_native_watch_transfers(VALUE mod)
     return Qnil;
 }
 
-static VALUE yield_block(VALUE unused)
-{
-    return rb_yield_values(0);
-}
-
 /* @!visibility private - runs the block, which transfers to a fiber that is away (Fiber#raise). */
 static VALUE rb_nb_scheduler_leave(VALUE self)
 {
-    return nb_away_during(nb_loop_get(self), yield_block, Qnil);
+    return nb_away_during(nb_loop_get(self), nb_yield_block, Qnil);
 }
 
 /* @!visibility private - whether the fiber has left by Fiber#transfer, and has not come back. */
