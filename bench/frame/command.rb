@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Bench
-  # Runs other programs to their end.
+  # Runs other programs to their end, and ends them.
   module Command
     # As Open3.capture2e, without its thread: that reports an error of its own when Ctrl-C ends us.
     #
@@ -12,6 +12,17 @@ module Bench
     def self.capture(*words, **options)
       output = IO.popen([*words, { err: %i[child out], **options }], &:read)
       [output, Process.last_status]
+    end
+
+    # Kills a child of ours and its whole process group, and waits for the child.
+    #
+    # @param pid [Integer] of the group's first process
+    # @return [void]
+    def self.end_group(pid)
+      Process.kill(:KILL, -pid)
+      Process.wait(pid)
+    rescue Errno::ESRCH, Errno::ECHILD
+      nil
     end
   end
 end

@@ -32,12 +32,7 @@ module Bench
     #
     # @return [void]
     def stop
-      return unless @pid
-
-      Process.kill(:KILL, -@pid)
-      Process.wait(@pid)
-    rescue Errno::ESRCH, Errno::ECHILD
-      nil
+      Command.end_group(@pid) if @pid
     ensure
       @pid = nil
     end

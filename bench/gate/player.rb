@@ -42,10 +42,7 @@ module Bench
 
       # @return [void]
       def stop
-        Process.kill(:KILL, -@pid)
-        Process.wait(@pid)
-      rescue Errno::ESRCH, Errno::ECHILD
-        nil
+        Command.end_group(@pid)
       ensure
         [@input, @output, @errors].each(&:close)
         @errors.unlink

@@ -56,7 +56,7 @@ module Bench
 
       # @return [void]
       def stop
-        kill_session
+        Command.end_group(@pid)
         FileUtils.rm_rf(@folder)
       end
 

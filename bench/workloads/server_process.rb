@@ -56,7 +56,7 @@ module Bench
       # @return [void]
       def stop
         @input.close
-        kill_session
+        Command.end_group(@pid)
       end
 
       private

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../frame/command"
 require_relative "../frame/kernel_file"
 
 module Bench
@@ -27,16 +28,6 @@ module Bench
           fields = KernelFile.read(path).rpartition(")").last.split
           path[/\d+/].to_i if fields[2].to_i == @pid
         end
-      end
-
-      private
-
-      # @return [void]
-      def kill_session
-        Process.kill(:KILL, -@pid)
-        Process.wait(@pid)
-      rescue Errno::ESRCH, Errno::ECHILD
-        nil
       end
     end
   end
