@@ -45,7 +45,7 @@ module Bench
 
       # @return [String]
       def to_s
-        crowd = Summary.new(@results).crowd
+        crowd = overall.crowd
         tables = @results.group_by(&:table).values
                          .select { |results| Result.main(results).grids.any?(&:headline?) }
                          .map { |results| table(results) }
@@ -54,12 +54,13 @@ module Bench
 
       private
 
-      def summary
-        found = Summary.new(@results)
-        return "" unless found.any?
+      def overall = @overall ||= Summary.new(@results)
 
-        lost = found.lost.map { |text| "- #{text}" }
-        lines = ["**#{found.line}**", ""]
+      def summary
+        return "" unless overall.any?
+
+        lost = overall.lost.map { |text| "- #{text}" }
+        lines = ["**#{overall.line}**", ""]
         lines += ["Comparisons lost:", "", *lost, ""] if lost.any?
         lines.join("\n")
       end

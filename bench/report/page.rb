@@ -87,17 +87,18 @@ module Bench
 
       def tables = @results.group_by(&:table)
 
-      def summary
-        found = Summary.new(@results)
-        return "" unless found.any?
+      def overall = @overall ||= Summary.new(@results)
 
-        lost = found.lost.map { |text| "<li>#{escape(text)}</li>" }.join
+      def summary
+        return "" unless overall.any?
+
+        lost = overall.lost.map { |text| "<li>#{escape(text)}</li>" }.join
         worse = "<details><summary>those that were worse</summary><ul>#{lost}</ul></details>"
-        "<p>#{escape(found.line)}</p>#{worse unless lost.empty?}"
+        "<p>#{escape(overall.line)}</p>#{worse unless lost.empty?}"
       end
 
       def crowd
-        text = Summary.new(@results).crowd
+        text = overall.crowd
         text ? "<p class=\"crowd\">#{escape(text)}</p>" : ""
       end
 
