@@ -6,6 +6,18 @@ module Bench
     WORKERS = { "threads" => "Solid Queue, threads", "async" => "Solid Queue, fibers of async",
                 "sidekiq" => "Sidekiq, threads", "nb" => "Solid Queue, NeverBlock" }.freeze
 
+    # Jobs that wait for a second in all.
+    #
+    # @param shape [String] see {Workloads::Jobs}
+    # @return [void]
+    def waiting_jobs(shape)
+      differs <<~TEXT
+        Four jobs for each that may run at once. The worker, its database and the service share the
+        machine's two cores.
+      TEXT
+      jobs(shape, 1000, at_once: [25, 100, 1_000]) { |at_once| at_once }
+    end
+
     # @param shape [String] see {Workloads::Jobs}
     # @param milliseconds [Integer] that a job lasts
     # @param at_once [Array<Integer>] jobs
