@@ -110,46 +110,22 @@ class ActiveRecordDriverTest < Minitest::Test
 
   # As a server's fibers, which take one piece of work after the other.
   def test_a_leased_connection_comes_back_when_the_work_ends
-    answer = run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)
-      require "neverblock"
-      #{PROGRAM}
-      rows = []
-      NB.run do
-        fibers = NB::FiberPool.new(2)
-        6.times do |i|
-          fibers.spawn do
-            connection = Row.lease_connection
-            connection.begin_transaction if i == 3 # and never ends it
-            Enumerator.new { |values| values << Row.lease_connection.select_value("SELECT 1") }.next
-            sleep 0.01
-            rows << [i, connection.open_transactions]
-          end
-        end
-        fibers.wait
-      end
-      puts JSON.generate([rows.sort, Row.connection_pool.stat.slice(:busy, :dead).values])
+    answer = run_pieces(6, <<~RUBY)
+      connection = Row.lease_connection
+      connection.begin_transaction if i == 3 # and never ends it
+      Enumerator.new { |values| values << Row.lease_connection.select_value("SELECT 1") }.next
+      sleep 0.01
+      rows << [i, connection.open_transactions]
     RUBY
     assert_equal [Array.new(6) { |i| [i, i == 3 ? 1 : 0] }, [0, 0]], answer
   end
 
   # As `Row.connection` does in the block of a transaction, which would give it back by itself.
   def test_a_connection_that_was_leased_inside_of_a_block_comes_back
-    answer = run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)
-      require "neverblock"
-      #{PROGRAM}
-      rows = []
-      NB.run do
-        fibers = NB::FiberPool.new(2)
-        4.times do |i|
-          fibers.spawn do
-            Row.public_send(%i[transaction with_connection][i % 2]) { Row.lease_connection.select_value("SELECT 1") }
-            sleep 0.01
-            rows << i
-          end
-        end
-        fibers.wait
-      end
-      puts JSON.generate([rows.sort, Row.connection_pool.stat.slice(:busy, :dead).values])
+    answer = run_pieces(4, <<~RUBY)
+      Row.public_send(%i[transaction with_connection][i % 2]) { Row.lease_connection.select_value("SELECT 1") }
+      sleep 0.01
+      rows << i
     RUBY
     assert_equal [[0, 1, 2, 3], [0, 0]], answer
   end
@@ -165,6 +141,24 @@ class ActiveRecordDriverTest < Minitest::Test
   end
 
   private
+
+  # Pieces of work for two fibers, one connection between them: the work may use i, and fills rows.
+  # @return [Array] the rows in order, and how many connections are busy and dead in the end
+  def run_pieces(count, work)
+    run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)
+      require "neverblock"
+      #{PROGRAM}
+      rows = []
+      NB.run do
+        fibers = NB::FiberPool.new(2)
+        #{count}.times { |i| fibers.spawn {
+        #{work}
+        } }
+        fibers.wait
+      end
+      puts JSON.generate([rows.sort, Row.connection_pool.stat.slice(:busy, :dead).values])
+    RUBY
+  end
 
   def run_program(program, **options)
     result = execute(program, **options)
