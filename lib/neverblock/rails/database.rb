@@ -7,6 +7,7 @@ require_relative "first_use"
 require_relative "interrupted_query"
 require_relative "interrupted_transaction"
 require_relative "pinned_lock"
+require_relative "restored_transaction"
 require_relative "returned_connection"
 require_relative "room"
 
@@ -27,6 +28,7 @@ module NB
         pool.prepend(Room)
         InterruptedQuery.install
         InterruptedTransaction.install
+        RestoredTransaction.install
         ReturnedConnection.install
         FirstUse.install
         PinnedLock.install

@@ -81,12 +81,7 @@ module NB
         # @raise [ActiveRecord::ConnectionNotEstablished] if there is nothing left to commit
         # @api private
         def refuse_to_commit_nothing
-          return unless lost?
-
-          raise ::ActiveRecord::ConnectionNotEstablished.new(
-            "the connection was lost inside the transaction, which the database has rolled back",
-            connection_pool: pool
-          )
+          raise lost_inside if lost?
         end
 
         # Runs the block without ever replacing the connection by a new one.
@@ -113,6 +108,13 @@ module NB
         private
 
         def reconnect_can_restore_state? = !@neverblock_keep && super
+
+        def lost_inside
+          ::ActiveRecord::ConnectionNotEstablished.new(
+            "the connection was lost inside the transaction, which the database has rolled back",
+            connection_pool: pool
+          )
+        end
 
         # Trilogy only shuts its socket down; its `check` tells, without waiting.
         def lost?
