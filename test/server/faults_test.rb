@@ -135,12 +135,14 @@ class ServerFaultsTest < Minitest::Test
     seen
   end
 
-  # Both of its requests, of which the second one waits for the first.
+  # Both of its requests, of which the second one waits for the first. Without POLLRDHUP the server
+  # learns of it when it reads again, and the first request has begun.
   def test_a_client_that_goes_away_before_its_request_begins_can_cancel
     seen = at_once do |busy|
       busy.call { connect.tap { |socket| socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n" * 2) }.close }
     end
-    assert_equal [true, NB::Server::ClientGoneError] * 2, Array.new(4) { Timeout.timeout(30) { seen.pop } }
+    expected = [!NB::Native::PORTABLE, NB::Server::ClientGoneError, true, NB::Server::ClientGoneError]
+    assert_equal expected, Array.new(4) { Timeout.timeout(30) { seen.pop } }
   end
 
   def test_a_client_that_goes_away_with_the_last_byte_of_its_body_can_cancel

@@ -305,11 +305,6 @@ static VALUE rb_nb_scheduler_waiting_within_p(VALUE self, VALUE fiber)
     return !loop->closed && nb_park_of(loop, fiber) ? Qtrue : Qfalse;
 }
 
-VALUE nb_yield_block(VALUE unused)
-{
-    return rb_yield_values(0);
-}
-
 /* @!visibility private - runs the block, which may transfer to another fiber of the loop; the
  *   caller continues when that one waits or ends. */
 static VALUE rb_nb_scheduler_hand_over(VALUE self)

@@ -36,7 +36,10 @@ void nb_check_interval(VALUE duration);
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
 
 /* Yields to the block of the method that runs, for functions that take a body. */
-VALUE nb_yield_block(VALUE unused);
+static inline VALUE nb_yield_block(VALUE unused)
+{
+    return rb_yield_values(0);
+}
 
 /* Takes a scheduled fiber out of (or back into) the fibers that keep the loop running. May be
  * nested. When the loop cancels the fiber, it counts again: what its `ensure` waits for comes to
