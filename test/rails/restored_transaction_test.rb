@@ -69,7 +69,7 @@ class RailsRestoredTransactionTest < Minitest::Test
     end
   end
 
-  # Rails 7.2 asks for the search path while it prepares the statement, which then counts as written.
+  # Rails 7.2 asks for the search path while it prepares the statement, and takes that for a write.
   def test_postgresql_is_lost_before_a_prepared_statement
     begin
       check("postgresql") { @row.first }

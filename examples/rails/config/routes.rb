@@ -2,5 +2,6 @@
 
 Rails.application.routes.draw do
   root "products#index"
-  resources :products, only: :show
+  resources(:products, only: :show) { resources :orders, only: :create }
+  resources :orders, only: :show
 end
