@@ -252,6 +252,10 @@ static void test_framing(void)
     HEAD(POST "Content-Length: 99999999999999999999999999x\r\n\r\n", NB_HEAD_BAD_LENGTH);
     HEAD(POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", NB_HEAD_TWO_FRAMINGS);
     HEAD(POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", NB_HEAD_TWO_FRAMINGS);
+    HEAD(POST "Content_Length: 5\r\n\r\n", NB_HEAD_MASKED_FRAMING);
+    HEAD(POST "transfer_ENCODING: chunked\r\n\r\n", NB_HEAD_MASKED_FRAMING);
+    HEAD(POST "Content_Lengths: 5\r\nX_Content_Length: 5\r\nTransfer~Encoding: x\r\n\r\n",
+         NB_HEAD_DONE);
     HEAD(POST "Transfer-Encoding: gzip, chunked\r\n\r\n", NB_HEAD_UNKNOWN_CODING);
     HEAD(POST "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
          NB_HEAD_UNKNOWN_CODING);

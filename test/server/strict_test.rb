@@ -25,6 +25,7 @@ class ServerStrictTest < Minitest::Test
       "#{POST}Content-Length: 5, 5\r\n\r\nhello", "#{POST}Content-Length:\r\n\r\n",
       "#{POST}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", "#{POST}Content-Length: 5 5\r\n\r\nhello",
       "#{POST}Content-Length: 0x5\r\n\r\nhello", "#{POST}Content-Length: -1\r\n\r\n", "#{POST}Content-Length: 5\t\r\n\r\nhello",
+      "#{POST}Content_Length: 5\r\n\r\nhello", "#{POST}content_length: 5\r\nContent-Length: 5\r\n\r\nhello", "#{POST}TRANSFER_ENCODING: chunked\r\n\r\n0\r\n\r\n",
       "#{POST}Content-Length: 5;q=1\r\n\r\nhello", "#{POST}Content-Length: \u0665\r\n\r\nhello", "#{POST}Content-Length: 5.0\r\n\r\nhello",
       "#{POST}Content-Length : 5\r\n\r\nhello", "#{POST}Content-Length\r\n\r\n", "#{POST}Content-Length: 5\r\n 0\r\n\r\nhello",
       "#{POST}Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n", "#{POST}Transfer-Encoding:\tchunked\r\n\r\n",

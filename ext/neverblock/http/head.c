@@ -143,6 +143,16 @@ static int has_tab(const line_t *line)
     return memchr(line->at, '\t', (size_t)(line->end - line->at)) != NULL;
 }
 
+/* "Content_Length": to whoever turns names into CGI variables, as many servers do, it is the same
+ * field as with a hyphen. */
+static int masks_framing(const char *name, size_t size)
+{
+    return (size == 14 && name[7] == '_' && nb_same_word(name, "content", 7) &&
+            nb_same_word(name + 8, "length", 6)) ||
+           (size == 17 && name[8] == '_' && nb_same_word(name, "transfer", 8) &&
+            nb_same_word(name + 9, "encoding", 8));
+}
+
 /* What a field means for framing and connection. All other fields are up to the application. */
 static int field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
 {
@@ -171,6 +181,8 @@ static int field_line(nb_head_t *head, const line_t *line, nb_field_t *field)
             return NB_HEAD_BAD_EXPECT;
         head->flags |= NB_HEAD_EXPECT_CONTINUE;
         return 0;
+    case NB_FIELD_UNKNOWN:
+        return masks_framing(line->at, field->name_size) ? NB_HEAD_MASKED_FRAMING : 0;
     default:
         return 0;
     }

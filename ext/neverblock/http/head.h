@@ -98,6 +98,7 @@ typedef struct nb_head {
     X(UNKNOWN_CODING, 501, "the only supported transfer coding is chunked")                        \
     X(OLD_CODING, 400, "Transfer-Encoding came with HTTP/1.0")                                     \
     X(TWO_FRAMINGS, 400, "Content-Length and Transfer-Encoding came together")                     \
+    X(MASKED_FRAMING, 400, "a Content_Length or Transfer_Encoding has an underscore")              \
     X(BAD_EXPECT, 417, "the only supported expectation is 100-continue")
 
 enum nb_head_result {
