@@ -60,7 +60,9 @@ class ServerAppFaultsTest < Minitest::Test
     "a status of four digits" => [2000, {}, []], "an interim status" => [103, {}, []],
     "a switch without a callable" => [101, {}, ["abc"]], "a negative status" => [-200, {}, []], "two Content-Lengths" => [200, {"content-length" => "3\n3"}, ["abc"]],
     "a length with a sign" => [200, {"content-length" => "+3"}, ["abc"]], "no length at all" => [200, {"content-length" => ""}, ["abc"]],
-    "an Array with an Integer" => [200, {}, ["a", 1]]
+    "an Array with an Integer" => [200, {}, ["a", 1]], "two lengths" => [200, {"content-length" => %w[3 4]}, ["abcd"]],
+    "no status" => [nil, {}, Body.new { |out| out.call("abc") }], "a status that is no number" => [Object.new, {}, Body.new { |out| out.call("abc") }],
+    "a low status" => [99, {}, Body.new { |out| out.call("abc") }]
   }.freeze
 
   NO_RESPONSE.each do |name, response|
@@ -221,6 +223,61 @@ class ServerAppFaultsTest < Minitest::Test
       assert_match(/^connection: close\r\n\r\n#{body}\z/, answer)
       refute second
     end
+  end
+
+  # RFC 9110 15.3.6; Net::HTTP takes what follows the head for the next response.
+  def test_a_reset_content_has_none
+    [["abc"], Body.new { |out| out.call("abc") }, ->(out) { out.write("abc") }].product([{}, {"content-length" => "3"}, {"transfer-encoding" => "chunked"}]).each do |body, headers|
+      answer, second = after([205, headers, body])
+      assert_match(/\AHTTP\/1.1 205 Reset Content\r\ncontent-length: 0\r\n(date: [^\r]*\r\n)\r\nHTTP\/1.1 200 OK/, answer)
+      assert second
+    end
+  end
+
+  def test_a_message_forges_no_entry
+    answer, = after(->(_env) { raise "first\n2026-01-01T00:00:00Z GET / forged\r\e[2J\u009b" })
+    assert_match(/\AHTTP\/1.1 500 /, answer)
+    assert_includes @log.string, "RuntimeError: first\n    2026-01-01T00:00:00Z GET / forged\\x0d\\x1b[2J\\x9b\n    "
+    refute_match(/^2026-01-01/, @log.string)
+  end
+
+  CODED = {"transfer-encoding" => "chunked", "content-length" => "3"}.freeze
+  OLD = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n"
+  CHUNKS = ["1;x=y\r\na\r", "\n2\r\nbc", "\r\n4e20\r\n#{"d" * 20_000}\r\n0\r\nT: u\r\n\r\n"].freeze
+
+  # RFC 9112 6.1: a client of HTTP/1.0 must not get a transfer coding.
+  {"an_array" => CHUNKS, "each" => CHUNKS.each, "a_stream" => ->(out) { CHUNKS.each { |part| out << part }.then { out.close } }}.each do |kind, body|
+    define_method("test_its_own_framing_before_1_1_#{kind}") do
+      answer, second = after([200, CODED, body], OLD)
+      refute_match(/^(transfer-encoding|content-length)/i, answer)
+      assert_match(/^connection: close\r\n\r\nabcd{20000}\z/, answer)
+      refute second
+    end
+  end
+
+  # Nothing but a reset tells that a part is missing.
+  {"its end" => ["3\r\nabc\r\n"], "a byte" => ["3\r\nab"], "all of it" => [], "its framing" => ["abc"], "nothing" => ["3\r\nabc\r\n0\r\n\r\nx"]}.each do |what, parts|
+    define_method("test_its_own_framing_before_1_1_lacks_#{what.tr(" ", "_")}") do
+      serve { [200, CODED, parts] }
+      socket = connect
+      socket.write("#{OLD}\r\n")
+      assert_raises(Errno::ECONNRESET) { Timeout.timeout(60) { socket.read } }
+      assert_match(/ArgumentError: the body (is not in chunks|has no last chunk|continues)/, @log.string)
+    end
+  end
+
+  def test_a_coding_that_is_not_chunked_before_1_1
+    [{"transfer-encoding" => "gzip"}, {"transfer-encoding" => "gzip, chunked"}, {"transfer-encoding" => %w[chunked chunked]},
+     CODED.merge("rack.hijack" => ->(io) { io.close })].each do |headers|
+      answer, second = after([200, headers, ["abc"]], OLD)
+      assert_match(/\AHTTP\/1.1 500 /, answer)
+      refute second
+    end
+  end
+
+  def test_its_own_framing_of_no_body_before_1_1
+    answer, = after([200, CODED, CHUNKS], OLD.sub("GET", "HEAD"))
+    assert_match(/\AHTTP\/1.1 200 OK\r\ndate: [^\r]*\r\nconnection: close\r\n\r\n\z/, answer)
   end
 
   # Only 101 changes the protocol (RFC 9110 7.8): every other answer is framed as without the offer.

@@ -6,6 +6,7 @@
 #ifndef NB_SERVER_REQUEST_H
 #define NB_SERVER_REQUEST_H
 
+#include "http/chunked.h"
 #include "server/connection.h"
 #include "server/reader.h"
 
@@ -37,6 +38,10 @@ typedef struct nb_request {
     uint8_t minor;
     nb_framing_t framing;
     uint64_t length_left; /* of NB_FRAMING_LENGTH: bytes not yet sent */
+    nb_chunked_t chunks;  /* if unchunks: of the application's body */
+    bool unchunks;        /* the application sends chunks, which the client does not know */
+    bool unchunked;       /* all of them, with the last */
+    bool input_closed;    /* nobody reads the request's body any more */
     bool head_request, head_sent, hijacked, timed_out, complete;
     bool gone, told_gone; /* the client has closed its side; the fiber got an error for that */
     bool ended;           /* the connection has the whole response */

@@ -187,7 +187,9 @@ static void send_body(nb_response_head_t *head, VALUE body)
     VALUE array = RB_TYPE_P(body, T_ARRAY) ? body : Qnil;
     if (NIL_P(array) && rb_respond_to(body, id_to_ary))
         array = rb_funcallv(body, id_to_ary, 0, NULL);
-    if (RB_TYPE_P(array, T_ARRAY))
+    if (RB_TYPE_P(array, T_ARRAY) && request->unchunks && nb_response_has_body(request))
+        send_enumerable(head, array);
+    else if (RB_TYPE_P(array, T_ARRAY))
         send_array(head, array);
     else if (!nb_response_has_body(request))
         send_head(head);
@@ -204,13 +206,23 @@ static void send_body(nb_response_head_t *head, VALUE body)
 
 typedef struct {
     nb_response_head_t head;
-    VALUE headers, body;
+    VALUE status, headers, body;
 } send_t;
+
+static void set_status(nb_request_t *request, VALUE status)
+{
+    int number = RB_INTEGER_TYPE_P(status) ? NUM2INT(status)
+                                           : NUM2INT(rb_funcallv(status, id_to_i, 0, NULL));
+    if ((number < 200 && number != 101) || number > 999)
+        rb_raise(rb_eArgError, "not a final status: %d", number);
+    request->status = number;
+}
 
 static VALUE send_protected(VALUE argument)
 {
     send_t *send = (send_t *)argument;
     nb_request_t *request = send->head.request;
+    set_status(request, send->status);
     nb_response_head_begin(&send->head, send->headers);
     if (RTEST(send->head.hijack))
         hand_socket_over(&send->head, send->head.hijack);
@@ -253,15 +265,12 @@ void nb_response_send(nb_request_t *request, VALUE triple)
     if (NIL_P(triple) || RARRAY_LEN(triple) < 3)
         rb_raise(rb_eTypeError, "the application returned no [status, headers, body]");
     /* Reads all three first: the status may be an object whose to_i changes the triple. */
-    VALUE status = RARRAY_AREF(triple, 0);
     request->headers = RARRAY_AREF(triple, 1);
     request->body = RARRAY_AREF(triple, 2);
-    request->status = RB_INTEGER_TYPE_P(status) ? NUM2INT(status)
-                                                : NUM2INT(rb_funcallv(status, id_to_i, 0, NULL));
-    if ((request->status < 200 && request->status != 101) || request->status > 999)
-        rb_raise(rb_eArgError, "not a final status: %d", request->status);
-    send_t send = {
-        .head = {.request = request}, .headers = request->headers, .body = request->body};
+    send_t send = {.head = {.request = request},
+                   .status = RARRAY_AREF(triple, 0),
+                   .headers = request->headers,
+                   .body = request->body};
     rb_ensure(send_protected, (VALUE)&send, clean_up, (VALUE)&send);
     RB_GC_GUARD(triple);
 }

@@ -73,14 +73,35 @@ static void read_length(nb_response_head_t *head, VALUE value)
     char *end;
     const char *text = StringValueCStr(value);
     errno = 0;
-    head->length = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text < '0' || *text > '9' ||
-        head->length == NB_LENGTH_UNKNOWN)
-        rb_raise(rb_eArgError, "content-length is not a number: %" PRIsVALUE, rb_inspect(value));
+    uint64_t length = strtoull(text, &end, 10);
+    if (errno || end == text || *end || *text < '0' || *text > '9' || length == NB_LENGTH_UNKNOWN ||
+        (head->length != NB_LENGTH_UNKNOWN && head->length != length))
+        rb_raise(rb_eArgError, "content-length is not one number: %" PRIsVALUE, rb_inspect(value));
+    head->length = length;
 }
 
-/* Fields about framing or the connection. Returns false to leave the line out.
- */
+/* The application frames the body itself, as Rack::Chunked does. Nobody checks how: if it were
+ * wrong, the next response would be read as part of this one. A client of HTTP/1.0 must not get the
+ * field (RFC 9112 6.1), so it gets what the chunks contain. Returns whether to write the line. */
+static bool own_coding(nb_response_head_t *head, VALUE value)
+{
+    nb_request_t *request = head->request;
+    if (request->status == 205)
+        return false;
+    head->coded = true;
+    request->conn->keep = false;
+    if (nb_status_forbids_body(request->status))
+        return request->status == 304 && request->minor;
+    if (request->minor)
+        return true;
+    if (request->unchunks || !same_name(value, "chunked"))
+        rb_raise(rb_eArgError, "HTTP/1.0 has no transfer-encoding %" PRIsVALUE, rb_inspect(value));
+    nb_chunked_start(&request->chunks);
+    request->unchunks = true;
+    return false;
+}
+
+/* Fields about framing or the connection. Returns false to leave the line out. */
 static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
 {
     switch (RSTRING_LEN(name)) {
@@ -105,11 +126,7 @@ static bool own_field(nb_response_head_t *head, VALUE name, VALUE value)
     case 17:
         if (!same_name(name, "transfer-encoding"))
             return true;
-        /* The application frames the body itself, as Rack::Chunked does. Nobody checks how: if it
-         * were wrong, the next response would be read as part of this one. */
-        head->coded = true;
-        head->request->conn->keep = false;
-        return !nb_status_forbids_body(head->request->status) || head->request->status == 304;
+        return own_coding(head, value);
     default:
         return true;
     }
@@ -235,13 +252,18 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
     else
         rb_raise(rb_eTypeError, "response headers do not respond to each: %" PRIsVALUE,
                  rb_inspect(headers));
+    if (request->unchunks && RTEST(head->hijack))
+        rb_raise(rb_eArgError, "a hijacked connection of HTTP/1.0 can have no transfer-encoding");
     if (RTEST(head->protocol) && (request->status == 101 || request->status / 100 == 2))
         switch_protocols(head);
 }
 
+/* RFC 9110 15.3.6: a 205 has a body of no bytes. Clients that rely on that, such as Net::HTTP,
+ * would take any other for the next response. */
 bool nb_response_has_body(const nb_request_t *request)
 {
-    return !request->head_request && !nb_status_forbids_body(request->status);
+    return !request->head_request && !nb_status_forbids_body(request->status) &&
+           request->status != 205;
 }
 
 /* RFC 9112 6.3. An upgrade that a final response only offers changes nothing here. */
@@ -262,7 +284,9 @@ static nb_framing_t framing_of(const nb_response_head_t *head, uint64_t size)
 static void put_framing(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
-    if (size == NB_LENGTH_UNKNOWN)
+    if (request->status == 205)
+        size = 0;
+    else if (size == NB_LENGTH_UNKNOWN)
         size = head->length;
     request->framing = framing_of(head, size);
     nb_conn_until_close(request->conn, request->framing == NB_FRAMING_CLOSE);

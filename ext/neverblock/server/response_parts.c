@@ -3,6 +3,7 @@
  * Read after: response_parts.h, exchange.h, response_head.h.
  */
 #include "server/response_parts.h"
+#include "http/chunked.h"
 #include "loop/wait.h"
 #include "server/exchange.h"
 #include "server/output.h"
@@ -36,6 +37,26 @@ static void write_direct(nb_request_t *request, VALUE string, const char *frame,
     nb_conn_write(request->conn, iov, owners, 3);
 }
 
+/* Collects what the application's chunks contain. */
+static void unchunk(nb_request_t *request, VALUE string)
+{
+    const char *bytes = RSTRING_PTR(string);
+    size_t size = (size_t)RSTRING_LEN(string);
+    nb_piece_t piece;
+    int result;
+    do {
+        result = nb_chunked_read(&request->chunks, bytes, size, &piece);
+        nb_conn_collect(request->conn, bytes + piece.at, piece.size);
+        bytes += piece.used;
+        size -= piece.used;
+    } while (result == NB_CHUNKED_DATA);
+    request->unchunked = result == NB_CHUNKED_DONE;
+    if (result < 0)
+        rb_raise(rb_eArgError, "the body is not in chunks: %s", nb_chunked_text(result));
+    if (size)
+        rb_raise(rb_eArgError, "the body continues after its last chunk");
+}
+
 static void write_part(nb_request_t *request, VALUE string)
 {
     char frame[24];
@@ -51,7 +72,9 @@ static void write_part(nb_request_t *request, VALUE string)
     check_length(request, size);
     if (request->framing == NB_FRAMING_CHUNKED)
         frame_size = snprintf(frame, sizeof(frame), "%zx\r\n", size);
-    if (size >= DIRECT_BYTES) {
+    if (request->unchunks) {
+        unchunk(request, string);
+    } else if (size >= DIRECT_BYTES) {
         write_direct(request, string, frame, frame_size);
     } else {
         nb_conn_collect(conn, frame, (size_t)frame_size);
@@ -74,6 +97,8 @@ void nb_response_end(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
     request->writing = false;
+    if (request->unchunks && !request->unchunked)
+        rb_raise(rb_eArgError, "the body has no last chunk");
     request->ended = true;
     if (!conn || conn->state == NB_CONN_CLOSED)
         return;

@@ -11,7 +11,9 @@ module NB
       UNSAFE = /[^ !#-\[\]-~]/n
       # Control characters that JSON leaves as they are, and that a terminal obeys: U+009B is ESC [.
       CONTROLS = /[\u0080-\u009f]/
-      private_constant :UNSAFE, :CONTROLS
+      # What a terminal obeys, in an entry of several lines.
+      COMMANDS = /[\u0000-\u0008\u000b-\u001f\u007f]/
+      private_constant :UNSAFE, :CONTROLS, :COMMANDS
 
       module_function
 
@@ -36,6 +38,14 @@ module NB
         return ascii(value).force_encoding(Encoding::UTF_8) unless text.valid_encoding?
 
         text.gsub(CONTROLS) { |character| format("\\x%02x", character.ord) }
+      end
+
+      # @param value [String]
+      # @return [String] in UTF-8; its further lines are indented, so that none of them looks like
+      #   an entry of its own in a log
+      def entry(value)
+        text = utf8(value).gsub(COMMANDS) { |character| format("\\x%02x", character.ord) }
+        text.gsub("\n", "\n    ")
       end
     end
   end
