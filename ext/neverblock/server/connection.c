@@ -21,8 +21,11 @@
 #define KEPT_NS UINT64_C(1000000000)
 #define FIRST_REQUEST_NS (2 * UINT64_C(1000000000))
 
+/* How long a connection lingers without a byte from its client, at most, and for how many bytes. */
 #define LINGER_NS (2 * UINT64_C(1000000000))
-#define THROWN_AWAY_READS 16 /* a client that sends more than that at a time is cut off */
+#define LINGER_MOST_NS (30 * UINT64_C(1000000000))
+#define LINGER_BYTES (UINT64_C(64) << 20)
+#define LINGER_READS 16 /* 1 MB at a time; then the other connections have their turn */
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
@@ -95,20 +98,37 @@ int nb_conn_detach(nb_conn_t *conn)
     return fd;
 }
 
+/* A stopping server does not wait for a client that goes on sending. */
+static void linger_on(nb_conn_t *conn)
+{
+    const nb_server_t *server = conn->server;
+    uint64_t now = nb_loop_clock(server->loop), last = conn->since_ns + LINGER_MOST_NS;
+    if (!server->draining && now < last)
+        nb_conn_deadline(conn, NB_DUE_END, last - now < LINGER_NS ? last - now : LINGER_NS);
+}
+
 void nb_conn_throw_away(nb_conn_t *conn)
 {
-    for (int i = 0; i < THROWN_AWAY_READS; i++)
-        if (nb_reader_receive(conn) <= 0)
-            break;
-    if (conn->hung_up)
+    ssize_t size = 0;
+    uint64_t before = conn->thrown_away;
+    for (int i = 0; i < LINGER_READS && (size = nb_reader_receive(conn)) > 0; i++)
+        conn->thrown_away += (uint64_t)size;
+    if (conn->hung_up || conn->thrown_away > LINGER_BYTES) {
         nb_conn_close(conn);
+        return;
+    }
+    if (conn->thrown_away > before)
+        linger_on(conn);
+    if (size > 0)
+        nb_output_later(conn);
 }
 
 void nb_conn_linger(nb_conn_t *conn)
 {
     shutdown(conn->watch.fd, SHUT_WR);
     conn->state = NB_CONN_LINGER;
-    nb_buffer_free(&conn->in);
+    drop_memory(conn);
+    conn->since_ns = nb_loop_clock(conn->server->loop);
     nb_conn_deadline(conn, NB_DUE_END, LINGER_NS);
     nb_conn_throw_away(conn);
 }
@@ -166,11 +186,16 @@ void nb_conn_idle(nb_conn_t *conn)
     nb_conn_deadline(conn, NB_DUE_FIRST_BYTE, limit_ns);
 }
 
-/* They may have come while the application computed: then no event has told of them yet. */
-static bool has_unread_bytes(const nb_conn_t *conn)
+/* Unread bytes may have come while the application computed: then no event has told of them yet. */
+static bool still_sends(const nb_conn_t *conn)
 {
     char byte;
-    return recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (conn->in.size || nb_body_missing(conn))
+        return true;
+    if (conn->hung_up)
+        return false;
+    return (conn->more && !conn->ended) ||
+           recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 void nb_conn_finish(nb_conn_t *conn)
@@ -187,7 +212,7 @@ void nb_conn_finish(nb_conn_t *conn)
     if (!nb_body_missing(conn))
         nb_body_free(conn); /* arrived, but not read to its end */
     if (!conn->keep) {
-        if (conn->in.size || nb_body_missing(conn) || (!conn->hung_up && has_unread_bytes(conn)))
+        if (still_sends(conn))
             nb_conn_linger(conn);
         else
             nb_conn_close(conn);

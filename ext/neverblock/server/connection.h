@@ -57,10 +57,10 @@ struct nb_conn {
     nb_list_t dirty;      /* server->dirty, while bytes wait for the end of the tick */
     uint64_t deadline_ns; /* when the timer is due; it may fire earlier */
     int unacknowledged;   /* bytes that the client had not acknowledged when the deadline was set */
-    uint64_t since_ns;    /* when it came into the queue, or the first byte of the request */
-    uint64_t requests;
-    struct nb_request *request; /* on the worker's stack, in RUN */
-    nb_list_t waiters;          /* fibers that wait for this socket: body or drain */
+    uint64_t since_ns;    /* when it came into the queue, or began to linger */
+    uint64_t requests, thrown_away; /* bytes, while it lingers */
+    struct nb_request *request;     /* on the worker's stack, in RUN */
+    nb_list_t waiters;              /* fibers that wait for this socket: body or drain */
     struct nb_partial *partial;
     struct nb_body *body;
     struct nb_output *output;
@@ -74,6 +74,7 @@ struct nb_conn {
     bool writable;      /* false after EAGAIN */
     bool until_close;   /* only closing it shows the client that the answer is complete */
     bool keep;          /* keep alive after the present answer */
+    bool more;          /* its client may send another request: it has not said the opposite */
     bool local;         /* UNIX socket */
     bool holds_last;    /* each read leaves its last byte with the kernel: see reader.c */
     bool last_held;     /* it does so now */

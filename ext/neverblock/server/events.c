@@ -131,6 +131,8 @@ void nb_conns_go_on(nb_timer_t *timer)
             continue;
         if (conn->state == NB_CONN_WRITE)
             nb_conn_finish(conn);
+        else if (conn->state == NB_CONN_LINGER)
+            nb_conn_throw_away(conn);
     }
 }
 

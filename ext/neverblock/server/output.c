@@ -56,14 +56,19 @@ size_t nb_output_size(const nb_conn_t *conn)
     return conn->output ? conn->output->bytes.size - conn->output->bytes_at : 0;
 }
 
-/* It has had its turn: continues with the next one, although the socket would take more. */
-static int give_way(nb_conn_t *conn)
+void nb_output_later(nb_conn_t *conn)
 {
     nb_server_t *server = conn->server;
     if (nb_list_empty(&conn->dirty))
         nb_list_append(&server->later, &conn->dirty);
     if (server->later_timer.index == NB_TIMER_IDLE)
         nb_loop_add_timer(server->loop, &server->later_timer, server->loop->now_ns + 1);
+}
+
+/* It has had its turn: continues with the next one, although the socket would take more. */
+static int give_way(nb_conn_t *conn)
+{
+    nb_output_later(conn);
     return 0;
 }
 

@@ -337,8 +337,8 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
     conn->state = NB_CONN_RUN;
     conn->request = &request;
     conn->requests++;
-    conn->keep = incoming->head->flags & NB_HEAD_KEEP_ALIVE &&
-                 conn->requests < server->options.requests_per_connection;
+    conn->more = incoming->head->flags & NB_HEAD_KEEP_ALIVE;
+    conn->keep = conn->more && conn->requests < server->options.requests_per_connection;
     nb_list_append(&server->running, &request.link);
     nb_conn_answer_by(conn, request.started_ns, server->options.request_timeout_ns);
     if (nb_body_missing(conn))
