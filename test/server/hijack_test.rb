@@ -63,6 +63,44 @@ class ServerHijackTest < Minitest::Test
     assert_equal "data: 0\n\ndata: 1\n\ndata: 2\n\n", read_response(socket).body
   end
 
+  # As a socket: close_write leaves the other direction, close ends both.
+  def test_a_stream_closes_like_a_socket
+    seen = nil
+    error = ->(&call) { call.call rescue $!.class }
+    body = lambda do |stream|
+      seen = [stream.closed?, stream.close_write, stream.closed?, stream.read]
+      seen << error.call { stream.write("a") } << stream.close << stream.closed?
+      seen << error.call { stream.read } << stream.close
+    end
+    serve { [200, {}, body] }
+    head = "POST / HTTP/1.1\r\n#{HOST}Connection: close\r\nContent-Length: 3\r\n\r\n"
+    assert_match(/\r\n\r\n0\r\n\r\n\z/, exchange("#{head}abc"))
+    assert_equal [false, nil, false, "abc", IOError, nil, true, IOError, nil], seen
+  end
+
+  # The client sends nothing, and body_timeout is far off.
+  EXPECT = {"" => "", "_for_100" => "Expect: 100-continue\r\n"}.freeze
+  %w[epoll poll].product(%i[fiber thread], EXPECT.to_a).each do |backend, where, (name, expect)|
+    define_method("test_closing_a_stream_ends_a_read_that_waits#{name}_#{where}_#{backend}") do
+      reads = Thread::Queue.new
+      body = lambda do |stream|
+        close = -> { reads.pop && stream.close }
+        where == :fiber ? Fiber.schedule(&close) : Thread.new(&close)
+        stream.write("begun").then { reads << 1 }
+        stream.read(10)
+      rescue IOError => error
+        reads << error.message
+        raise if error.message != "stream closed in another thread"
+      end
+      serve(backend: backend, body_streaming: true) { [200, {}, body] }
+      socket = connect
+      socket.write("POST / HTTP/1.1\r\n#{HOST}#{expect}Transfer-Encoding: chunked\r\n\r\n")
+      answer = Timeout.timeout(20) { socket.read }
+      assert_match(/^connection: close\r\n\r\n5\r\nbegun\r\n0\r\n\r\n\z/m, answer)
+      assert_equal ["stream closed in another thread", ""], [reads.pop, @log.string]
+    end
+  end
+
   def test_upgrade_hands_the_socket_over
     body = lambda do |io|
       io.write(io.readpartial(10).upcase)

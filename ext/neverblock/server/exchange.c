@@ -217,6 +217,26 @@ static void fetch_body(nb_request_t *request)
     }
 }
 
+/* The reading side of the stream was closed, perhaps while this fiber waited. */
+static void check_input(const nb_request_t *request)
+{
+    if (request->input_closed)
+        rb_raise(rb_eIOError, "stream closed in another thread"); /* as IO#close has it */
+}
+
+/* @!visibility private - nobody reads the request's body any more; who does, raises IOError. */
+static VALUE rb_nb_exchange_close_input(VALUE self)
+{
+    nb_request_t *request = rb_check_typeddata(self, &exchange_type);
+    if (!request || request->hijacked || request->conn->state == NB_CONN_CLOSED)
+        return Qnil;
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "close_input", Qundef);
+    request->input_closed = true;
+    nb_conn_wake_waiters(request->conn, NB_READABLE);
+    return Qnil;
+}
+
 /* @!visibility private - the body that the client holds back until "100 Continue". */
 static VALUE rb_nb_exchange_body(VALUE self)
 {
@@ -225,6 +245,7 @@ static VALUE rb_nb_exchange_body(VALUE self)
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "body", Qundef);
     while (nb_body_missing(conn)) {
+        check_input(request);
         fetch_body(request);
         nb_eager(conn->server->loop);
         request = nb_exchange_request(self);
@@ -246,6 +267,7 @@ static VALUE rb_nb_exchange_body_part(VALUE self)
     request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;
     while (conn->body && !conn->body->memory.size && !conn->body->complete) {
+        check_input(request);
         fetch_body(request);
         request = nb_exchange_request(self);
     }
@@ -262,4 +284,5 @@ void nb_exchange_init(VALUE server_module)
     rb_define_method(klass, "detach", rb_nb_exchange_detach, 0);
     rb_define_method(klass, "body", rb_nb_exchange_body, 0);
     rb_define_method(klass, "body_part", rb_nb_exchange_body_part, 0);
+    rb_define_method(klass, "close_input", rb_nb_exchange_close_input, 0);
 }

@@ -4,7 +4,8 @@ module NB
   class Server
     # The object that a streaming body writes to and reads from (Rack 3: a body that responds to
     # `call`). Small writes are collected until the end of the loop's turn; with a slow client,
-    # `write` waits. It may be used in other fibers and threads until it is closed.
+    # `write` waits. It may be used in other fibers and threads until it is closed. Its two sides
+    # close like those of a socket.
     class Stream
       # @api private
       def initialize(exchange, input)
@@ -22,7 +23,7 @@ module NB
       # @scheduling may wait
       def write(*strings)
         raise Errno::EPIPE, "the client is gone" if @gone
-        raise IOError, "not opened for writing" if closed?
+        raise IOError, "not opened for writing" if @closed.closed?
 
         strings.sum { |string| @exchange.write(string.to_s) }
       rescue Errno::EPIPE
@@ -43,18 +44,29 @@ module NB
       # @return [self]
       # @scheduling never waits
       def flush
-        @exchange.flush unless closed?
+        @exchange.flush unless @closed.closed?
         self
       end
 
       # Reads from the request's body, as env["rack.input"].read does.
       #
       # @return [nil, String] nil or "" at the end
+      # @raise [IOError] after {#close_read}, also if it waits just then
       # @scheduling may wait
       def read(length = nil, buffer = nil)
         raise IOError, "not opened for reading" if @read_closed
 
         buffer ? @input.read(length, buffer) : @input.read(length)
+      end
+
+      # Ends both directions: the response ends, nothing is read any more, and a fiber that waits in
+      # {#read} gets an IOError.
+      #
+      # @return [nil]
+      # @scheduling may wait, in another thread than the loop's
+      def close
+        close_write
+        close_read
       end
 
       # Ends the response; from now on {#write} raises.
@@ -65,18 +77,23 @@ module NB
         @closed.close
         nil
       end
-      alias close close_write
 
+      # Ends reading; from now on {#read} raises, and so do reads of `rack.input` that wait.
+      #
       # @return [nil]
-      # @scheduling never waits
+      # @scheduling may wait, in another thread than the loop's
       def close_read
+        return if @read_closed
+
         @read_closed = true
-        nil
+        @exchange.close_input
+      rescue IOError
+        nil # the server has stopped: nobody reads
       end
 
-      # @return [Boolean]
+      # @return [Boolean] whether both directions are closed, as of a socket
       # @scheduling never waits
-      def closed? = @closed.closed?
+      def closed? = @read_closed && @closed.closed?
 
       # The server calls this when the body's `call` has returned. If the body has passed the stream
       # to another fiber, the response ends when that fiber closes it.
