@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "../neverblock" # the snapshot and the page ask NB
 require_relative "native"
 require_relative "loop/scheduler"
 require_relative "loop/drain"
@@ -383,7 +384,7 @@ module NB
     end
 
     def words(error)
-      "#{error.class}: #{Text.utf8(error.message)}"
+      "#{error.class}: #{Text.entry(error.message)}"
     rescue StandardError => raised # Ruby 3.1's error_highlight does, for calls out of C
       "#{error.class} (its message raises #{raised.class})"
     end

@@ -4,6 +4,7 @@ require "minitest/autorun"
 require "open3"
 require "rbconfig"
 require "tempfile"
+require "tmpdir"
 
 # How a command that runs an application has Ruby start anew: with which stacks, and in which
 # environment.
@@ -43,6 +44,28 @@ class StacksTest < Minitest::Test
 
   def test_the_environment_is_as_it_was
     assert_equal "[]", given_back(RbConfig.ruby, NB_PROGRAM, "run").last
+  end
+
+  # As on a system without /proc, where nobody tells Ruby's own options.
+  HIDDEN = <<~RUBY
+    class << File
+      prepend(Module.new { def readlink(path) = path.start_with?("/proc") ? raise(Errno::ENOENT) : super })
+    end
+  RUBY
+  TELLS = "p [$VERBOSE, $LOAD_PATH.first(2), ARGV]"
+
+  def test_options_survive_without_proc
+    Dir.mktmpdir do |folder|
+      { "hidden.rb" => HIDDEN, "tells.rb" => TELLS }.each do |name, text|
+        File.write("#{folder}/#{name}", text)
+      end
+      env = { "RUBYOPT" => "-r#{folder}/hidden.rb", "RUBYLIB" => "#{folder}/c" }
+      options = ["-w", "-I#{folder}/a b", "-I", "#{folder}/b"]
+      words = [*options, NB_PROGRAM, "run", "#{folder}/tells.rb", "x y"]
+      out, status = Open3.capture2e(env, RbConfig.ruby, *words)
+      assert_equal "#{[true, ["#{folder}/a b", "#{folder}/b"], ["x y"]].inspect}\n", out
+      assert_predicate status, :success?
+    end
   end
 
   private

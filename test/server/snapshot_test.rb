@@ -2,6 +2,7 @@
 
 require_relative "helper"
 require_relative "program"
+require "open3"
 require "neverblock"
 require "neverblock/server/launcher"
 
@@ -54,6 +55,13 @@ class ServerSnapshotTest < Minitest::Test
       fiber = snapshot[:fibers].find { |one| one[:id] == request[:fiber] }
       assert_equal "GET #{request[:path]}", fiber[:name]
     end
+  end
+
+  def test_the_server_alone_tells_it_too
+    program = "server = NB::Server.new(nil); p server.snapshot[:pools]; p NB::Page.call({})[0]"
+    lib = File.expand_path("../../lib", __dir__)
+    out, status = Open3.capture2e(RbConfig.ruby, "-I#{lib}", "-rneverblock/server", "-e", program)
+    assert_equal ["[]\n405\n", true], [out, status.success?]
   end
 
   # More than NB.pools lists; by the name of the request in both lists.

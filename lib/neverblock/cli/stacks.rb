@@ -2,6 +2,8 @@
 
 require_relative "../server/command"
 
+NB::Server::Command.note_libraries
+
 module NB
   module CLI
     # Ruby gives a fiber only a part of a thread's stack: an eighth of it for methods (1,357 calls

@@ -15,12 +15,33 @@ module NB
           ruby, program, *arguments = kernel_words
           return [[ruby, program], *arguments] if named?(arguments)
 
-          [[ruby, ruby], *("--yjit" if yjit?), $PROGRAM_NAME, *titled(program)]
+          [[ruby, ruby], *("--yjit" if yjit?), *warnings, *@libraries, $PROGRAM_NAME,
+           *titled(program)]
+        end
+
+        # Notes the folders of `ruby -I`, for a system that does not tell the command: those before
+        # the folders of gems and of Ruby itself. Must be called before an application is loaded,
+        # because applications put their own folders there.
+        #
+        # @return [void]
+        def note_libraries
+          inherited = ENV["RUBYLIB"].to_s.split(File::PATH_SEPARATOR)
+          inherited.map! { |path| File.expand_path(path) }
+          @libraries = ($LOAD_PATH.take_while { |path| !installed.include?(path) } - inherited)
+                       .map { |path| "-I#{path}" }
         end
 
         private
 
-        # The executable, then its arguments; without /proc, no arguments.
+        def installed
+          gems = defined?(Gem) ? Gem.loaded_specs.values.flat_map(&:full_require_paths) : []
+          gems + RbConfig::CONFIG.values_at("sitelibdir", "rubylibdir")
+        end
+
+        # The option that sets $VERBOSE, unless it is Ruby's default.
+        def warnings = {true => ["-w"], nil => ["-W0"]}[$VERBOSE]
+
+        # The executable, then its arguments; without /proc, as on macOS, no arguments.
         def kernel_words
           ruby = File.readlink("/proc/self/exe")
           ruby = RbConfig.ruby unless File.executable?(ruby) # a newer one has replaced it
