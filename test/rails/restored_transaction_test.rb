@@ -1,33 +1,11 @@
 # frozen_string_literal: true
 
-require "rails/helper"
+require "rails/losses"
 
 # A transaction that has written nothing loses its connection, and the next one as well while Rails
 # makes it ready. What the block writes afterwards is taken back with the block.
 class RailsRestoredTransactionTest < Minitest::Test
-  RailsApp.load("neverblock_postgresql")
-
-  ADAPTERS = { "postgresql" => Databases.postgresql, "mysql2" => Databases.mariadb,
-               "trilogy" => Databases.mariadb }.freeze
-  # A model each, and one with a connection of its own that ends the other's.
-  MODELS = ADAPTERS.to_h do |adapter, place|
-    pair = %w[Row Watch].map do |role|
-      name = "#{role}#{adapter.capitalize}"
-      model = const_set(name, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-      model.establish_connection(adapter: "neverblock_#{adapter}", connections: 1, **place.options)
-      const_set("#{name}s", Class.new(model) { self.table_name = "restored_rows" })
-    end
-    pair.last.with_connection do |connection|
-      connection.create_table("restored_rows", force: true) { |table| table.text(:name) }
-    end
-    [adapter, pair]
-  end.freeze
-
-  # The database's number for a connection, and how to end the connection by it.
-  NUMBERS = { "postgresql" => lambda(&:backend_pid),
-              "mysql2" => lambda(&:thread_id),
-              "trilogy" => ->(raw) { raw.query("SELECT CONNECTION_ID()").first.first } }.freeze
-  ENDS = Hash.new("KILL %s").update("postgresql" => "SELECT pg_terminate_backend(%s)").freeze
+  include RailsLosses
 
   # What is under way when the connection is lost again.
   STEPS = %i[configure_connection begin_db_transaction].freeze
@@ -69,6 +47,18 @@ class RailsRestoredTransactionTest < Minitest::Test
     end
   end
 
+  # It sees what Watch has not committed, so it has the isolation that it asked for.
+  %w[mysql2 trilogy].each do |adapter|
+    define_method("test_#{adapter}_is_lost_between_setting_the_isolation_and_begin") do
+      take(adapter)
+      @watch.transaction do
+        @watch.create!(name: "open")
+        assert_equal(["open"], NB.run { names_where_begin_is_lost(:read_uncommitted) })
+        raise ActiveRecord::Rollback
+      end
+    end
+  end
+
   # Rails 7.2 asks for the search path while it prepares the statement, and takes that for a write.
   def test_postgresql_is_lost_before_a_prepared_statement
     begin
@@ -80,12 +70,6 @@ class RailsRestoredTransactionTest < Minitest::Test
   end
 
   private
-
-  def take(adapter)
-    @adapter = adapter
-    @row, @watch = MODELS.fetch(adapter)
-    @row.delete_all
-  end
 
   # The transaction begins, and its connection ends before the block.
   def check(adapter)
@@ -104,32 +88,14 @@ class RailsRestoredTransactionTest < Minitest::Test
     end
   end
 
-  def assert_taken_back(&block)
-    NB.run(&block)
-    assert_empty @watch.pluck(:name)
-    @row.transaction { @row.create!(name: "kept") }
-    assert_equal ["kept"], @watch.pluck(:name)
-    @row.delete_all
+  def names_where_begin_is_lost(isolation)
+    @row.with_connection do |connection|
+      losing(connection, :raw_execute, of: "BEGIN") do
+        @row.transaction(isolation: isolation) { @row.pluck(:name) }
+      end
+    end
   end
 
   # A query that Rails may repeat on another connection.
   def read(connection) = connection.unprepared_statement { @row.first }
-
-  # Loses the connection at the beginning of a step, so many times.
-  def losing(connection, step, times)
-    test = self
-    connection.define_singleton_method(step) do |*arguments|
-      test.send(:lose, self) if (times -= 1) >= 0
-      super(*arguments)
-    end
-    yield
-  ensure
-    connection.singleton_class.remove_method(step)
-  end
-
-  def lose(connection)
-    number = NUMBERS.fetch(@adapter).call(connection.instance_variable_get(:@raw_connection))
-    @watch.with_connection { |watch| watch.execute(format(ENDS[@adapter], number)) }
-    sleep(0.02) # until the database has closed it
-  end
 end

@@ -64,14 +64,17 @@ module NB
           return super unless query_running?
 
           @raw_connection.cancel
-          :committed if @raw_connection.get_last_result&.cmd_status == "COMMIT"
-        rescue ::PG::Error
-          super # the cancel came in time, or the connection is lost
+          @raw_connection.get_last_result&.cmd_status == "COMMIT" ? :committed : super
+        rescue ::PG::Error => error
+          answer?(error) ? super : :unknown # the cancel came in time, or the connection is lost
         end
 
         private
 
         def query_running? = @raw_connection&.transaction_status == ::PG::PQTRANS_ACTIVE
+
+        # Only the database's own errors have such a code.
+        def answer?(error) = !error.result&.error_field(::PG::PG_DIAG_SQLSTATE).nil?
 
         # COMMIT waits for the query anyway. If the query has failed, PostgreSQL answers with
         # ROLLBACK, which Rails takes for success.

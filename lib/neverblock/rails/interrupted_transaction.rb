@@ -13,6 +13,8 @@ module NB
     #   neither callback runs, and the connection is given up, as Rails does when it is lost during
     #   a COMMIT.
     # - If a savepoint is rolled back while a query still runs, that query is cancelled.
+    # - If what a block of `requires_new: true` has written can be neither kept nor taken back, the
+    #   outer block cannot go on, and the database rolls everything back.
     module InterruptedTransaction
       # Prepended to Rails' class for what BEGIN begins.
       module Real
@@ -25,9 +27,19 @@ module NB
           begin
             connection.without_replacing { super }
           rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
-            take_outcome(connection.outcome_of_commit)
+            take_outcome
             raise
           end
+        end
+
+        # Works like Rails' own method. If it fails, nobody knows whether the transaction still
+        # contains what the block of `requires_new: true` has written.
+        # @api private
+        def restart
+          super
+        rescue Exception # rubocop:disable Lint/RescueException -- as above
+          connection.lose
+          raise
         end
 
         # Works like Rails' own method, unless the outcome is unknown.
@@ -40,9 +52,11 @@ module NB
 
         private
 
-        def take_outcome(outcome)
-          @outcome = outcome
-          return unless outcome == :committed
+        # A second interruption may strike while the database is asked.
+        def take_outcome
+          @outcome = :unknown
+          @outcome = connection.outcome_of_commit
+          return unless @outcome == :committed
 
           state.full_commit!
           @instrumenter.finish(:commit)
@@ -59,11 +73,14 @@ module NB
           super
         end
 
-        # See {#rollback}.
+        # See {#rollback} and {Real#restart}.
         # @api private
         def restart
           connection.cancel_before_savepoint if materialized?
           super
+        rescue Exception # rubocop:disable Lint/RescueException -- as above
+          connection.lose
+          raise
         end
       end
 
@@ -76,6 +93,24 @@ module NB
         def clean!
           @last_activity = nil if lost?
           super
+        end
+
+        # Works like Rails' own method, unless the connection has an outer transaction, whose block
+        # may rescue the error. In Rails that block would get another connection, without a
+        # transaction, and each of its statements would commit at once.
+        # @api private
+        def throw_away! = transaction_open? && current_transaction.joinable? ? lose : super
+
+        # Closes the connection in its transactions: the database rolls back, and whatever follows
+        # in a transaction that has written something raises.
+        #
+        # @return [void]
+        # @api private
+        def lose
+          kept = transaction_manager
+          disconnect!
+        ensure
+          @transaction_manager = kept
         end
 
         # @raise [ActiveRecord::ConnectionNotEstablished] if there is nothing left to commit

@@ -69,6 +69,22 @@ module NB
         end
       end
 
+      # Prepended to the adapters for MySQL before Rails 8.1. MySQL sets the isolation level by a
+      # statement of its own. If the connection was lost after that, Rails connected again for BEGIN
+      # alone, and the transaction had the default level.
+      module Isolated
+        # Works like Rails' own method of 8.1.
+        # @api private
+        def begin_isolated_db_transaction(isolation)
+          level = transaction_isolation_levels.fetch(isolation)
+          with_raw_connection(allow_retry: true, materialize_transactions: false) do
+            ["SET TRANSACTION ISOLATION LEVEL #{level}", "BEGIN"].each do |sql|
+              internal_execute(sql, "TRANSACTION", materialize_transactions: false)
+            end
+          end
+        end
+      end
+
       # @return [void]
       # @scheduling never waits
       def self.install
@@ -76,6 +92,11 @@ module NB
           adapters = ::ActiveRecord::ConnectionAdapters
           adapters::AbstractAdapter.prepend(Adapter)
           adapters::Transaction.prepend(Transaction)
+        end
+        return if ::ActiveRecord.version >= Gem::Version.new("8.1.a")
+
+        %i[active_record_mysql2adapter active_record_trilogyadapter].each do |name|
+          ActiveSupport.on_load(name) { prepend(Isolated) }
         end
       end
     end

@@ -50,6 +50,7 @@ module NB
         def checkin(connection)
           return super if @pinned_connection.equal?(connection) || !connection.left_open?
 
+          connection.reset_transaction # nobody continues it
           connection.throw_away!
         end
 
