@@ -153,6 +153,25 @@ class SequelTest < Transparency
     assert_match(/was interrupted and failed/, error.message)
   end
 
+  # The second interruption strikes before the savepoint is rolled back. The block around it rescues
+  # that, and shall not commit what the savepoint has left.
+  def test_a_transaction_does_not_go_on_where_a_savepoint_could_not_be_rolled_back
+    assert_not_committed(/ROLLBACK TO/) { raise ArgumentError }
+  end
+
+  def test_a_transaction_does_not_go_on_where_the_release_of_a_savepoint_was_interrupted
+    assert_not_committed(/RELEASE/)
+  end
+
+  # Who holds the connection may have begun a transaction by SQL of his own.
+  def test_an_error_that_is_rescued_rolls_nothing_back
+    %w[postgres mysql2 trilogy].each do |adapter|
+      url = adapter == "postgres" ? server.url : Databases.mariadb.url.sub("mysql2", adapter)
+      told = NB.run { with_database(url, max_connections: 1) { |db| insert_twice(db) } }
+      assert_equal [1], told, adapter
+    end
+  end
+
   def test_neither_callback_runs_where_nobody_knows_whether_it_committed
     proxy = HoldingProxy.new(server.port, 0.3)
     told = []
@@ -231,6 +250,47 @@ class SequelTest < Transparency
   end
 
   private
+
+  def assert_not_committed(pattern, &last)
+    late = Class.new(StandardError)
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        db.create_table!(:things) { Integer :n }
+        db.define_singleton_method(:log_connection_execute) do |connection, sql|
+          sql.match?(pattern) ? NB.timeout(0.01, late) { sleep } : super(connection, sql)
+        end
+        assert_raises(Sequel::DatabaseError) { insert_beside_savepoint(db, late, last) }
+        assert_empty db[:things].select_map(:n)
+      ensure
+        db.drop_table?(:things)
+      end
+    end
+  end
+
+  def insert_beside_savepoint(db, late, last)
+    db.transaction do
+      db[:things].insert(n: 1)
+      assert_raises(late, ArgumentError) do
+        db.transaction(savepoint: true) do
+          db[:things].insert(n: 2)
+          last&.call
+        end
+      end
+      db[:things].insert(n: 3)
+    end
+  end
+
+  def insert_twice(db)
+    db.create_table!(:things) { Integer :n, unique: true }
+    db.synchronize do
+      ["BEGIN", "INSERT INTO things VALUES (1)", "SAVEPOINT one"].each { |sql| db.run(sql) }
+      assert_raises(Sequel::UniqueConstraintViolation) { db.run("INSERT INTO things VALUES (1)") }
+      ["ROLLBACK TO SAVEPOINT one", "COMMIT"].each { |sql| db.run(sql) }
+    end
+    db[:things].select_map(:n)
+  ensure
+    db.drop_table?(:things)
+  end
 
   def cut_and_stuck(db)
     db.synchronize do |connection|

@@ -47,13 +47,16 @@ module NB
         def synchronize(server = nil)
           interrupted = nil
           super(server) do |connection|
+            inner = Sequel.enter(connection)
             yield connection
           rescue Exception => error # rubocop:disable Lint/RescueException -- is raised again below
-            error = Sequel.settle(connection) || error unless _trans(connection)
+            error = Sequel.settle(connection) || error unless inner || _trans(connection)
             raise error, cause: error.cause unless Sequel.lost?(connection)
 
             interrupted = error
             raise ::Sequel::DatabaseDisconnectError, "closed" # so the pool removes it
+          ensure
+            Sequel.leave(connection) unless inner
           end
         rescue ::Sequel::DatabaseDisconnectError
           interrupted ? raise(interrupted, cause: interrupted.cause) : raise
@@ -68,7 +71,9 @@ module NB
 
           super
         rescue Exception => error # rubocop:disable Lint/RescueException -- is raised again
-          unless in_savepoint?(connection) || answered?(error, connection)
+          if in_savepoint?(connection)
+            Sequel.give_up(connection, error)
+          elsif !answered?(error, connection)
             _trans(connection).delete(:after_rollback)
           end
           raise
@@ -87,6 +92,9 @@ module NB
         def rollback_transaction(connection, *)
           Sequel.cancel(connection)&.instance_variable_set(:@neverblock_interrupted, true)
           super unless Sequel.lost?(connection)
+        rescue Exception => error # rubocop:disable Lint/RescueException -- is raised again
+          Sequel.give_up(connection, error)
+          raise
         end
       end
 
@@ -100,6 +108,20 @@ module NB
           SEQUEL.on? && Repairs.loop_here && @mutex&.owned? ? @mutex.sleep(time) : super
         end
       end
+
+      # @return [Boolean] whether a block around this one has the connection, and perhaps a
+      #   transaction that it began by SQL of its own
+      # @api private
+      def self.enter(connection)
+        return true if connection.instance_variable_get(:@neverblock_held)
+
+        connection.instance_variable_set(:@neverblock_held, true)
+        false
+      end
+
+      # @return [void]
+      # @api private
+      def self.leave(connection) = connection.instance_variable_set(:@neverblock_held, false)
 
       # Leaves nothing of an interruption to the next user. If that fails, or a second interruption
       # strikes, the connection is closed, so the pool removes it.
@@ -119,6 +141,15 @@ module NB
         error if Interruption.struck?(error) # otherwise it is the driver's
       ensure
         connection.close if settled == false && !lost?(connection)
+      end
+
+      # Closes a connection whose COMMIT of a savepoint, or whose rollback, was interrupted. Nobody
+      # knows what the transaction still contains, so a block around it must not commit it.
+      #
+      # @return [void]
+      # @api private
+      def self.give_up(connection, error)
+        connection.close if in_loop? && Interruption.struck?(error) && !lost?(connection)
       end
 
       # @return [Boolean] whether the cure is in force for the caller
