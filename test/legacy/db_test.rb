@@ -21,6 +21,27 @@ class LegacyDatabasesTest < Minitest::Test
     [NB::DB::FPGconn, NB::DB::FMysql] # loaded before the clock runs
   end
 
+  # A block that raises, or only ends, in the middle of a transaction.
+  def test_a_connection_in_a_transaction_is_not_handed_over
+    place = Databases.mariadb
+    { "pg" => -> { PG.connect(Databases.postgresql.url) },
+      "mysql2" => -> { NB::DB::FMysql.new(**place.options) },
+      "trilogy" => -> { Trilogy.new(place.options) } }.each do |name, connect|
+      pool = NB::Pool::FiberedConnectionPool.new(size: 1, &connect)
+      left = NB.run do
+        [-> { raise ArgumentError }, -> {}].map do |last|
+          pool.hold { |connection| connection.query("BEGIN") && last.call }
+        rescue ArgumentError
+          nil
+        ensure
+          pool.hold { |connection| assert_equal([name, false], [name, NB::Tidy.in_transaction?(connection)]) }
+        end
+      end
+      assert_equal 2, left.size
+      pool.all_connections(&:close)
+    end
+  end
+
   # --- PostgreSQL ---------------------------------------------------------------------------------
 
   def test_ten_queries_of_a_second_tenth_on_ten_connections_take_one_and_on_five_two

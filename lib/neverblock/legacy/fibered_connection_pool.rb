@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../sync/tidy"
 require_relative "hand"
 require_relative "pool"
 require_relative "postgres_commands"
@@ -177,7 +178,7 @@ module NB
         return false if connection.respond_to?(:closed?) && connection.closed?
         return false if connection.respond_to?(:check) && !connection.check
 
-        !connection.respond_to?(:transaction_status) || connection.transaction_status.zero?
+        !Tidy.left_open?(connection)
       rescue StandardError => error # Trilogy#check's, which looks at its socket and never waits
         raise if Interruption.struck?(error)
 
