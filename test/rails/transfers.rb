@@ -3,10 +3,12 @@
 # rubocop:disable Layout/LineLength -- a statement or an expectation each, better on one line
 
 require "rails/helper"
+require "rails/ledger"
 
 # Transfers between accounts in transactions, hundreds at a time on 12 connections, while requests
 # are cancelled and time out, connections are dropped and the database restarts. Whatever happens,
 # no money is made or lost, no connection is lost, and nobody gets the answer to another's question.
+# Each transfer is in one transaction or in none, as its code was told and its callbacks say.
 module RailsTransfers
   ACCOUNTS = 20
   BALANCE = 1000
@@ -15,6 +17,7 @@ module RailsTransfers
   # @param place [Databases::Place] which the loaded application uses
   def check(place)
     Account.insert_all!((1..ACCOUNTS).map { |id| { id: id, balance: BALANCE } })
+    @ledger = Ledger.new
     @ended = Hash.new(0)
     run_all(place)
     puts(@ended) if ENV["NB_TRANSFERS"]
@@ -40,7 +43,8 @@ module RailsTransfers
       sleep(rand * 0.1)
       task.cancel
     end
-    @ended[task.wait.cancelled? ? :cancelled : task.value] += 1
+    @ledger[number].told = task.wait.cancelled? ? :cancelled : task.value
+    @ended[@ledger[number].told] += 1
   end
 
   def interrupted(number, &block)
@@ -52,17 +56,20 @@ module RailsTransfers
 
   def transfer(number)
     amount = rand(1..50)
-    Account.transaction do
-      move([rand(1..ACCOUNTS), -amount], [rand(1..ACCOUNTS), amount]) { sleep(rand * 0.004) }
+    Account.transaction do |transaction|
+      @ledger.follow(number, transaction)
+      move(number, [rand(1..ACCOUNTS), -amount], [rand(1..ACCOUNTS), amount]) { sleep(rand * 0.004) }
       assert_equal number, Account.with_connection { |c| c.select_value("SELECT #{number}") }
+      @ledger[number].whole = true
     end
     assert_equal -number, Account.with_connection { |c| c.select_value("SELECT #{-number}") }
   end
 
   # The lower number first, so that they do not wait for each other.
-  def move(*changes)
+  def move(number, *changes)
     changes.sort.each do |id, amount|
       Account.where(id: id).update_all(["balance = balance + ?", amount])
+      @ledger.write(number, amount)
       yield
     end
   end
@@ -106,6 +113,7 @@ module RailsTransfers
       assert_equal (1..48).to_a, values
     end
     assert_equal ACCOUNTS * BALANCE, Account.sum(:balance)
+    assert_empty @ledger.faults
     assert_equal [0, 0], pool.stat.values_at(:busy, :dead), pool.stat
   end
 end
