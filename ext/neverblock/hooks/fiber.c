@@ -61,11 +61,41 @@ static int end_others(nb_loop_t *loop, int state)
     return state;
 }
 
+typedef struct {
+    VALUE self, error;
+} nb_end_t;
+
+static VALUE report(VALUE argument)
+{
+    const nb_end_t *end = (nb_end_t *)argument;
+    return rb_funcall(end->self, id_report, 1, end->error);
+}
+
+/* Reports the error that ended the fiber, and may wait for that: the loop runs on meanwhile, since
+ * the fiber is still one of its own. Returns the state in which the fiber ends. */
+static int end_by_error(nb_loop_t *loop)
+{
+    int tag = 0;
+    nb_end_t end = {loop->self, rb_errinfo()};
+    rb_set_errinfo(Qnil);
+    if (!loop->closed)
+        nb_forget_interrupts(loop); /* they were for its work */
+    rb_protect(report, (VALUE)&end, &tag);
+    if (tag && passes_on(rb_errinfo()))
+        return tag;
+    rb_set_errinfo(Qnil);
+    RB_GC_GUARD(end.error);
+    return 0;
+}
+
 /* In a child that a fiber has forked, the process ends with that fiber. */
 static void finish(nb_loop_t *loop, int state, pid_t pid)
 {
     if (loop->pid != pid && !loop->closed)
         state = end_others(loop, state);
+    bool failed = state && !passes_on(rb_errinfo());
+    if (failed)
+        state = end_by_error(loop);
     if (!loop->closed) {
         nb_forget_interrupts(loop);
         if (RHASH_SIZE(loop->early))
@@ -75,14 +105,9 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
         ended++;
         nb_fiber_left(loop);
     }
-    if (!state)
-        return;
-    VALUE error = rb_errinfo();
-    if (passes_on(error))
+    if (state)
         rb_jump_tag(state);
-    rb_set_errinfo(Qnil);
-    rb_funcall(loop->self, id_report, 1, error);
-    if (loop->pid != pid)
+    if (failed && loop->pid != pid)
         rb_exit(EXIT_FAILURE);
 }
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
 require_relative "../native"
 require_relative "fork"
 require_relative "operations"
@@ -163,7 +164,7 @@ module NB
     def report(error)
       return if error.is_a?(Cancelled)
 
-      warn("#{Fiber.current.inspect} terminated with exception:\n#{error.full_message}")
+      ErrorReport.write("#{Fiber.current.inspect} terminated with exception", error)
     end
 
     # Ruby code that reads the time must get the loop's time.

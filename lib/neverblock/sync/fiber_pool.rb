@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
 require_relative "../errors"
 require_relative "../fiber_state"
 require_relative "check"
@@ -314,7 +315,7 @@ module NB
     end
 
     def report(error)
-      $stderr.write("#{inspect}: a block raised:\n#{error.full_message}")
+      ErrorReport.write("#{inspect}: a block raised", error)
     end
   end
 end

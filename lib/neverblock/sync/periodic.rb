@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
 require_relative "../errors"
 require_relative "check"
 require_relative "task"
@@ -66,8 +67,8 @@ module NB
       return unless Task.report_on_exception
 
       place = @block.source_location&.join(":")
-      $stderr.write("NB.every(#{@interval}) at #{place}: a run raised, the next one comes all " \
-                    "the same (report_on_exception is true):\n#{error.full_message}")
+      ErrorReport.write("NB.every(#{@interval}) at #{place}: a run raised, the next one comes " \
+                        "all the same (report_on_exception is true)", error)
     end
 
     def refuse(name, allowed, value)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "timeout"
+require_relative "../error_report"
 require_relative "../errors"
 require_relative "../legible"
 require_relative "check"
@@ -224,9 +225,8 @@ module NB
       flag = @report_on_exception
       return unless flag.nil? ? Task.report_on_exception : flag
 
-      # One write, so reports of several threads do not mix.
-      $stderr.write("#{inspect} ended with an exception that nobody waits for " \
-                    "(report_on_exception is true):\n#{Legible.text(error.full_message)}")
+      ErrorReport.write("#{inspect} ended with an exception that nobody waits for " \
+                        "(report_on_exception is true)", error)
     end
 
     private
