@@ -383,4 +383,17 @@ class TimeoutContractTest < Contract
     sleep 0.001 until scheduler.stats[:timers].zero? # the ticker's sleeps
     assert_instance_of KeyError, inner.resume(true)
   end
+
+  contract "raises at the end of its block in a fiber that was suspended", only: :fibers do
+    fibers = [[], [KeyError]].map do |arguments|
+      Fiber.new do
+        Timeout.timeout(0.01, *arguments) { Fiber.yield(:first) && :value }
+      rescue StandardError => error
+        error
+      end
+    end
+    fibers.each(&:resume)
+    sleep 0.001 until scheduler.stats[:timers].zero? # the ticker's sleeps
+    assert_equal([Timeout::Error, KeyError], fibers.map { |fiber| fiber.resume(true).class })
+  end
 end

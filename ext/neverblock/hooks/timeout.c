@@ -79,6 +79,8 @@ static VALUE timeout_body(VALUE argument)
     VALUE value = rb_yield(timeout->duration);
     if (timeout->interrupted) /* Thread.handle_interrupt has held it back */
         nb_take_interrupts(Qnil);
+    if (timeout->lapse.linked) /* it was over while others ran, and nothing has waited since */
+        raise_expired(timeout);
     return value;
 }
 
