@@ -98,6 +98,12 @@ class DoctorTest < Minitest::Test
     assert_equal 0, @status
   end
 
+  # From 8.3.1 on Bullet keeps a request's state in fiber storage; for Ruby 3.1, in the thread.
+  def test_a_gem_that_uses_the_thread_only_where_fibers_have_no_storage
+    assert_equal ["bullet 8.3.0"], of_bullet("8.3.0")
+    assert_equal RUBY_VERSION < "3.2" ? ["bullet 8.3.1"] : [], of_bullet("8.3.1")
+  end
+
   def test_an_empty_folder
     folder({}) do |path|
       examine(path)
@@ -206,6 +212,25 @@ class DoctorTest < Minitest::Test
   end
 
   private
+
+  # What is found in a gem of this version that is installed in a folder of its own.
+  def of_bullet(version)
+    files = { "lib/bullet.rb" => "Thread.current.thread_variable_get(:bullet_state)\n" }
+    Dir.mktmpdir do |home|
+      FileUtils.mkpath(["#{home}/gems/bullet-#{version}/lib", "#{home}/specifications"])
+      files.each { |name, text| File.write("#{home}/gems/bullet-#{version}/#{name}", text) }
+      specification = Gem::Specification.new("bullet", version) do |gem|
+        gem.summary = gem.authors = "x"
+        gem.files = files.keys
+      end
+      File.write("#{home}/specifications/bullet-#{version}.gemspec", specification.to_ruby)
+      paths = [home, *Gem.path].join(":")
+      folder("Gemfile.lock" => "GEM\n  specs:\n    bullet (#{version})\n") do |path|
+        examine(path, env: { "GEM_PATH" => paths })
+      end
+    end
+    findings("thread variables").map { |finding| finding["what"][/\A\S+ \S+/] }
+  end
 
   def child(patience) = NB::Doctor::Child.new(Dir.tmpdir, patience: patience)
 

@@ -36,7 +36,9 @@ module NB
       activerecord activesupport async-http bundler capybara concurrent-ruby curb debug fiber-local
       httpx neverblock newrelic_rpm puma sentry-ruby timeout typhoeus
     ].freeze
-    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :OLD, :THREAD_WISE
+    # Gems that keep state in fiber storage from this version on, which Ruby 3.2 brought.
+    FIBER_WISE = { "bullet" => Gem::Version.new("8.3.1") }.freeze
+    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :OLD, :THREAD_WISE, :FIBER_WISE
 
     check "bundle", applies: ->(project) { project.bundle.exist? } do |project|
       next if project.booted?
@@ -83,10 +85,19 @@ module NB
       end
       wise = THREAD_WISE + (RUBY_VERSION < "3.2" && !project.rails? ? [] : %w[i18n])
       project.gems.compact.except(*wise).each do |name, version|
+        next if Doctor.fiber_wise?(name, version)
+
         found = ThreadState.in_gem(name, version) or next
         warning "#{name} #{version} keeps data in the thread: #{found}",
                 cure: "check whether it belongs to a request; if so, use a later version or gem"
       end
+    end
+
+    # @return [Boolean] whether the thread state in its code is for older versions of Ruby
+    # @api private
+    def self.fiber_wise?(name, version)
+      first = FIBER_WISE[name] or return false
+      RUBY_VERSION >= "3.2" && Gem::Version.new(version) >= first
     end
   end
 end
