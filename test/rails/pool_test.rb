@@ -231,6 +231,26 @@ class RailsPoolTest < Minitest::Test
     Rails.logger = logger
   end
 
+  # Rails logs a query while it still has the connection.
+  def test_who_waits_for_the_lock_of_a_log_is_not_logged
+    log = StringIO.new
+    logger, Rails.logger = Rails.logger, ActiveSupport::Logger.new(log)
+    gate = Thread::Queue.new
+    device = Struct.new(:gate) { def write(*) = gate.pop; def close = nil }
+    other = Logger.new(device.new(gate))
+    NB.run do
+      tasks = [NB.async { other.info("first") }]
+      tasks += Array.new(12) { NB.async { Account.with_connection { other.info("next") } } }
+      sleep(0.001) until pool.stat[:busy] == 12
+      NB::Rails::PinnedConnection.look(pool)
+      gate.close
+      tasks.each(&:wait)
+    end
+    refute_includes log.string, "NeverBlock"
+  ensure
+    Rails.logger = logger
+  end
+
   def pin_beside_the_log = sleep
 
   def pin

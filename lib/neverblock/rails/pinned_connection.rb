@@ -8,6 +8,10 @@ module NB
     module PinnedConnection
       # Frames inside which a fiber waits for the database itself.
       DATABASE = /[`'#](?:with_raw_connection|verify!|connect!|reconnect!)'/
+      # Logger writes with a lock that fibers which compute hand to each other: Rails logs a query
+      # while it still has the connection.
+      LOG = %r{/logger/log_device\.rb:}
+      NO_FAULT = Regexp.union(DATABASE, LOG)
       # The start of paths of our own frames.
       OURS = File.expand_path("..", __dir__)
       # How many logged places are remembered.
@@ -20,7 +24,7 @@ module NB
         # @scheduling never waits
         def look(pool)
           held(pool).each do |connection, backtrace|
-            next if backtrace.empty? || backtrace.any?(DATABASE)
+            next if backtrace.empty? || backtrace.any?(NO_FAULT)
 
             place = places(backtrace).first || backtrace.first
             next if @logged[place] || @logged.size >= PLACES
