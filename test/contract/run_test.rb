@@ -34,6 +34,24 @@ class RunTest < ScriptCase
     p [numbers.next, numbers.next]
   RUBY
 
+  script "what a fiber is resumed with, or raises, comes to the NB.run in it", <<~'RUBY', out: "[1, 2, 3, 4, 5]\n[Hash, [7], [1, 2], nil, \"to you\"]\n", only: :fibers
+    NB.run do
+      NB.async { sleep 0.05 }
+      answers = []
+      fiber = Fiber.new(blocking: true) do
+        NB.run do
+          4.times { |n| answers << Fiber.yield(n + 1) }
+          Fiber.yield(5)
+        rescue IOError => error
+          answers << error.message
+        end
+      end
+      p [fiber.resume, fiber.resume({ 1 => 2 }), fiber.resume([7]), fiber.resume(1, 2), fiber.resume]
+      fiber.raise(IOError, "to you")
+      p [answers.shift.class, *answers]
+    end
+  RUBY
+
   script "the value of the block", <<~'RUBY', out: "42\n"
     p inside { sleep 0.01; 42 }
   RUBY

@@ -148,10 +148,19 @@ module NB
 
     private
 
-    # What the block yields goes to whoever resumes the calling fiber.
+    # What the block yields goes to whoever resumes the calling fiber, and what that one passes or
+    # raises goes to the block.
     def hand_on(fiber)
       passed = fiber.resume
-      passed = fiber.resume(*::Fiber.yield(passed)) until @outcome || !fiber.alive?
+      passed = exchange(fiber, passed) until @outcome || !fiber.alive?
+    end
+
+    def exchange(fiber, passed)
+      answer = ::Fiber.yield(passed)
+    rescue Exception => error # rubocop:disable Lint/RescueException -- by Fiber#raise
+      fiber.raise(error)
+    else
+      fiber.resume(answer)
     end
 
     def fiber_locals = Thread.current.keys.to_h { |key| [key, Thread.current[key]] }
