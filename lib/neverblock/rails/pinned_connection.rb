@@ -11,6 +11,7 @@ module NB
       # Logger writes with a lock that fibers which compute hand to each other: Rails logs a query
       # while it still has the connection.
       LOG = %r{/logger/log_device\.rb:}
+      # Frames inside which a fiber may hold a connection.
       NO_FAULT = Regexp.union(DATABASE, LOG)
       # The start of paths of our own frames.
       OURS = File.expand_path("..", __dir__)
