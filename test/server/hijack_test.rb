@@ -80,7 +80,8 @@ class ServerHijackTest < Minitest::Test
 
   # The client sends nothing, and body_timeout is far off.
   EXPECT = {"" => "", "_for_100" => "Expect: 100-continue\r\n"}.freeze
-  %w[epoll poll].product(%i[fiber thread], EXPECT.to_a).each do |backend, where, (name, expect)|
+  ways = NB::Native.backends.product(%i[fiber thread], EXPECT.to_a)
+  ways.each do |backend, where, (name, expect)|
     define_method("test_closing_a_stream_ends_a_read_that_waits#{name}_#{where}_#{backend}") do
       reads = Thread::Queue.new
       body = lambda do |stream|

@@ -22,7 +22,7 @@ class ServerLingeringTest < Minitest::Test
     socket
   end
 
-  %w[epoll poll].each do |backend|
+  NB::Native.backends.each do |backend|
     define_method("test_a_request_behind_the_last_response_destroys_nothing_#{backend}") do
       serve(backend: backend) { [200, {"connection" => "close"}, [BODY]] }
       socket = connect_slowly

@@ -33,7 +33,7 @@ class ServerUntilCloseTest < Minitest::Test
             "/stream" => ->(stream) { stream.write("part") && raise("oops") },
             "/large" => Enumerator.new { |out| 50.times { out << ("x" * 50_000) } }}.freeze
 
-  %w[epoll poll].each do |backend|
+  NB::Native.backends.each do |backend|
     define_method("test_a_body_that_breaks_off_ends_with_a_reset_#{backend}") { broken_bodies(backend) }
   end
 
