@@ -50,6 +50,34 @@ module RailsApp
     ActiveRecord::Base.connection_handler.clear_active_connections!(:all)
   end
 
+  # Two models of one table for each adapter of a database server, with one connection each.
+  #
+  # @param home [Module] gets their constants
+  # @return [Hash{String => Array(Class, Class)}]
+  def pairs(home, table)
+    %w[postgresql mysql2 trilogy].to_h do |adapter|
+      pair = %w[Row Watch].map do |role|
+        name = "#{role}#{adapter.capitalize}"
+        base = connect(adapter) { |model| home.const_set(name, model) }
+        home.const_set("#{name}s", Class.new(base) { self.table_name = table })
+      end
+      pair.last.with_connection do |connection|
+        connection.create_table(table, force: true) { |columns| columns.text(:name) }
+      end
+      [adapter, pair]
+    end.freeze
+  end
+
+  # Rails asks for the name of a class before it connects.
+  # @yieldparam model [Class] to be named
+  def connect(adapter)
+    model = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    yield model
+    place = Databases.public_send(PLACES.fetch(adapter))
+    model.establish_connection(adapter: "neverblock_#{adapter}", connections: 1, **place.options)
+    model
+  end
+
   # Runs a command in the application's folder.
   # @return [Array(String, Process::Status)] what it printed on both channels
   def run(*command, adapter: "neverblock_sqlite3", env: {}, input: "")

@@ -15,7 +15,7 @@ class RailsInterruptedCommitTest < Minitest::Test
 
   def setup
     take("postgresql")
-    @proxy = HoldingProxy.new(ADAPTERS.fetch("postgresql").port, 30)
+    @proxy = HoldingProxy.new(Databases.postgresql.port, 30)
     options = @row.connection_db_config.configuration_hash
     Late.establish_connection(**options, port: @proxy.port, sslmode: "disable")
   end

@@ -9,21 +9,8 @@ require "rails/helper"
 class RailsInterruptedTransactionTest < Minitest::Test
   RailsApp.load("neverblock_postgresql")
 
-  ADAPTERS = { "postgresql" => Databases.postgresql, "mysql2" => Databases.mariadb,
-               "trilogy" => Databases.mariadb }.freeze
   # A model each, and its like with a connection of its own.
-  MODELS = ADAPTERS.to_h do |adapter, place|
-    pair = %w[Row Watch].map do |role|
-      name = "#{role}#{adapter.capitalize}"
-      model = const_set(name, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-      model.establish_connection(adapter: "neverblock_#{adapter}", connections: 1, **place.options)
-      const_set("#{name}s", Class.new(model) { self.table_name = "interrupted_rows" })
-    end
-    pair.last.with_connection do |connection|
-      connection.create_table("interrupted_rows", force: true) { |table| table.text(:name) }
-    end
-    [adapter, pair]
-  end.freeze
+  MODELS = RailsApp.pairs(self, "interrupted_rows")
 
   # A lock that Watch takes, what waits for it, and how Watch gives it back.
   LOCKS = {

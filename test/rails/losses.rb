@@ -6,21 +6,8 @@ require "rails/helper"
 module RailsLosses
   RailsApp.load("neverblock_postgresql")
 
-  ADAPTERS = { "postgresql" => Databases.postgresql, "mysql2" => Databases.mariadb,
-               "trilogy" => Databases.mariadb }.freeze
   # A model each, and one with a connection of its own that ends the other's.
-  MODELS = ADAPTERS.to_h do |adapter, place|
-    pair = %w[Row Watch].map do |role|
-      name = "#{role}#{adapter.capitalize}"
-      model = const_set(name, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-      model.establish_connection(adapter: "neverblock_#{adapter}", connections: 1, **place.options)
-      const_set("#{name}s", Class.new(model) { self.table_name = "restored_rows" })
-    end
-    pair.last.with_connection do |connection|
-      connection.create_table("restored_rows", force: true) { |table| table.text(:name) }
-    end
-    [adapter, pair]
-  end.freeze
+  MODELS = RailsApp.pairs(self, "restored_rows")
 
   # The database's number for a connection, and how to end the connection by it.
   NUMBERS = { "postgresql" => lambda(&:backend_pid),

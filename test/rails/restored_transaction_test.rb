@@ -17,7 +17,6 @@ class RailsRestoredTransactionTest < Minitest::Test
           losing(connection, step, 1) { read(connection) }
         end
       end
-
     end
 
     define_method("test_#{adapter}_does_not_continue_after_the_block_has_rescued_the_loss") do
