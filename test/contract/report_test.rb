@@ -39,37 +39,37 @@ class ReportTest < ScriptCase
     script "a report is lost, and nothing else, where #{name}", "#{broken}\n#{ENDS}", out: ENDED, only: :fibers
   end
 
-  script "the report of a last fiber comes whole while stderr is full", <<~'RUBY', out: "[:value, true]\n", only: :fibers
-    reader, writer = IO.pipe
-    writer.write_nonblock("x" * 65_536)
-    writer.sync = true
-    pid = fork { writer.close; sleep 0.1; exit!(reader.read.include?("the end of it")) }
-    reader.close
-    $stderr = writer
-    value = NB.run { Fiber.schedule { sleep 0.001; raise "#{"y" * 1000} the end of it" }; :value }
-    $stderr = STDERR
-    writer.close
-    p [value, Process.wait2(pid).last.success?]
+  # Defines `fill`, which runs its block while stderr is a full pipe that is read only later.
+  FULL = <<~'RUBY'
+    def fill
+      reader, writer = IO.pipe
+      writer.write_nonblock("x" * 65_536)
+      writer.sync = true
+      pid = fork { writer.close; sleep 0.1; exit!(reader.read.include?("the end of it")) }
+      reader.close
+      $stderr = writer
+      value = yield
+      $stderr = STDERR
+      writer.close
+      p [value, Process.wait2(pid).last.success?]
+    end
   RUBY
 
-  script "what a fiber is told after its end does not break its report off", <<~'RUBY', out: "[:value, true]\n", only: :fibers
-    reader, writer = IO.pipe
-    writer.write_nonblock("x" * 65_536)
-    writer.sync = true
-    pid = fork { writer.close; sleep 0.1; exit!(reader.read.include?("the end of it")) }
-    reader.close
-    $stderr = writer
-    value = NB.run do
-      Fiber.schedule do
-        sleep 0.001
-        Fiber.scheduler.fiber_interrupt(Fiber.current, IOError.new("late"))
-        raise "the end of it"
+  script "the report of a last fiber comes whole while stderr is full", FULL + <<~'RUBY', out: "[:value, true]\n", only: :fibers
+    fill { NB.run { Fiber.schedule { sleep 0.001; raise "#{"y" * 1000} the end of it" }; :value } }
+  RUBY
+
+  script "what a fiber is told after its end does not break its report off", FULL + <<~'RUBY', out: "[:value, true]\n", only: :fibers
+    fill do
+      NB.run do
+        Fiber.schedule do
+          sleep 0.001
+          Fiber.scheduler.fiber_interrupt(Fiber.current, IOError.new("late"))
+          raise "the end of it"
+        end
+        :value
       end
-      :value
     end
-    $stderr = STDERR
-    writer.close
-    p [value, Process.wait2(pid).last.success?]
   RUBY
 
   script "an error whose message raises is reported by its class", <<~'RUBY', out: ":value\n", only: :fibers, err: /terminated with exception:\nOdd \(its message raises KeyError\)/
