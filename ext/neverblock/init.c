@@ -24,6 +24,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_profile();
     Init_nb_guest(rb_cNBScheduler);
     Init_nb_hooks_io(rb_cNBScheduler);
+    Init_nb_hooks_io_wait(rb_cNBScheduler);
     Init_nb_hooks_select(rb_cNBScheduler);
     Init_nb_hooks_time(rb_cNBScheduler);
     Init_nb_hooks_timeout(rb_cNBScheduler);

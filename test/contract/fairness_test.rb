@@ -228,4 +228,44 @@ class FairnessContract < Contract
     refute_empty plain
     assert_equal plain, counted
   end
+
+  # A socket that the loop watches, and on which all that came was read.
+  def watched_pair
+    reader, writer = keep(*UNIXSocket.pair)
+    waiting = parked { reader.wait_readable }
+    writer.write("x")
+    waiting.value
+    reader.sysread(1)
+    [reader, writer]
+  end
+
+  contract "who waits for a socket lets those go first that can go on",
+           only: :fibers, gap: nil, chaos: false do
+    reader, writer = watched_pair
+    gate = Queue.new
+    order = []
+    other = parked { gate.pop.then { order << :other } }
+    gate << 1
+    writer.write("x")
+    reader.wait_readable
+    order << :self
+    other.value
+    edge = scheduler.stats[:backend].to_s != "poll"
+    assert_equal edge ? %i[other self] : %i[self other], order
+    assert_equal "x", reader.sysread(1)
+  end
+
+  contract "who leaves bytes unread and waits again is not kept back by those that can go on",
+           only: :fibers, gap: nil do
+    reader, writer = watched_pair
+    writer.write("x" * 200)
+    queues = hand_to_each_other
+    before = @turns
+    read = Array.new(200) { reader.wait_readable && reader.sysread(1) }
+    passed = @turns - before
+    @busy = false
+    queues.each { |queue| 2.times { queue << 1 } }
+    assert_equal 200, read.join.size
+    assert_operator passed, :<=, 150, "after some wrong guesses it asks first"
+  end
 end

@@ -3,7 +3,7 @@
  * A number stands for a file only until others run: in a park, a yield, without the GVL, in any
  * Ruby method. So it is obtained after all of these, and checked again if one came in between.
  *
- * Used by: hooks/io.c, file.c, select.c.
+ * Used by: hooks/io.c, io_wait.c, file.c, select.c.
  */
 #ifndef NB_HOOKS_DESCRIPTOR_H
 #define NB_HOOKS_DESCRIPTOR_H
@@ -54,6 +54,17 @@ static inline void nb_descriptor_check(nb_descriptor_t *descriptor)
     if (descriptor->slot->closings != descriptor->closings ||
         rb_io_descriptor(descriptor->io) != descriptor->fd)
         nb_descriptor_is_lost();
+}
+
+/* What is known about the fd holds for this IO object only; another object may be another file. */
+static inline nb_slot_t *nb_descriptor_slot(const nb_descriptor_t *descriptor)
+{
+    nb_slot_t *slot = descriptor->slot;
+    if (slot->tag != descriptor->io) {
+        slot->tag = descriptor->io;
+        slot->dry = slot->stream = slot->misses = slot->doubtful = 0;
+    }
+    return slot;
 }
 
 void Init_nb_hooks_descriptor(VALUE cScheduler);

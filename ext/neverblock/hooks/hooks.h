@@ -5,6 +5,7 @@
 #include "loop/wait.h"
 
 void Init_nb_hooks_io(VALUE cScheduler);
+void Init_nb_hooks_io_wait(VALUE cScheduler);
 void Init_nb_hooks_select(VALUE cScheduler);
 void Init_nb_hooks_time(VALUE cScheduler);
 void Init_nb_hooks_timeout(VALUE cScheduler);

@@ -1,4 +1,4 @@
-/* io.c - io_wait, io_read, io_write: the hot hooks. Uses ruby.h. Read after: wait.h, fdtable.h.
+/* io.c - io_read, io_write: the hot hooks. Uses ruby.h. Read after: wait.h, fdtable.h.
  *
  * Ruby's core calls io_read and io_write with length 0, which means one attempt and -EAGAIN if it
  * would block; then it calls io_wait, and the hook again. A longer length is a minimum (<= 4.0).
@@ -19,103 +19,6 @@
 #include <sys/socket.h>
 
 enum { UNKNOWN = 0, STREAM_SOCKET = 1, OTHER = 2 };
-
-/* ---- waiting for one fd -------------------------------------------------------------------- */
-
-int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
-{
-    nb_park_t park;
-    nb_park_watch_t watch;
-    nb_park_init(loop, &park, NB_PARK_IO);
-    nb_park_watch_init(&watch, &park, fd, mask);
-    int ready = nb_fdtable_add(&loop->fds, &watch.watch);
-    if (ready > 0)
-        return ready;
-    if (ready < 0)
-        rb_syserr_fail(-ready, NULL);
-    loop->counters.io_waits++;
-    park.watches = &watch;
-    park.watch_count = 1;
-    nb_park_deadline(&park, deadline_ns);
-    nb_reason_t reason = nb_park(&park);
-    if (park.mask &
-        NB_CLOSED) /* whatever else woke it, the number may belong to another file now */
-        rb_raise(rb_eIOError, "stream closed in another thread");
-    return reason == NB_WOKEN ? park.mask & mask : 0;
-}
-
-/* What is known about the fd holds for this IO object only; another object may be another file. */
-static nb_slot_t *slot_of(const nb_descriptor_t *at)
-{
-    nb_slot_t *slot = at->slot;
-    if (slot->tag != at->io) {
-        slot->tag = at->io;
-        slot->dry = slot->stream = slot->misses = slot->doubtful = UNKNOWN;
-    }
-    return slot;
-}
-
-static bool is_dry(const nb_descriptor_t *at, int mask)
-{
-    nb_slot_t *slot = slot_of(at);
-    return (slot->doubtful && mask == NB_READABLE) || (slot->dry & mask) == mask;
-}
-
-/* Returns what of mask is ready now, or an event beyond it after a hangup or an error. */
-static int ask(const nb_descriptor_t *at, int mask)
-{
-    nb_slot_t *slot = slot_of(at);
-    int ready = nb_poll_now(at->fd, mask);
-    if (ready < 0)
-        rb_syserr_fail(-ready, NULL);
-    if (!ready && slot->registered)
-        slot->dry |= (uint8_t)mask;
-    return ready;
-}
-
-/* @overload io_wait(io, events, timeout)
- *   Waits until io is ready for one of the events.
- *   @param io [IO]
- *   @param events [Integer] IO::READABLE | IO::PRIORITY | IO::WRITABLE; others never come
- *   @param timeout [Numeric, nil] seconds; 0 asks the kernel now; nil: IO#timeout
- *   @return [Integer, false] the events that are ready, false after the timeout
- *   @raise [IOError] if io is closed meanwhile
- *   @scheduling may wait */
-static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE timeout)
-{
-    nb_descriptor_t at = {.loop = nb_loop_get(self), .io = nb_io_of(io)};
-    int mask = NUM2INT(events) & (NB_READABLE | NB_PRIORITY | NB_WRITABLE);
-    if (NUM2INT(events) <= 0)
-        rb_raise(rb_eArgError,
-                 "io_wait: events must be of IO::READABLE | PRIORITY | WRITABLE, got: %" PRIsVALUE,
-                 rb_inspect(events));
-    VALUE patience = NIL_P(timeout) ? nb_io_timeout(at.io) : timeout;
-    if (!NIL_P(timeout))
-        nb_check_interval(timeout);
-    uint64_t deadline = nb_deadline(at.loop, patience);
-    bool only_ask = deadline != NB_NEVER && NUM2DBL(patience) <= 0;
-    nb_descriptor_take(&at);
-    if (only_ask || !mask || !is_dry(&at, mask)) {
-        nb_eager(at.loop);
-        nb_descriptor_check(&at); /* Ruby may have made the IO from a bare number for this call */
-        int ready = ask(&at, mask);
-        if (!ready && only_ask)
-            nb_io_timed_out(timeout);
-        if (ready || only_ask)
-            return ready ? INT2FIX(ready) : Qfalse;
-    }
-    /* Other events than those three never come; a hangup does, and IO#close. */
-    int ready = nb_wait_fd(at.loop, at.fd, mask ? mask : NB_PRIORITY, deadline);
-    nb_descriptor_check(&at);
-    if (!ready)
-        ready = ask(&at, mask);
-    if (!ready)
-        nb_io_timed_out(timeout);
-    RB_GC_GUARD(io);
-    return ready ? INT2FIX(ready) : Qfalse;
-}
-
-/* ---- reading and writing ------------------------------------------------------------------- */
 
 typedef struct nb_transfer {
     nb_descriptor_t at;
@@ -175,7 +78,7 @@ static void note_miss(nb_slot_t *slot, ssize_t count)
 
 static nb_slot_t *classified(const nb_descriptor_t *at)
 {
-    nb_slot_t *slot = slot_of(at);
+    nb_slot_t *slot = nb_descriptor_slot(at);
     if (slot->stream == UNKNOWN && slot->registered)
         classify(slot, at);
     return slot;
@@ -272,7 +175,7 @@ static bool shall_wait(nb_transfer_t *transfer, size_t moved)
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4
     return false; /* one attempt means one attempt */
 #else
-    nb_slot_t *slot = slot_of(&transfer->at);
+    nb_slot_t *slot = nb_descriptor_slot(&transfer->at);
     if (slot->stream == UNKNOWN) /* the first time; found out again when the fd is watched */
         classify(slot, &transfer->at);
     return transfer->length || slot->stream == STREAM_SOCKET;
@@ -305,7 +208,7 @@ static VALUE move_bytes(VALUE argument)
 static VALUE transfer_bytes(nb_transfer_t *transfer, VALUE buffer)
 {
     nb_descriptor_take(&transfer->at);
-    if (slot_of(&transfer->at)->stream == STREAM_SOCKET) {
+    if (nb_descriptor_slot(&transfer->at)->stream == STREAM_SOCKET) {
         transfer->count = transfer->some(transfer);
         if (transfer->count > 0 && (size_t)transfer->count >= transfer->length)
             return SSIZET2NUM(transfer->count);
@@ -386,7 +289,6 @@ static VALUE rb_nb_scheduler_io_write(int argc, VALUE *argv, VALUE self)
 
 void Init_nb_hooks_io(VALUE cScheduler)
 {
-    rb_define_method(cScheduler, "io_wait", rb_nb_scheduler_io_wait, 3);
     rb_define_method(cScheduler, "io_read", rb_nb_scheduler_io_read, -1);
     rb_define_method(cScheduler, "io_write", rb_nb_scheduler_io_write, -1);
     Init_nb_hooks_descriptor(cScheduler);

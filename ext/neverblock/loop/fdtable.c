@@ -6,9 +6,12 @@
 
 #define PAGE_BITS NB_FDTABLE_PAGE_BITS
 #define PAGE_SIZE (1u << PAGE_BITS)
-#define IGNORED_LIMIT                                                                              \
-    16 /* events in a row for nobody before the fd is taken out of the backend                     \
-        */
+/* Events in a row for nobody before the fd is taken out of the backend. */
+#define IGNORED_LIMIT 16
+/* Guesses in a row that were wrong, and the waits that ask first after them. One may look wrong
+ * because the answer came just then. */
+#define WRONG_LIMIT 3
+#define MISLED_WAITS 255
 
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
 {
@@ -105,7 +108,8 @@ static int enlist(nb_fdtable_t *table, nb_slot_t *slot, const nb_watch_t *watch)
     int result = watch_union(table, slot, watch->fd, interest(watch));
     slot->registered = result == 0;
     slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
-    slot->woken = slot->misses = slot->doubtful = 0;
+    slot->woken = slot->misses = slot->doubtful = slot->probed = 0;
+    slot->wrong = slot->misled = 0;
     return result;
 }
 
@@ -187,6 +191,12 @@ static void verify(nb_fdtable_t *table, nb_watch_t *watch)
     }
 }
 
+static void verify_guess(nb_fdtable_t *table, nb_watch_t *watch)
+{
+    nb_fdtable_slot(table, watch->fd)->probed = 1;
+    verify(table, watch);
+}
+
 static nb_watch_t *first_of(nb_list_t *list)
 {
     return nb_list_empty(list) ? NULL : nb_container_of(list->next, nb_watch_t, pending);
@@ -197,12 +207,21 @@ void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep)
     nb_watch_t *watch;
     table->turn++;
     while ((watch = first_of(&table->doubtful)) && (before_sleep || table->turn - watch->turn > 2))
-        verify(table, watch);
+        verify_guess(table, watch);
     while ((watch = first_of(&table->pending))) {
         verify(table, watch);
         if (!before_sleep)
             break;
     }
+}
+
+static void judge_guess(nb_slot_t *slot)
+{
+    slot->wrong = slot->probed ? slot->wrong + 1 : 0;
+    if (slot->wrong < WRONG_LIMIT)
+        return;
+    slot->wrong = 0;
+    slot->misled = MISLED_WAITS;
 }
 
 void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
@@ -212,6 +231,9 @@ void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
         return;
     slot->dry &= (uint8_t)~event->mask;
     slot->woken = 1;
+    if (event->mask & NB_READABLE)
+        judge_guess(slot);
+    slot->probed = 0;
     if (event->mask & NB_HANGUP)
         slot->hung_up = 1;
     if (!nb_list_empty(&slot->watches)) {

@@ -42,12 +42,15 @@ typedef struct nb_watch {
  *                                                                          event had come
  *   the next read after 4 misses and no
  *     event: not tried, the fiber waits    -       -            -       -      -           1
+ *   io_wait lets others go first           -       -            -       -      -           1
  *   that fiber's watch is added            -       -            -       -      -           0
+ *   io_wait has found something            -       -            -       0      0           -
  *   a recv or send said ENOTSOCK           -       none         other   -      0           0
  *
  * dry is recorded only while registered is 1, and after a read or write only for a stream socket:
  * otherwise no edge is certain to follow. hung_up is set by a hangup and lasts as long as the file:
- * from then on a short read means nothing. */
+ * from then on a short read means nothing. probed is set when a doubtful watch is verified: if the
+ * event that follows says readable, the guess was probably wrong. */
 typedef struct {
     nb_list_t watches;
     uintptr_t tag; /* the IO object seen last; compared, never followed */
@@ -61,6 +64,9 @@ typedef struct {
     uint8_t woken;      /* an event came since the last read */
     uint8_t misses;     /* reads in a row that found nothing without an event before */
     uint8_t doubtful;   /* the next watch rests on a guess that there is nothing to read */
+    uint8_t probed;     /* the next event tells whether such a guess was right */
+    uint8_t wrong;      /* such guesses in a row that were not */
+    uint8_t misled;     /* waits until the next guess, after too many that were wrong */
 } nb_slot_t;
 
 #define NB_FDTABLE_PAGE_BITS 8
