@@ -22,6 +22,18 @@ class ServerLimitsTest < Minitest::Test
     assert_equal 431, status_of(get("/", "X: #{"y" * 1000}\r\n"))
   end
 
+  # RFC 9110, 9.3.2.
+  def test_a_refused_head_gets_the_length_of_the_text_and_not_the_text
+    serve(HELLO, header_count: 10, body_timeout: 0.1)
+    [["X: y\r\n" * 11, 431], ["Content-Length: x\r\n", 400], ["Content-Length: 9\r\n", 408]].each do |fields, status|
+      get, head = %w[GET HEAD].map { |method| exchange("#{method} / HTTP/1.1\r\n#{HOST}#{fields}\r\n", shut: false) }
+      assert_equal status, status_of(head)
+      assert_equal get[/^Content-Length: .*$/], head[/^Content-Length: .*$/]
+      refute_empty get.split("\r\n\r\n", 2).last
+      assert_empty head.split("\r\n\r\n", 2).last, status
+    end
+  end
+
   def test_body_bytes
     serve(body_bytes: 1000) { |env| [200, {}, [env["rack.input"].read.bytesize.to_s]] }
     post = "POST / HTTP/1.1\r\n#{HOST}Connection: close\r\n"

@@ -99,16 +99,31 @@ static void put_text(char *to, const char *bytes, nb_span_t span)
     }
 }
 
-/* incoming: from the reader, with its head; NULL elsewhere. */
-static void note_refusal(nb_conn_t *conn, int status, size_t sent, const nb_incoming_t *incoming)
+/* The head of the refused request, if it was read that far. */
+typedef struct {
+    const nb_head_t *head;
+    const char *bytes;
+} refused_t;
+
+static refused_t refused_request(const nb_conn_t *conn, const nb_incoming_t *incoming)
+{
+    if (conn->partial)
+        return (refused_t){&conn->partial->head, conn->in.bytes};
+    return incoming ? (refused_t){incoming->head, incoming->bytes} : (refused_t){0};
+}
+
+static bool is_head(const refused_t *request)
+{
+    const nb_head_t *head = request->head;
+    return head && head->method.size == 4 &&
+           memcmp(request->bytes + head->method.at, "HEAD", 4) == 0;
+}
+
+static void note_refusal(nb_conn_t *conn, int status, size_t sent, const refused_t *request)
 {
     nb_server_t *server = conn->server;
-    const nb_head_t *head = incoming ? incoming->head : NULL;
-    const char *bytes = incoming ? incoming->bytes : NULL;
-    if (conn->partial) {
-        head = &conn->partial->head;
-        bytes = conn->in.bytes;
-    }
+    const nb_head_t *head = request->head;
+    const char *bytes = request->bytes;
     nb_span_t method = {0}, target = {0};
     if (head) {
         method = head->method;
@@ -140,17 +155,19 @@ void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_inco
 {
     char answer[512];
     nb_server_t *server = conn->server;
+    refused_t request = refused_request(conn, incoming);
     server->counters.refused++;
     nb_output_free(conn); /* a "100 Continue" that has not gone out */
     int size = snprintf(answer, sizeof(answer),
                         "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\n"
-                        "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s\n",
+                        "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s%s",
                         status, nb_status_text(status), nb_server_date(server), strlen(text) + 1,
-                        status == 503 ? "Retry-After: 1\r\n" : "", text);
+                        status == 503 ? "Retry-After: 1\r\n" : "", is_head(&request) ? "" : text,
+                        is_head(&request) ? "" : "\n");
     /* A client that does not take 512 bytes gets nothing. */
     ssize_t sent = send(conn->watch.fd, answer, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (server->options.log)
-        note_refusal(conn, status, sent < 0 ? 0 : (size_t)sent, incoming);
+        note_refusal(conn, status, sent < 0 ? 0 : (size_t)sent, &request);
     if (sent < 0 || conn->hung_up)
         nb_conn_close(conn);
     else
