@@ -43,6 +43,15 @@ class ServerConfigTest < Minitest::Test
     assert_equal ["before_fork", "on_booted", "on_worker_boot 0", "on_worker_shutdown 0"], log.lines(chomp: true).uniq.sort
   end
 
+  def test_threads_of_puma_that_allow_few_requests_are_pointed_out
+    { "threads 3, 3" => true, "threads 5" => false, "threads 1, 200" => false,
+      "threads 3, 3; fibers 500" => false }.each do |line, told|
+      start(config: line)
+      assert_equal told, log.include?("! threads: only 3 requests run at a time: delete the line, or set fibers"), line
+      finish
+    end
+  end
+
   def test_flags_beat_the_file
     start("--fibers", "3", "-w", "0", config: %(fibers 5\nworkers 2\nbind "tcp://127.0.0.1:1"\n))
     assert_equal @pid, get

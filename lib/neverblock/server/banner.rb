@@ -9,6 +9,10 @@ module NB
     #
     # @api private
     module Banner
+      # Fibers that nobody wants to be limited to without knowing it.
+      FEW = 64
+      private_constant :FEW
+
       module_function
 
       # @return [String] the text: listeners, sizes, warnings
@@ -21,12 +25,13 @@ module NB
         lines << "* #{who}, #{options[:fibers]} fibers each, queue #{options[:queue]}, " \
                  "#{options[:connections]} connections, environment #{config.environment}"
         lines << "* page at #{config.page_at.first}/" if config.page_at
-        (lines + warnings(options).map { |line| "! #{line}" }).join("\n") << "\n"
+        (lines + warnings(config, options).map { |line| "! #{line}" }).join("\n") << "\n"
       end
 
-      # @return [Array<String>] the machine's limits that are too low, each with the cure
-      def warnings(options)
-        [fd_warning(options), backlog_warning].compact
+      # @return [Array<String>] limits of the machine and the configuration that are too low, each
+      #   with the cure
+      def warnings(config, options)
+        [fd_warning(options), backlog_warning, threads_warning(config, options)].compact
       end
 
       # @return [String, nil] the warning if the process may open too few files
@@ -43,6 +48,16 @@ module NB
         "net.core.somaxconn is #{limit}: bursts of connections will be refused" if limit < 1024
       rescue SystemCallError
         nil
+      end
+
+      # A line of config/puma.rb that means something else here.
+      #
+      # @return [String, nil] the warning if `threads` limits the requests to so few
+      def threads_warning(config, options)
+        most = config.threads_most
+        return unless most && most < FEW && options[:fibers] == most
+
+        "threads: only #{most} requests run at a time: delete the line, or set fibers"
       end
 
       def yjit? = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?

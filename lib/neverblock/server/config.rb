@@ -186,7 +186,13 @@ module NB
       def port(number, host = "0.0.0.0") = bind("tcp://#{host}:#{number}")
 
       # Puma's name. Only the second number matters: the size of the fiber pool.
-      def threads(_minimum, maximum = nil) = maximum && fibers(maximum)
+      def threads(_minimum, maximum = nil)
+        @threads_most = maximum && fibers(maximum)
+      end
+
+      # @return [Integer, nil] the requests at a time that {#threads} allows
+      # @api private
+      attr_reader :threads_most
 
       # Loads the application before forking, so workers share its memory.
       def preload_app!(answer = true)
