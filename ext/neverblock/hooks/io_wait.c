@@ -6,6 +6,10 @@
 #include "hooks/descriptor.h"
 #include "hooks/io_timeout.h"
 #include <ruby/io.h>
+#include <sys/socket.h>
+
+#define GUESSES 32 /* until one is checked by asking */
+#define DOUBTS 2   /* until the next one is, if that found bytes */
 
 int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
 {
@@ -47,34 +51,61 @@ static int ask(const nb_descriptor_t *at, int mask)
     return ready;
 }
 
-/* Whether io_wait may leave it to the next turn to ask the kernel, for all fibers at once. */
-static bool may_leave_it(const nb_loop_t *loop, const nb_slot_t *slot, int mask)
+/* One datagram or one connection to accept for each wait would be too few. */
+static bool flows(const nb_descriptor_t *at)
 {
-    return mask == NB_READABLE && loop->fds.backend.ops->edge && slot->registered && !slot->hung_up;
+    nb_slot_t *slot = at->slot;
+    if (!slot->flows) {
+        int type = 0, listens = 1;
+        socklen_t size = sizeof(int);
+        bool known = getsockopt(at->fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+                     getsockopt(at->fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0;
+        slot->flows = known && type == SOCK_STREAM && !listens ? 1 : 2;
+    }
+    return slot->flows == 1;
+}
+
+/* Whether io_wait may leave it to the next turn to ask the kernel, for all fibers at once. */
+static bool may_leave_it(const nb_descriptor_t *at, int mask)
+{
+    const nb_slot_t *slot = nb_descriptor_slot(at);
+    return mask == NB_READABLE && at->loop->fds.backend.ops->edge && slot->registered &&
+           !slot->hung_up && flows(at);
 }
 
 /* Others can go on: they go first. A fiber that asks for itself often finds the answer there, if
  * its server shares this core, and goes on alone while the other servers wait. That there is
- * nothing to read yet is a guess. */
+ * nothing to read yet is a guess. Now and then it is checked, for a fiber that leaves bytes unread
+ * each time would read once per turn only. */
 static bool lets_others_go_first(const nb_descriptor_t *at, int mask)
 {
     nb_slot_t *slot = nb_descriptor_slot(at);
-    if (!at->loop->ready.count || slot->woken || !may_leave_it(at->loop, slot, mask))
+    if (!at->loop->ready.count || slot->woken || !may_leave_it(at, mask))
         return false;
     if (slot->misled) {
         slot->misled--;
         return false;
     }
+    if (++slot->guesses >= GUESSES)
+        return false;
     slot->doubtful = 1;
     return true;
+}
+
+static void check_guess(const nb_descriptor_t *at, bool ready)
+{
+    nb_slot_t *slot = nb_descriptor_slot(at);
+    if (slot->guesses < GUESSES)
+        return;
+    slot->guesses = ready ? GUESSES - 1 - DOUBTS : 0;
+    nb_fdtable_checked(slot, ready);
 }
 
 /* The answer was there at once, so perhaps those of others are, too. */
 static void look_for_others(nb_descriptor_t *at, int mask)
 {
     nb_loop_t *loop = at->loop;
-    nb_slot_t *slot = nb_descriptor_slot(at);
-    if (loop->fds.count > 1 && !slot->misled && may_leave_it(loop, slot, mask)) {
+    if (loop->fds.count > 1 && !nb_descriptor_slot(at)->misled && may_leave_it(at, mask)) {
         nb_yield(loop);
         nb_descriptor_check(at);
     }
@@ -112,7 +143,8 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     uint64_t deadline = nb_deadline(at.loop, patience);
     bool only_ask = deadline != NB_NEVER && NUM2DBL(patience) <= 0;
     nb_descriptor_take(&at);
-    if (only_ask || !mask || !(is_dry(&at, mask) || lets_others_go_first(&at, mask))) {
+    bool was_dry = is_dry(&at, mask);
+    if (only_ask || !mask || !(was_dry || lets_others_go_first(&at, mask))) {
         nb_eager(at.loop);
         nb_descriptor_check(&at); /* Ruby may have made the IO from a bare number for this call */
         int ready = ask(&at, mask);
@@ -120,6 +152,7 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
             nb_io_timed_out(timeout);
         if (only_ask)
             return ready ? INT2FIX(ready) : Qfalse;
+        check_guess(&at, ready);
         if (ready) {
             look_for_others(&at, mask);
             return INT2FIX(found(&at, ready));
@@ -133,7 +166,9 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     if (!ready)
         nb_io_timed_out(timeout);
     RB_GC_GUARD(io);
-    return ready ? INT2FIX(found(&at, ready)) : Qfalse;
+    if (ready && !was_dry) /* otherwise the caller has tried, and hooks/io.c counts that */
+        ready = found(&at, ready);
+    return ready ? INT2FIX(ready) : Qfalse;
 }
 
 void Init_nb_hooks_io_wait(VALUE cScheduler)

@@ -8,9 +8,10 @@
 #define PAGE_SIZE (1u << PAGE_BITS)
 /* Events in a row for nobody before the fd is taken out of the backend. */
 #define IGNORED_LIMIT 16
-/* Guesses in a row that were wrong, and the waits that ask first after them. One may look wrong
- * because the answer came just then. */
+/* A guess may look wrong because the answer came just then: so many in a row are. */
 #define WRONG_LIMIT 3
+#define LEFT_LIMIT 8
+/* The waits that ask first after them. */
 #define MISLED_WAITS 255
 
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
@@ -108,8 +109,8 @@ static int enlist(nb_fdtable_t *table, nb_slot_t *slot, const nb_watch_t *watch)
     int result = watch_union(table, slot, watch->fd, interest(watch));
     slot->registered = result == 0;
     slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
-    slot->woken = slot->misses = slot->doubtful = slot->probed = 0;
-    slot->wrong = slot->misled = 0;
+    slot->woken = slot->misses = slot->doubtful = 0;
+    slot->flows = slot->guesses = slot->left = slot->wrong = slot->misled = 0;
     return result;
 }
 
@@ -191,9 +192,11 @@ static void verify(nb_fdtable_t *table, nb_watch_t *watch)
     }
 }
 
-static void verify_guess(nb_fdtable_t *table, nb_watch_t *watch)
+/* In the middle of a turn, the backend is asked next. Before sleep, the event may take its time. */
+static void verify_guess(nb_fdtable_t *table, nb_watch_t *watch, bool before_sleep)
 {
-    nb_fdtable_slot(table, watch->fd)->probed = 1;
+    if (!before_sleep)
+        nb_fdtable_slot(table, watch->fd)->probed_turn = table->turn;
     verify(table, watch);
 }
 
@@ -207,7 +210,7 @@ void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep)
     nb_watch_t *watch;
     table->turn++;
     while ((watch = first_of(&table->doubtful)) && (before_sleep || table->turn - watch->turn > 2))
-        verify_guess(table, watch);
+        verify_guess(table, watch, before_sleep);
     while ((watch = first_of(&table->pending))) {
         verify(table, watch);
         if (!before_sleep)
@@ -215,13 +218,26 @@ void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep)
     }
 }
 
-static void judge_guess(nb_slot_t *slot)
+/* If the first one after these waits is wrong again, so are the next. */
+static void mislead(nb_slot_t *slot)
 {
-    slot->wrong = slot->probed ? slot->wrong + 1 : 0;
-    if (slot->wrong < WRONG_LIMIT)
-        return;
-    slot->wrong = 0;
+    slot->wrong = WRONG_LIMIT - 1;
+    slot->left = LEFT_LIMIT - 1;
     slot->misled = MISLED_WAITS;
+}
+
+void nb_fdtable_checked(nb_slot_t *slot, bool left)
+{
+    slot->left = left ? slot->left + 1 : 0;
+    if (slot->left >= LEFT_LIMIT)
+        mislead(slot);
+}
+
+static void judge_guess(nb_slot_t *slot, bool wrong)
+{
+    slot->wrong = wrong ? slot->wrong + 1 : 0;
+    if (slot->wrong >= WRONG_LIMIT)
+        mislead(slot);
 }
 
 void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
@@ -232,8 +248,7 @@ void nb_fdtable_dispatch(nb_fdtable_t *table, const nb_event_t *event)
     slot->dry &= (uint8_t)~event->mask;
     slot->woken = 1;
     if (event->mask & NB_READABLE)
-        judge_guess(slot);
-    slot->probed = 0;
+        judge_guess(slot, slot->probed_turn == table->turn);
     if (event->mask & NB_HANGUP)
         slot->hung_up = 1;
     if (!nb_list_empty(&slot->watches)) {

@@ -49,8 +49,8 @@ typedef struct nb_watch {
  *
  * dry is recorded only while registered is 1, and after a read or write only for a stream socket:
  * otherwise no edge is certain to follow. hung_up is set by a hangup and lasts as long as the file:
- * from then on a short read means nothing. probed is set when a doubtful watch is verified: if the
- * event that follows says readable, the guess was probably wrong. */
+ * from then on a short read means nothing. flows to misled belong to io_wait's guess; its file
+ * keeps them, except probed_turn. */
 typedef struct {
     nb_list_t watches;
     uintptr_t tag; /* the IO object seen last; compared, never followed */
@@ -64,9 +64,12 @@ typedef struct {
     uint8_t woken;      /* an event came since the last read */
     uint8_t misses;     /* reads in a row that found nothing without an event before */
     uint8_t doubtful;   /* the next watch rests on a guess that there is nothing to read */
-    uint8_t probed;     /* the next event tells whether such a guess was right */
-    uint8_t wrong;      /* such guesses in a row that were not */
-    uint8_t misled;     /* waits until the next guess, after too many that were wrong */
+    uint8_t flows;      /* 0 unknown, 1 a connection whose bytes form a stream, 2 something else */
+    uint8_t guesses;    /* since one was checked by asking instead */
+    uint8_t left;       /* such checks in a row that found bytes left unread */
+    uint8_t wrong;      /* guesses in a row that were probably wrong */
+    uint8_t misled;     /* waits until the next guess, after too many of these */
+    unsigned probed_turn; /* when a guess was verified: an event in this turn means it was wrong */
 } nb_slot_t;
 
 #define NB_FDTABLE_PAGE_BITS 8
@@ -107,6 +110,9 @@ void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask);
 /* Adds the watch (fd, mask and on_ready set). Returns 0 if it was added; a ready mask > 0 if the fd
  * is of a kind that is always ready (then it was not added); or -errno. */
 int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
+
+/* A guess was checked by asking: whether bytes had been left unread. */
+void nb_fdtable_checked(nb_slot_t *slot, bool left);
 
 /* Takes the watch out, if it is in the table. */
 void nb_fdtable_remove(nb_fdtable_t *table, nb_watch_t *watch);
