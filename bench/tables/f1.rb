@@ -25,7 +25,8 @@ Bench.table "f1" do
   numbers.each do |size, seconds|
     view "F1 #{size / 1000}k", title: "Sum of #{size / 1000},000 numbers", unit: "s",
                                better: :lower, rows: :runtime, columns: :workers,
-                               where: { iterations: size }, compare: "nb", scale: :log do
+                               where: { iterations: size }, compare: "nb", scale: :log,
+                               headline: size == sizes.last do
       published "Ruby 1.8 threads, 2009", seconds, like: "threads"
     end
   end

@@ -28,7 +28,8 @@ Bench.table "f3" do
   { 28.6 => "35/s", 333 => "3/s" }.each do |delay, rate|
     view "F3 #{rate}", title: "400 fetches at #{rate}", unit: "s", better: :lower, rows: :runtime,
                        columns: :workers, where: { delay_ms: delay }, compare: "nb",
-                       chart: :lines, scale: :log, spread: :log do
+                       chart: :lines, scale: :log, spread: :log,
+                       headline: rate == "3/s" do
       published "Ruby 1.8 threads, 2009", numbers[delay], like: "threads"
       limit("ideal: turns × delay") { |_result, count| (400.0 / count).ceil * delay / 1000.0 }
     end
