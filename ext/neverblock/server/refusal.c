@@ -158,12 +158,14 @@ void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_inco
     refused_t request = refused_request(conn, incoming);
     server->counters.refused++;
     nb_output_free(conn); /* a "100 Continue" that has not gone out */
+    size_t body = strlen(text) + 1;
     int size = snprintf(answer, sizeof(answer),
                         "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\n"
-                        "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s%s",
-                        status, nb_status_text(status), nb_server_date(server), strlen(text) + 1,
-                        status == 503 ? "Retry-After: 1\r\n" : "", is_head(&request) ? "" : text,
-                        is_head(&request) ? "" : "\n");
+                        "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s\n",
+                        status, nb_status_text(status), nb_server_date(server), body,
+                        status == 503 ? "Retry-After: 1\r\n" : "", text);
+    if (is_head(&request))
+        size -= (int)body;
     /* A client that does not take 512 bytes gets nothing. */
     ssize_t sent = send(conn->watch.fd, answer, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (server->options.log)
