@@ -145,8 +145,8 @@ module Bench
               stated(:changed, "Ruby did it: read_nonblock and a wait instead of Timeout",
                      "EXPERIMENTS.md")),
         claim("H1", "More than 64 K at a time fails unless a parameter says so",
-              stated(:changed, "it was Windows; the limits of sendfile, writev, splice and " \
-                               "MSG_ZEROCOPY are tested: nb iotest meets none", "EXPERIMENTS.md"))
+              stated(:changed, "it was Windows; nb iotest meets no limit of sendfile, splice " \
+                               "or MSG_ZEROCOPY", "EXPERIMENTS.md"))
       ],
       "EventMachine" => [
         claim("I2", "With MySQL, fibers are a little faster than threads",

@@ -81,9 +81,13 @@ module Bench
         columns = grids.flat_map { |grid| grid.headline.map { |index| [grid, index] } }
         heads = columns.map { |grid, index| head(grid, index, main: grid == grids.first) }
         ["## #{table.id.upcase}: #{table.title}", "", lead(result, results), "",
+         *caption(grids.first, table),
          row([corner(grids.first), *heads]), row(["---", *heads.map { "---:" }]),
          *rows(grids.first, columns), ""].join("\n")
       end
+
+      # What the main view shows, where the table's title does not say it.
+      def caption(grid, table) = grid.title == table.title ? [] : ["**#{grid.title}**", ""]
 
       def lead(result, results)
         [result.table.question, setting(result), Takeaway.new(result).to_s,
@@ -95,8 +99,18 @@ module Bench
         options = result.session["options"]
         quick = "quick run, " if result.quick?
         "([source and method](../bench/tables/#{id}.rb); #{result.ruby}, #{quick}" \
-          "#{options["pairs"]} × #{Format.short(options["seconds"])} s" \
+          "#{samples(result)} × #{Format.short(options["seconds"])} s" \
           "#{priority(result)}#{elsewhere(result)})"
+      end
+
+      # How many samples a cell of the summary has: all as many, or from the fewest to the most.
+      def samples(result)
+        lines = result.grids.select(&:headline?).flat_map do |grid|
+          grid.rows.select { |line| line.kind == :measured }
+              .flat_map { |line| line.figures.values_at(*grid.headline).compact }
+        end
+        fewest, most = lines.map(&:count).select(&:positive?).minmax
+        fewest == most ? fewest : "#{fewest} to #{most}"
       end
 
       def priority(result)

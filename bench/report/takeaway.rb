@@ -81,10 +81,10 @@ module Bench
 
       # How undisturbed the samples were, where somebody looked.
       def doubts
-        [("#{@result.repeats} samples were taken again, because other programs used more than " \
-          "5 % of a core beside them." if @result.repeats.positive?),
-         ("#{@result.crowded.size} of #{@result.runs.size} samples were kept although others " \
-          "computed#{" and make no pair" unless @result.busy?}." if @result.crowded.any?)]
+        [("Taken again, because other programs used more than 5 % of a core beside them: " \
+          "#{@result.repeats} of the samples." if @result.repeats.positive?),
+         ("Kept although others computed#{", and in no pair" unless @result.busy?}: " \
+          "#{@result.crowded.size} of #{@result.runs.size} samples." if @result.crowded.any?)]
       end
     end
   end

@@ -40,6 +40,13 @@ class BenchDocsTest < Minitest::Test
     assert_empty paths.reject { |path| File.exist?(File.join(Bench::ROOT, path)) }
   end
 
+  def test_each_table_with_samples_has_a_section
+    measured = results(Bench::Report::Markdown.directory(DOCUMENT)).map { |one| one.table.id }
+    sections = File.read(DOCUMENT).scan(/^## (\w+): /).flatten.map(&:downcase)
+
+    assert_empty measured - sections
+  end
+
   def anchor(heading)
     heading.sub(/^#+ /, "").strip.downcase.gsub(/[^\p{Alnum}_\- ]/, "").tr(" ", "-")
   end

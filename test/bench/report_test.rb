@@ -80,7 +80,14 @@ class BenchReportTest < Minitest::Test
     assert_includes text, "| **NeverBlock** | 2,090 | 1,600 | 500 |"
     assert_includes text, "| *threads, 2008* | 1,000 | 900 | 100 |"
     refute_includes text, "ideal"
-    assert_includes text, "Ruby 3.4.5, 3 × 5 s)"
+    assert_includes text, "Ruby 3.4.5, 6 × 5 s)"
+    assert_includes text, "\n**Rate**\n\n| delay"
+  end
+
+  def test_markdown_counts_the_samples_that_there_are
+    one = result({ ["threads", 0] => [1000] * 2, ["nb", 0] => [2000] * 7 })
+
+    assert_includes Report::Markdown.new([one]).to_s, "Ruby 3.4.5, 2 to 7 × 5 s)"
   end
 
   def test_markdown_names_another_machine_than_most
@@ -89,9 +96,9 @@ class BenchReportTest < Minitest::Test
     results.last.define_singleton_method(:session) do
       own.merge("machine" => own["machine"].merge("cpu" => "one of its own"))
     end
-    assert_equal ["3 × 5 s, on another machine: one of its own)"],
+    assert_equal ["6 × 5 s, on another machine: one of its own)"],
                  results.map { |one| Report::Markdown.new(results).send(:setting, one) }
-                        .filter_map { |text| text[/3 × .*on another.*/] }
+                        .filter_map { |text| text[/6 × .*on another.*/] }
   end
 
   def test_markdown_tells_scatter_errors_and_notes

@@ -53,7 +53,8 @@ module Bench
     def times(count, blocking, neverblock)
       view "#{name} #{count}", title: "#{count} long queries", unit: "s", better: :lower,
                                rows: :runtime, columns: :mult, where: { long: count },
-                               compare: "nb", chart: :lines, spread: :log do
+                               compare: "nb", chart: :lines, spread: :log,
+                               headline: count == 50 do
         published "blocking, 2008", blocking, like: "blocking"
         published "NeverBlock, 2008", neverblock, like: "nb"
       end
