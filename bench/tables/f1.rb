@@ -23,8 +23,8 @@ Bench.table "f1" do
               500_000 => [0.17149276, 0.17179465, 0.17181384, 0.17210276],
               5_000_000 => [1.70610744, 1.70557474, 1.70570264, 1.71201153] }
   numbers.each do |size, seconds|
-    view "F1 #{size / 1000}k", title: "Sum of #{Bench::Report::Format.number(size)} numbers", unit: "s",
-                               better: :lower, rows: :runtime, columns: :workers,
+    view "F1 #{size / 1000}k", title: "Sum of #{Bench::Report::Format.number(size)} numbers",
+                               unit: "s", better: :lower, rows: :runtime, columns: :workers,
                                where: { iterations: size }, compare: "nb", scale: :log,
                                headline: size == sizes.last do
       published "Ruby 1.8 threads, 2009", seconds, like: "threads"

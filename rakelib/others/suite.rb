@@ -95,10 +95,12 @@ module Others
                 %w[spec/excon_spec.rb spec/requests/*_spec.rb]],
     "faraday" => ["ruby-faraday", "2.12.2-1", "2.12.2-1", :rspec,
                   %w[spec/faraday/**/*_spec.rb spec/faraday_spec.rb]],
+    "drb" => ["ruby/drb", "v2.2.3", "v2.2.3", :test_unit, %w[test/drb/test_*.rb]],
     "http" => ["httprb/http", nil, "v6.0.4", :minitest,
                %w[test/http_test.rb test/http/**/*_test.rb]],
     "httparty" => ["ruby-httparty", "0.21.0-1", "0.21.0-1", :rspec, %w[spec/**/*_spec.rb]],
     "mysql2" => ["ruby-mysql2", "0.5.7-1", "0.5.7-1", :rspec, %w[spec/mysql2/*_spec.rb], :mariadb],
+    "net-ftp" => ["ruby/net-ftp", "v0.3.9", "v0.3.9", :test_unit, %w[test/net/ftp/test_*.rb]],
     "net-http-persistent" => ["drbrain/net-http-persistent", "v4.0.8", "v4.0.8", :minitest,
                               %w[test/test_*.rb]],
     "net-ssh" => ["ruby-net-ssh", "1:7.3.0-1", "1:7.3.0-1", :minitest, SSH],
@@ -108,6 +110,8 @@ module Others
     "redis" => ["redis/redis-rb", "v5.4.1", "v5.4.1", :minitest, REDIS, :redis],
     "redis-client" => ["redis-rb/redis-client", "v0.30.0", "v0.30.0", :megatest, REDIS_CLIENT,
                        :toxic_redis],
+    "rest-client" => ["rest-client/rest-client", "v2.1.0", "v2.1.0", :rspec,
+                      %w[spec/unit/*_spec.rb spec/integration/integration_spec.rb]],
     "sequel" => ["jeremyevans/sequel", "5.106.0", "5.106.0", :minitest, SEQUEL_CORE],
     "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql],
     "sidekiq" => ["sidekiq/sidekiq", nil, "v8.1.7", :minitest, %w[test/**/*_test.rb],
@@ -115,7 +119,8 @@ module Others
     "sqlite3" => ["sparklemotion/sqlite3-ruby", "v2.8.1", "v2.9.6", :minitest,
                   %w[test/test_*.rb]],
     "trilogy" => ["trilogy-libraries/trilogy", "v2.13.0", "v2.13.0", :minitest,
-                  %w[test/*_test.rb], :mysql, "contrib/ruby"]
+                  %w[test/*_test.rb], :mysql, "contrib/ruby"],
+    "webrick" => ["ruby/webrick", "v1.9.2", "v1.9.2", :test_unit, %w[test/webrick/test_*.rb]]
   }.freeze
 
   # @param api [String] of the Ruby, such as "3.4"

@@ -14,6 +14,7 @@ module Others
                 minitest-global_expectations:1.0.2 minitest-hooks:1.5.2 minitest-proveit:1.0.0
                 minitest-stub-const:0.6 mocha:2.7.1 msgpack:1.8.0
                 open4:1.3.4 pry:0.15.2 rack-cache:1.17.0 simplecov:0.22.0
+                test-unit:3.7.8 test-unit-ruby-core:1.0.16
                 timecop:0.9.10 toxiproxy:2.0.2].freeze
     MORE = {
       "3.1" => SHARED,

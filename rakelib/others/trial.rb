@@ -113,6 +113,9 @@ module Others
         ["#{@folder}/spec/mspec/bin/mspec-run", *there]
       when :minitest
         [*libraries, "-Itest", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed", "1"]
+      when :test_unit
+        helper = "-rhelper" if File.exist?("#{@folder}/test/lib/helper.rb")
+        [*libraries, "-Itest/lib", "-Itest", *helper, "-e", format(REQUIRE_ALL, files.inspect)]
       when :rspec
         helper = %w[--require spec_helper] if File.exist?("#{@folder}/spec/spec_helper.rb")
         [*libraries, "-Ispec", "#{TestGems.of_project}/bin/rspec", "--options", File::NULL,
