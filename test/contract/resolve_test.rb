@@ -21,6 +21,15 @@ class ResolveTest < Contract
      outcome { Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM, 0, Socket::AI_NUMERICHOST) }]
   end
 
+  # A crawler meets any bytes in a link.
+  same_as_threads "names and services that are no text", gap: nil do
+    name = "\xFF.invalid"
+    [outcome { TCPSocket.new(name, 1) }, outcome { TCPSocket.new("127.0.0.1", "\xFF") },
+     outcome { Addrinfo.tcp(name, 1) }, outcome { Addrinfo.tcp("127.0.0.1", "\xFF") },
+     outcome { Net::HTTP.new(name, 1).start }, outcome { Socket.getaddrinfo(name, 1) },
+     outcome { Socket.getaddrinfo("127.0.0.1".encode("UTF-16LE"), 1) }]
+  end
+
   # From Ruby 3.3 on most of these are made by loop/repairs/numeric_names.rb. (No localhost of IPv6:
   # asked for that alone, getaddrinfo invents one.)
   %w[localhost 127.0.0.1 ::1 0:0::1].each do |host|

@@ -43,6 +43,16 @@ class SQLite3Test < Transparency
   end
 
   # Each waits for the lock for a tenth of the time on average, if they take turns.
+  def test_statements_may_hold_any_bytes_in_any_encoding
+    SQLite3::Database.new(":memory:") do |db|
+      both = -> { [db.execute("SELECT '\xFF'"), db.execute("SELECT 1".encode("UTF-16LE"))] }
+      plain = both.call
+
+      assert_equal [[["\xFF"]], [[1]]], plain
+      assert_equal plain, NB.run(&both)
+    end
+  end
+
   def test_nobody_who_writes_keeps_the_lock_from_the_others
     busy = in_files(1) do |files|
       NB.run do

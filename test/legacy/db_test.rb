@@ -82,6 +82,17 @@ class LegacyDatabasesTest < Minitest::Test
   end
 
   # A pooled fiber has the next request soon.
+  def test_drivers_that_cannot_be_asked_may_get_any_bytes
+    place = Databases.mariadb
+    db = NB::DB::PooledDBConnection.new(1) { NB::DB::FMysql.new(**place.options) }
+    commands = ["BEGIN", "SELECT HEX('\xFF') AS n", "COMMIT"]
+    found = NB.run { commands.map { |sql| db.query(sql)&.to_a } }
+
+    assert_equal [nil, [{"n" => "FF"}], nil], found
+  ensure
+    close(db)
+  end
+
   def test_a_transaction_ends_with_the_request_that_raised
     db = pooled(1)
     with_table(db) do |table|

@@ -99,7 +99,7 @@ module NB
       def in_transaction?(connection, sql, before)
         return !connection.transaction_status.zero? if connection.respond_to?(:transaction_status)
 
-        (before || sql&.match?(BEGINS)) && !sql&.match?(ENDS)
+        (before || sql&.b&.match?(BEGINS)) && !sql&.b&.match?(ENDS)
       end
 
       def fiber_local(fiber, key) = Legacy::Locals.of(fiber)[key]

@@ -75,7 +75,7 @@ module NB
           nil
         end
 
-        def name? = host && host != LOCALHOST && !host.match?(/:|\A[\d.]+\z/)
+        def name? = host && host != LOCALHOST && !host.b.match?(/:|\A[\d.]+\z/)
 
         # A failover list, a certificate that names the host, and reconnecting need the name in the
         # library. A TLS connection without a CA of its own reads the system's: 20 ms of CPU time.

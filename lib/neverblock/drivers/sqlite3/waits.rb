@@ -122,11 +122,22 @@ module NB
         # @param name [Symbol] of the method that prepares the statement
         def initialize(name)
           super()
+          begins = method(:begins?)
           define_method(name) do |database, sql|
-            extend(Begin) if BEGIN_WORD.match?(sql)
+            extend(Begin) if begins.call(sql)
             super(database, sql)
           end
           private(name)
+        end
+
+        private
+
+        # SQL may hold any bytes, and be UTF-16.
+        def begins?(sql)
+          return false unless sql.is_a?(String)
+
+          wide = !sql.encoding.ascii_compatible?
+          BEGIN_WORD.match?(wide ? sql.encode("UTF-8", invalid: :replace, undef: :replace) : sql.b)
         end
       end
     end

@@ -47,14 +47,17 @@ module NB
         case service
         when nil then true
         when Integer then service.between?(0, 65_535)
-        when String then service.match?(/\A(?:0|[1-9]\d{0,4})\z/) && Integer(service) <= 65_535
+        when String then form?(service, /\A(?:0|[1-9]\d{0,4})\z/) && Integer(service) <= 65_535
         end
       end
 
       def no_more?
-        host.is_a?(String) && host.match?(/\A[\w.:-]+\z/) && [nil, 0].include?(flags) &&
+        host.is_a?(String) && form?(host, /\A[\w.:-]+\z/) && [nil, 0].include?(flags) &&
           [nil, 0, Socket.const_get(protocol_name)].include?(protocol)
       end
+
+      # Names and services may hold any bytes, in any encoding.
+      def form?(text, form) = text.ascii_only? && text.match?(form)
 
       def addrinfos(found)
         first, = Native.numeric_address(addrinfo(found.first, nil).to_sockaddr)

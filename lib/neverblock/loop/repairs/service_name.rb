@@ -34,14 +34,15 @@ module NB
       def port?(service)
         case service
         when Integer then service.between?(0, 65_535)
-        when String then service.match?(/\A\d{0,5}\z/) && service.to_i <= 65_535
+        when String
+          service.ascii_only? && service.match?(/\A\d{0,5}\z/) && service.to_i <= 65_535
         else true
         end
       end
 
       # @return [Boolean] whether an address names its interface: fe80::1%eth0
       # @api private
-      def zone?(host) = host.is_a?(String) && host.include?("%")
+      def zone?(host) = host.is_a?(String) && host.b.include?("%")
 
       # @yield a lookup that reports its own errors, inside a loop
       # @api private

@@ -18,7 +18,8 @@ module NB
       return false unless options.fetch(:fast_fallback, true) && arguments.drop(2).none?
 
       host = arguments.first
-      !host.is_a?(String) || !(host.match?(ADDRESS) || host.match?(/\A[^%]*:[^%]*\z/))
+      !host.is_a?(String) || !host.ascii_only? ||
+        !(host.match?(ADDRESS) || host.match?(/\A[^%]*:[^%]*\z/))
     end
 
     repair(TCPSocket, :initialize) do |original|
