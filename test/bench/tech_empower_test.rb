@@ -40,7 +40,7 @@ class BenchTechEmpowerTest < Minitest::Test
       assert_operator sample["metrics"]["cpu_us_per_op"], :>, 0
     end
 
-    %w[nb_roda nb_rails].each do |id_of_runtime|
+    %w[puma puma_roda nb_roda nb_rails].each do |id_of_runtime|
       next unless Bench.tables[id].axis(:runtime).values.include?(id_of_runtime)
 
       define_method("test_#{page}_is_served_right_by_#{id_of_runtime}") do
