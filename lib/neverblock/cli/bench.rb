@@ -91,7 +91,10 @@ module NB
           ids = parser(options).parse(argv)
           return list if options[:list]
 
-          ::Bench.select(ids).then { |tables| report(tables, options) }
+          tables = ::Bench.select(ids)
+          where = options[:session].fetch(:where, {})
+          ::Bench::Restriction.check(tables, where, named: ids.any?)
+          report(tables, options)
         end
 
         def parser(options)
