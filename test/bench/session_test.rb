@@ -230,7 +230,7 @@ class BenchSessionTest < Minitest::Test
     names = loads.map { |path| File.basename(path, ".rb") }
     found = Bench.tables.values.select { |one| names.include?(one.workload) }
 
-    assert_equal %w[buffers http_clients], names.sort
+    assert_equal %w[buffers http_clients stock_downloads], names.sort
     assert(found.any? && found.all?(&:ours?))
   end
 
