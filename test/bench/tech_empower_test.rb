@@ -38,6 +38,7 @@ class BenchTechEmpowerTest < Minitest::Test
       assert_equal 0, sample["errors"], sample["first_error"]
       assert_operator sample["operations"], :>, 0
       assert_operator sample["metrics"]["cpu_us_per_op"], :>, 0
+      assert_includes 0.001..100.0, sample["metrics"]["share_percent"]
     end
 
     %w[puma puma_roda nb_roda nb_rails].each do |id_of_runtime|
