@@ -70,6 +70,11 @@ class BenchLookUpsTest < Minitest::Test
     end
   end
 
+  # bson loads it, and names it nowhere: in a home with nothing else, mongo did not load.
+  def test_i3_brings_what_bson_does_not
+    assert_includes Bench.tables["i3"].gems, "bigdecimal"
+  end
+
   # A listener lets in one more than its backlog; the SYNs beyond it are dropped.
   def test_connections_that_a_full_listener_drops_are_counted
     server = TCPServer.new("127.0.0.1", 0)
