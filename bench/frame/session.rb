@@ -82,6 +82,9 @@ module Bench
       @machine = Machine.describe
       @deadline = now + @options[:budget] if @options[:budget]
       parts = prepare
+      raise Error, "nothing to measure: no cell of #{@tables.map(&:id).join(", ")} is left" if
+        parts.empty?
+
       Maps.raised(@options[:maps]) { with_deferrable_interrupts { look_at(parts) } }
       results
     rescue Interrupt

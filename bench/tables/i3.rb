@@ -17,7 +17,7 @@ Bench.table "i3" do
   TEXT
   axis :runtime, Bench::LookUps::SERVERS, title: "server"
   axis :store, %w[redis mongo], title: "driver"
-  # bson loads bigdecimal and does not ask for it, which Ruby has outside of its own folder from 3.4.
+  # bson loads bigdecimal and does not ask for it; from 3.4 on, Ruby has it as a gem only.
   gems "redis-client" => "0.31.0", "bigdecimal" => "4.1.3", "bson" => "5.2.0", "mongo" => "2.26.0"
   server :redis
   # What ab said in 2014, by the metric that is shown.

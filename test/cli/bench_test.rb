@@ -49,6 +49,15 @@ class BenchCommandTest < Minitest::Test
     end
   end
 
+  def test_an_only_that_leaves_nothing_says_so
+    Dir.mktmpdir do |directory|
+      _, errors = capture_io do
+        assert_equal 1, COMMAND.run(["a5", "--only", "puma", "--busy", "--out", directory])
+      end
+      assert_equal "nb bench: nothing to measure: no cell of a5 is left\n", errors
+    end
+  end
+
   def test_a_where_for_several_tables_need_not_fit_each_of_them
     where = { "connections" => %w[64], "queries" => %w[20], "workers" => %w[1] }
     assert_nil Bench::Restriction.check(Bench.select(%w[t1 t3 t4 t6]), where, named: true)
