@@ -43,8 +43,10 @@ class BenchLookUpsTest < Minitest::Test
 
   def test_an_ab_that_gives_up_says_so
     error = assert_raises(RuntimeError) { ab("apr_socket_recv: Connection refused (111)") }
-
     assert_equal "ab: apr_socket_recv: Connection refused (111)", error.message
+
+    error = assert_raises(RuntimeError) { ab("Benchmarking\n\nTimeout\nTotal of 9 requests done") }
+    assert_equal "ab: Timeout; Total of 9 requests done", error.message
   end
 
   # Of each driver the server of ours, and once the stack of the article.
