@@ -52,7 +52,8 @@ class BenchLookUpsTest < Minitest::Test
   # Of each driver the server of ours, and once the stack of the article.
   [%w[i2 mysql2 mariadb nb_server], %w[i2 mysql2 mariadb thin_em],
    %w[i2 trilogy mariadb nb_server], %w[i3 redis redis nb_server],
-   %w[i3 mongo redis nb_server]].each do |id, store, database, server|
+   %w[i3 mongo redis nb_server]].each do |words|
+    id, store, database, server = words
     define_method("test_#{id}_counts_collections_objects_and_shares_of_#{server}_#{store}") do
       needs(server == "thin_em" ? "thin" : GEMS.fetch(store))
       port = Databases.public_send(database).port
