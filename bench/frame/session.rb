@@ -36,7 +36,8 @@ module Bench
     # @param seconds [Float, nil] of a sample; nil for the usual length
     # @param only [Array<String>, nil] runtimes to keep; nil for all
     # @param where [Hash{String => Array<String>}] axis => values to keep
-    # @param budget [Float, nil] seconds for all; nil for as long as it takes
+    # @param budget [Float, nil] seconds for all that is measured, once everything that it needs is
+    #   installed; nil for as long as it takes
     # @param runs [Integer, nil] how often a process of F1 or F2 computes; nil for what tables say
     # @param maps [Integer, nil] what vm.max_map_count is raised to meanwhile
     # @param busy [Boolean] keep samples whatever other programs compute meanwhile
@@ -80,8 +81,11 @@ module Bench
     def run
       FileUtils.mkdir_p(@out)
       @machine = Machine.describe
-      @deadline = now + @options[:budget] if @options[:budget]
       parts = prepare
+      @deadline = now + @options[:budget] if @options[:budget]
+      raise Error, "nothing to measure: no cell of #{@tables.map(&:id).join(", ")} is left" if
+        parts.empty?
+
       Maps.raised(@options[:maps]) { with_deferrable_interrupts { look_at(parts) } }
       results
     rescue Interrupt

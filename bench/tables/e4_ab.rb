@@ -38,6 +38,10 @@ Bench.table "e4_ab" do
     view "#{name} failed", title: "Requests that failed, #{words}", unit: "requests",
                            better: :lower, rows: :server, columns: :load,
                            where: { clients: clients }, metric: "failed"
+    view "#{name} drops", title: "SYNs that the kernel dropped, as too many connections " \
+                                 "waited, #{words}",
+                          unit: "SYNs", better: :lower, rows: :server, columns: :load,
+                          where: { clients: clients }, metric: "listen_drops", amount: true
     loads.each do |load, label|
       title = "So many of 100 answers come within, #{words}: #{label}"
       view "#{name} #{load} within", title: title, unit: "ms", better: :lower, rows: :server,

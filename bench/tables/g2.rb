@@ -8,8 +8,8 @@ Bench.table "g2" do
   claim "rfuzz and curb need less CPU time than any Net::HTTP: its buffer copies too often."
   differs <<~TEXT
     rfuzz is long gone; http.rb is its heir, with a parser in C and a buffer that it uses again.
-    curb, patron and Typhoeus are libcurl; the program curl, whose start is counted, shows what C
-    needs. All give the body in parts, except patron. The sites of `nb rubyhttp`, 5 MB again and
+    curb, patron and Typhoeus are libcurl; the program curl shows what C needs: the CPU time of its
+    start by Ruby is measured without a download, and subtracted. All give the body in parts, except patron. The sites of `nb rubyhttp`, 5 MB again and
     again. `nb bench g2 --ruby PATH` adds a Ruby, as the sequel did.
   TEXT
   labels = { "stock" => "Net::HTTP", "curb" => "curb", "http.rb" => "http.rb",

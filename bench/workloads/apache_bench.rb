@@ -20,13 +20,13 @@ module Bench
       # @param cores [Array<Integer>, nil] where it may run; nil: anywhere, in our process group
       # @return [Hash] :rate (answers per second), :failed, :elapsed (s), :within (metric => ms) and
       #   :output (all that it printed)
-      # @raise [RuntimeError] with its last line when it gave up
+      # @raise [RuntimeError] with its last lines, reason and number of answers, when it gave up
       def self.run(url, requests:, at_once:, cores: nil)
         command = ["ab", "-q", "-r", "-s", PATIENCE.to_s, "-c", at_once.to_s, "-n", requests.to_s,
                    url]
         output, = Open3.capture2e(*(cores ? ServerProcess.pin(cores, command) : command))
         failed = output[/^Failed requests:\s+(\d+)/, 1] or
-          raise "ab: #{output.lines.last.to_s.strip}"
+          raise "ab: #{output.lines.map(&:strip).reject(&:empty?).last(2).join("; ")}"
 
         { rate: output[/^Requests per second:\s+([\d.]+)/, 1].to_f, failed: failed.to_i,
           elapsed: output[/^Time taken for tests:\s+([\d.]+)/, 1].to_f,

@@ -16,20 +16,23 @@ module Bench
         count = possible
         get
         sample = timed { run_fetches(count) }
-        if count < params[:fetches]
+        if count < wanted
           @notes << "extrapolated: samples longer than #{params[:budget_s].to_i} s do a part of " \
                     "the fetches"
         end
         @metrics[:cpu_us_per_op] = sample[:cpu] / count * 1e6
-        sample.merge(value: sample[:elapsed] / count * params[:fetches], operations: count)
+        sample.merge(value: sample[:elapsed] / count * wanted, operations: count)
       end
 
       private
 
+      # One for each worker at least.
+      def wanted = [params[:fetches], params[:workers]].max
+
       def possible
         # Whole turns only: a last turn that is not full would be counted as if it were.
         turns = (params[:budget_s] * 1000 / params[:delay_ms]).floor.clamp(1, nil)
-        [params[:fetches], turns * params[:workers]].min
+        [wanted, turns * params[:workers]].min
       end
 
       def run_fetches(count)

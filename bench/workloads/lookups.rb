@@ -2,7 +2,9 @@
 
 require "json"
 require "net/http"
+require_relative "../frame/kernel_file"
 require_relative "apache_bench"
+require_relative "kernel_drops"
 require_relative "server_process"
 require_relative "things"
 
@@ -29,7 +31,8 @@ module Bench
         ask(params[:warm_up], [WARM_CLIENTS, params[:warm_up]].min)
         cpu = @server.cpu
         collected = collected()
-        answer = ask(params[:clients], params[:clients])
+        answer, dropped = KernelDrops.count { ask(params[:clients], params[:clients]) }
+        @metrics.merge!(dropped)
         cpu = @server.cpu - cpu
         keep(answer, cpu)
         keep_collected(collected)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "pg"
 
 module Bench
@@ -7,23 +8,41 @@ module Bench
     # The article's `test.rb LONG MULT`: so many long queries and MULT short ones after each, either
     # one after the other on one connection, or by a hundred jobs that share twelve.
     class PgMix < Workload
+      # hogs: so many processes that compute; or one of {BESIDE}.
       DEFAULTS = { long: 10, mult: 2, kind: "cpu", connections: 12, workers: 100, hogs: 0 }.freeze
+      # "disk": a process that makes the disk write. "pool_first": both pools, of fibers and of
+      # connections, are there during a blocking run, as in the article; "pool_after": they are made
+      # after it, as its update advises.
+      BESIDE = %w[disk pool_first pool_after].freeze
       # About 10 ms each on a machine of today, as the article's 54 ms on one of 2008.
       LONG = { "cpu" => "select count(*) from generate_series(1, 60000) i where i % 7 = 3",
                "sleep" => "select pg_sleep(0.01)" }.freeze
       SHORT = "select 1"
+      # 16 MB again and again, each time to the disk; the file has no name any more.
+      DISK_HOG = <<~'RUBY'
+        file = File.open(ARGV.first, "wb").tap { File.unlink(ARGV.first) }
+        part = "x" * (1 << 20)
+        loop { file.rewind && 16.times { file.write(part) } && file.fdatasync }
+      RUBY
 
       def before
-        @hogs = Array.new(params[:hogs]) { Process.spawn(RbConfig.ruby, "-e", "loop {}") }
+        beside = params[:hogs]
+        strange = beside.is_a?(Integer) || BESIDE.include?(beside) ? nil : beside
+        raise ArgumentError, "hogs: a number or #{BESIDE.join(", ")}, got: #{strange}" if strange
+
+        @hogs = Array.new(beside.is_a?(Integer) ? beside : 0) { hog("loop {}") }
+        @hogs << hog(DISK_HOG, disk_file) if beside == "disk"
       end
 
       def prepare
-        count = runtime.id == "blocking" ? 1 : params[:connections]
-        @connections = Array.new(count) { connect }
-        @pool = Thread::Queue.new
-        @connections.each { |connection| @pool << connection }
         one = [LONG.fetch(params[:kind]), *[SHORT] * params[:mult]]
         @queries = one * params[:long]
+        one_by_one if params[:hogs] == "pool_after"
+        make_idle_pools if blocking? && params[:hogs] == "pool_first"
+        @connections = connect_all(blocking? ? 1 : params[:connections])
+        @pool = Thread::Queue.new
+        @connections.each { |connection| @pool << connection }
+        one_by_one if params[:hogs] == "pool_first"
       end
 
       # @return [Hash] :value in seconds, the median of as many runs as fit
@@ -42,11 +61,38 @@ module Bench
       end
 
       def after
-        @connections&.each(&:close)
+        [*@connections, *@idle].each(&:close)
         @hogs.each { |pid| Process.kill(:KILL, pid) && Process.wait(pid) }
       end
 
       private
+
+      def blocking? = runtime.id == "blocking"
+
+      def hog(program, *arguments) = Process.spawn(RbConfig.ruby, "-e", program, *arguments)
+
+      # In the source tree: /tmp may be memory.
+      def disk_file
+        folder = File.join(ROOT, "tmp")
+        FileUtils.mkdir_p(folder)
+        File.join(folder, "hog-#{Process.pid}")
+      end
+
+      # What the blocking run has in its memory and does not use.
+      def make_idle_pools
+        @idle = connect_all(params[:connections])
+        @fibers = Array.new(params[:workers]) { Fiber.new { Fiber.yield }.tap(&:resume) }
+      end
+
+      # The blocking run that comes before, in the same process.
+      def one_by_one
+        connection = connect
+        @queries.each { |sql| connection.exec(sql).clear }
+      ensure
+        connection&.close
+      end
+
+      def connect_all(count) = Array.new(count) { connect }
 
       def connect
         PG.connect("postgresql://postgres@127.0.0.1:#{params.fetch(:port)}/nb")

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../frame/kernel_file"
 require_relative "apache_bench"
+require_relative "kernel_drops"
 require_relative "rails/postgresql"
 require_relative "rails/servers"
 
@@ -48,7 +50,10 @@ module Bench
         warm_path = params[:path] == "/sleep" ? "/one" : params[:path]
         load(requests: params[:warm_up], every: 0, path: warm_path, clients: 50)
         cpu = @server.cpu
-        answer = params[:load] == "ab" ? ask_by_ab : load(**params.slice(*LOAD))
+        answer, dropped = KernelDrops.count do
+          params[:load] == "ab" ? ask_by_ab : load(**params.slice(*LOAD))
+        end
+        @metrics.merge!(dropped)
         keep(answer)
         cpu = @server.cpu - cpu
         @metrics[:cpu_us_per_op] = cpu / answer["answers"] * 1e6 if answer["answers"].positive?

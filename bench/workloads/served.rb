@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "etc"
 require "fileutils"
 require "json"
 require "net/http"
@@ -50,6 +51,7 @@ module Bench
         check
         count(answer)
         requests = answer["requests"]
+        @metrics[:share_percent] = cpu / answer["seconds"] / Etc.nprocessors * 100
         @metrics.merge!(**percentiles(answer), longest_ms: answer["longest"],
                         cpu_us_per_op: requests.zero? ? nil : cpu / requests * 1e6,
                         memory_mb: @server.memory_kb / 1024.0)

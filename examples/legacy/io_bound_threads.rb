@@ -6,15 +6,22 @@
 #
 # Run: nb delayd --delay 28.6 & ruby -Ilib examples/legacy/io_bound_threads.rb THREADS FETCHES URL
 # With "fibers" behind the URL, fibers of a loop do the same work.
+# Changed since, and why:
+# - a queue of tickets and as many threads as asked for; the article made a thread for each fetch
+#   and counted them with a Mutex and a ConditionVariable, as the table still does
+# - what is tried again is an error of the network or the server; the article tried after any, and
+#   took the fifth for an empty page. Here the fifth ends the program
+# - the address is parsed by URI, not by an expression
 # The table: nb bench f3
 
 require "neverblock"
 require "net/http"
 
-workers, fetches = ARGV.first(2).map { |word| Integer(word) }
-abort "usage: io_bound_threads.rb THREADS FETCHES URL [fibers]" unless fetches && ARGV[2]
+workers, fetches = ARGV.first(2).map { |word| Integer(word, exception: false) }
+address = URI(ARGV[2].to_s)
+abort "usage: io_bound_threads.rb THREADS FETCHES URL [fibers]" unless
+  workers&.positive? && fetches&.positive? && address.is_a?(URI::HTTP)
 
-address = URI(ARGV[2])
 tickets = Thread::Queue.new([true] * fetches).close
 fetch = lambda do
   tries = 0

@@ -114,7 +114,8 @@ module NB
     # @raise [SystemCallError] if an address cannot be bound
     # @scheduling may wait
     def listen(reuse_port: false)
-      @bindings.each { |binding| binding.open(reuse_port: reuse_port) }
+      backlog = @options[:backlog]
+      @bindings.each { |binding| binding.open(backlog: backlog, reuse_port: reuse_port) }
       self
     end
 

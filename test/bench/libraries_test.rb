@@ -12,7 +12,7 @@ class BenchLibrariesTest < Minitest::Test
 
   def test_every_library_gets_all_its_answers
     server = Bench::Server.start(:delayd, ruby: Bench::RubyTarget.new(yjit: false))
-    %w[rest-client faraday].each do |library|
+    %w[rest-client faraday aws-sdk-s3].each do |library|
       found = sample(library, server)
 
       assert_equal [0, nil, 20], found.values_at("errors", "failure", "operations"), library

@@ -12,6 +12,8 @@ class BenchLookUpsTest < Minitest::Test
   include BenchHelper
 
   SHARES = Bench::AB_SHARES.keys.freeze
+  GEMS = { "mysql2" => "mysql2", "trilogy" => "trilogy", "redis" => "redis-client",
+           "mongo" => "mongo" }.freeze
   # As ab of Apache 2.4 prints it.
   PRINTED = <<~TEXT
     Time taken for tests:   9.877 seconds
@@ -41,14 +43,21 @@ class BenchLookUpsTest < Minitest::Test
 
   def test_an_ab_that_gives_up_says_so
     error = assert_raises(RuntimeError) { ab("apr_socket_recv: Connection refused (111)") }
-
     assert_equal "ab: apr_socket_recv: Connection refused (111)", error.message
+
+    error = assert_raises(RuntimeError) { ab("Benchmarking\n\nTimeout\nTotal of 9 requests done") }
+    assert_equal "ab: Timeout; Total of 9 requests done", error.message
   end
 
-  { "i2" => %w[mysql2 mariadb], "i3" => %w[redis redis] }.each do |id, (store, database)|
-    define_method("test_#{id}_counts_collections_objects_and_shares") do
+  # Of each driver the server of ours, and once the stack of the article.
+  [%w[i2 mysql2 mariadb nb_server], %w[i2 mysql2 mariadb thin_em],
+   %w[i2 trilogy mariadb nb_server], %w[i3 redis redis nb_server],
+   %w[i3 mongo redis nb_server]].each do |words|
+    id, store, database, server = words
+    define_method("test_#{id}_counts_collections_objects_and_shares_of_#{server}_#{store}") do
+      needs(server == "thin_em" ? "thin" : GEMS.fetch(store))
       port = Databases.public_send(database).port
-      sample = cell(id, { runtime: "nb_server", store: store, clients: 40, warm_up: 40,
+      sample = cell(id, { runtime: server, store: store, clients: 40, warm_up: 40,
                           load_cores: [0] }, port: port)
       numbers = sample["metrics"]
 
@@ -57,9 +66,43 @@ class BenchLookUpsTest < Minitest::Test
       assert_operator numbers["p50_ms"], :<=, numbers["longest_ms"]
       assert_operator numbers["gc_count"], :>=, 0
       assert_operator numbers["gc_ms"], :>=, 0
-      assert_in_delta 100, numbers["objects_per_op"], 99 # three queries are a few dozens
+      # Three queries are a few dozens; the mongo gem makes many more.
+      assert_includes 1..(store == "mongo" ? 5_000 : 400), numbers["objects_per_op"].round
+      assert_operator numbers["listen_drops"], :>=, numbers["listen_overflows"]
       assert_match(/This is ApacheBench/, sample["output"])
     end
+  end
+
+  # bson loads it, and names it nowhere: in a home with nothing else, mongo did not load.
+  def test_i3_brings_what_bson_does_not
+    assert_includes Bench.tables["i3"].gems, "bigdecimal"
+  end
+
+  # A listener lets in one more than its backlog; the SYNs beyond it are dropped.
+  def test_connections_that_a_full_listener_drops_are_counted
+    server = TCPServer.new("127.0.0.1", 0)
+    server.listen(1)
+    clients = []
+    answer, dropped = Bench::Workloads::KernelDrops.count do
+      4.times do
+        clients << Socket.new(:INET, :STREAM)
+        clients.last.connect_nonblock(server.local_address, exception: false)
+      end
+      :asked
+    end
+
+    assert_equal :asked, answer
+    assert_operator dropped[:listen_overflows], :>=, 2
+    assert_operator dropped[:listen_drops], :>=, dropped[:listen_overflows]
+  ensure
+    [server, *clients].compact.each(&:close)
+  end
+
+  def test_a_kernel_that_counts_no_drops_gives_no_number
+    assert_empty Bench::Workloads::KernelDrops.read("")
+    assert_equal({ listen_overflows: 3, listen_drops: 4 }, Bench::Workloads::KernelDrops.read(
+      "IpExt: A\nIpExt: 1\nTcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 3 4\n"
+    ))
   end
 
   # Of whom each asks three times; the server is ours.
@@ -85,6 +128,12 @@ class BenchLookUpsTest < Minitest::Test
   end
 
   Silent = Struct.new(:cpu, :memory_mb, :log)
+
+  def needs(gem)
+    Gem::Specification.find_by_name(gem)
+  rescue Gem::MissingSpecError
+    skip "no gem #{gem}"
+  end
 
   def without_answers(seconds:, clients:)
     workload = Class.new(Bench::Workloads::Rails) do

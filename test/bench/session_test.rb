@@ -141,6 +141,18 @@ class BenchSessionTest < Minitest::Test
     end
   end
 
+  # The first session on a machine installs all the others' gems.
+  def test_what_is_prepared_takes_nothing_from_the_budget
+    slow = Class.new(Bench::Session) do
+      def prepare = sleep(1) && super
+    end
+    Dir.mktmpdir do |directory|
+      session = slow.new(tables: [table("churn")], rubies: [ruby], seconds: 0.01, pairs: 1,
+                         budget: 1.5, out: directory, progress: quiet, busy: true)
+      assert_equal [[1], []], [session.run.map { |result| result.runs.size }, session.left]
+    end
+  end
+
   def test_a_session_goes_on_where_the_last_one_was_ended
     Dir.mktmpdir do |directory|
       options = { tables: [table("churn")], rubies: [ruby], seconds: 0.01, out: directory,
@@ -230,7 +242,7 @@ class BenchSessionTest < Minitest::Test
     names = loads.map { |path| File.basename(path, ".rb") }
     found = Bench.tables.values.select { |one| names.include?(one.workload) }
 
-    assert_equal %w[buffers http_clients], names.sort
+    assert_equal %w[buffers http_clients stock_downloads], names.sort
     assert(found.any? && found.all?(&:ours?))
   end
 

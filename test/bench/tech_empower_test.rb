@@ -38,9 +38,10 @@ class BenchTechEmpowerTest < Minitest::Test
       assert_equal 0, sample["errors"], sample["first_error"]
       assert_operator sample["operations"], :>, 0
       assert_operator sample["metrics"]["cpu_us_per_op"], :>, 0
+      assert_includes 0.001..100.0, sample["metrics"]["share_percent"]
     end
 
-    %w[nb_roda nb_rails].each do |id_of_runtime|
+    %w[puma puma_roda nb_roda nb_rails].each do |id_of_runtime|
       next unless Bench.tables[id].axis(:runtime).values.include?(id_of_runtime)
 
       define_method("test_#{page}_is_served_right_by_#{id_of_runtime}") do

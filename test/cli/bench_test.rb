@@ -35,6 +35,35 @@ class BenchCommandTest < Minitest::Test
     end
   end
 
+  # A restriction that a table cannot obey.
+  def test_a_where_that_fits_no_table_measures_nothing
+    { %w[a5 -w connections=64] => "--where connections=64: a5 has no such axis",
+      %w[e4_ab -w clients=200] => "--where clients=200: e4_ab has clients=10000,1000",
+      %w[a5 s1 -w connections=64] =>
+        "--where restricts nothing of a5: its axes are runtime, delay_ms",
+      %w[e4 e4_ab -w clients=200] =>
+        "--where clients=200 leaves nothing of e4_ab: it has clients=10000,1000" }
+      .each do |words, text|
+      _, errors = capture_io { assert_equal 1, COMMAND.run([*words, "--out", "/nonexistent/x"]) }
+      assert_equal "nb bench: #{text}\n", errors
+    end
+  end
+
+  def test_an_only_that_leaves_nothing_says_so
+    Dir.mktmpdir do |directory|
+      _, errors = capture_io do
+        assert_equal 1, COMMAND.run(["a5", "--only", "puma", "--busy", "--out", directory])
+      end
+      assert_equal "nb bench: nothing to measure: no cell of a5 is left\n", errors
+    end
+  end
+
+  def test_a_where_for_several_tables_need_not_fit_each_of_them
+    where = { "connections" => %w[64], "queries" => %w[20], "workers" => %w[1] }
+    assert_nil Bench::Restriction.check(Bench.select(%w[t1 t3 t4 t6]), where, named: true)
+    assert_nil Bench::Restriction.check(Bench.tables.values, { "queries" => %w[20] }, named: false)
+  end
+
   def test_a_directory_without_results_is_refused
     Dir.mktmpdir do |directory|
       _, errors = capture_io { assert_equal 1, COMMAND.run(["--report", directory]) }

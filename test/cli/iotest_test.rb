@@ -9,6 +9,7 @@ require_relative "../support/ports"
 require_relative "../support/program"
 require_relative "../../lib/neverblock/cli"
 require_relative "../../lib/neverblock/cli/iotest_options"
+require_relative "../../lib/neverblock/cli/terminal"
 
 # `nb iotest` as a program, each end against the other and against plain sockets, as nc is one.
 class IotestTest < Minitest::Test
@@ -79,6 +80,30 @@ class IotestTest < Minitest::Test
 
       assert_equal @bytes, received.value
     end
+  end
+
+  # The program itself, in both directions. OpenBSD's ends at the end of the file by -N.
+  def test_nc_sends_and_nc_receives
+    nc = %w[/bin/nc.openbsd /usr/bin/nc.openbsd].find { |path| File.executable?(path) }
+    skip "no nc of OpenBSD's" unless nc
+    server { |port| assert system(nc, "-N", "127.0.0.1", port.to_s, in: @file) }
+    assert_equal @bytes, File.binread(@target)
+
+    port = Ports.free
+    File.write(@target, "")
+    receiver = spawn(nc, "-l", "127.0.0.1", port.to_s, in: File::NULL, out: @target)
+    sleep 0.01 until listening?(port)
+    client(port, "-f", @file)
+    Process.wait(receiver)
+    receiver = nil
+    assert_equal @bytes, File.binread(@target)
+  ensure
+    receiver && Process.kill(:KILL, receiver) && Process.wait(receiver)
+  end
+
+  # Without a connection, which would be the one that it serves.
+  def listening?(port)
+    File.read("/proc/net/tcp").match?(/: \h+:#{format("%04X", port)} \h+:\h+ 0A /)
   end
 
   def test_disk_only
@@ -181,6 +206,32 @@ class IotestTest < Minitest::Test
     assert_equal [2_000_000] * 2, [sent["bytes"], received["bytes"]]
   end
 
+  # More parts than writev(2) takes at once (IOV_MAX): Ruby's own write, in fibers of the loop.
+  def test_a_write_of_more_parts_than_one_call_takes
+    parts = Array.new((1024 * 3) + 5) { |index| "part #{index}\n" }
+    received = server { |port| write_parts(port, parts) }
+
+    assert_equal parts.join, File.binread(@target)
+    assert_equal parts.sum(&:bytesize), received["bytes"]
+  end
+
+  def write_parts(port, parts)
+    code = <<~RUBY
+      require "neverblock"
+      require "socket"
+      parts = Marshal.load($stdin.read.b)
+      NB.run do
+        TCPSocket.open("127.0.0.1", #{port}) do |socket|
+          socket.setsockopt(:SOCKET, :SNDBUF, 4096) # so that it also waits in between
+          exit 1 unless socket.write(*parts) == parts.sum(&:bytesize)
+        end
+      end
+    RUBY
+    _, errors, status = Open3.capture3(*Program::RUBY, "-I#{Program::ROOT}/lib", "-e", code,
+                                       stdin_data: Marshal.dump(parts), binmode: true)
+    assert_predicate status, :success?, errors
+  end
+
   def test_cold_files
     received = server("--cold") { |port| client(port, "-f", @file, "--cold") }
 
@@ -195,6 +246,21 @@ class IotestTest < Minitest::Test
     rows = out.lines.grep(/\A[^0-9]{26}(?: +\d+\.\d\d){4}$/)
     ours = rows.grep_v(/\A(?:iperf3|nc|socat|  the same in C)/)
     assert_equal [7, 7], [ours.size, rows.grep(/the same in C/).size], out
-    assert_match(/^(?:socat +\d|socat, to compare with, is not installed)/, out)
+    %w[socat nc iperf3].each do |name|
+      there = NB::CLI::Terminal.path(name == "nc" ? "nc.openbsd" : name)
+      assert_match(there ? /^#{name} +\d/ : /^#{name}, to compare with, is not installed/, out)
+    end
+  end
+
+  # As the traditional nc, which has other options than OpenBSD's.
+  def test_a_program_to_compare_with_that_fails_costs_its_row_only
+    File.write("#{@folder}/nc", "#!/bin/sh\necho \"nc: invalid option -- 'N'\" >&2\nexit 1\n")
+    File.chmod(0o755, "#{@folder}/nc")
+    path = { "PATH" => "#{@folder}:#{ENV.fetch("PATH")}" }
+    out, errors, status = Open3.capture3(path, *Program::NB, "iotest", "suite", "20k")
+
+    assert_equal ["", 0], [errors, status.exitstatus]
+    assert_match(/^nc, to compare with, fails: nc: invalid option -- 'N'$/, out)
+    assert_equal 7, out.scan(/^  the same in C/).size
   end
 end

@@ -1,12 +1,25 @@
 # frozen_string_literal: true
 
-require "minitest/autorun"
-require "neverblock"
+require_relative "../support/transparency"
 require "bcrypt"
 
 # bcrypt computes on a native thread, and other fibers go on.
-class BcryptTest < Minitest::Test
+class BcryptTest < Transparency
+  library "bcrypt", group: "Passwords", gems: %w[bcrypt],
+          cure: "it computes on native threads (3.1.18 and later)"
+
   SALT = BCrypt::Engine.generate_salt(12)
+  # Costs some ten milliseconds.
+  SHORT = BCrypt::Engine.generate_salt(8)
+
+  waits "hashing a password, while others sleep" do
+    NB.offload { nil } # starts the thread
+    measure(count: 4) { |i| i.zero? ? BCrypt::Engine.hash_secret("secret", SHORT) : sleep(0.1) }
+  end
+
+  fails "a salt that is none" do
+    BCrypt::Engine.hash_secret("x", "y")
+  end
 
   # @return [Integer] how often another fiber had its turn during the block
   def turns

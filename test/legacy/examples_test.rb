@@ -19,6 +19,38 @@ class LegacyExamplesTest < Minitest::Test
     end
   end
 
+  # The article's 20 take 20 s.
+  def test_the_blocking_client_of_2008_makes_one_after_the_other
+    with_server do |port|
+      line = run_example("blocking_client", { "PORT" => port.to_s }, "3")
+      assert_equal "3 answers (done), took N s\n", line.gsub(TOOK, "N")
+      assert_between 3, 15, Float(line[TOOK])
+    end
+  end
+
+  def test_long_and_short_queries_by_the_command_line_of_2008
+    line = run_example("long_and_short", postgresql, "4", "5")
+    assert_equal "24 queries, blocking N s, nonblocking N s, advantage N %\n",
+      line.gsub(/-?\d+\.\d\d/, "N")
+  end
+
+  # One sentence, not a backtrace.
+  def test_a_command_line_that_is_wrong_is_told_what_is_right
+    none = { "PGHOST" => "x", "PGUSER" => "x", "PGDATABASE" => "x" }
+    { "cpu_bound_threads" => ["", "two 50000", "0 50000", "2 0", "2"],
+      "cpu_bound_processes" => ["", "two 50000", "0 50000", "2 many"],
+      "io_bound_threads" => ["", "2 3", "two 3 http://localhost/", "0 1 http://a/", "2 3 file"],
+      "blocking_client" => %w[many 0], "long_and_short" => ["", "10", "ten 2", "10 0"] }
+      .each do |name, lines|
+      lines.each do |words|
+        errors, status = Open3.capture2e(none, *Program::RUBY, "-W0", "-I#{Program::ROOT}/lib",
+                                         path(name), *words.split)
+        assert_equal [1, "usage: #{name}.rb"], [status.exitstatus, errors[/\Ausage: \S+/]], words
+        assert_equal 1, errors.lines.size, errors
+      end
+    end
+  end
+
   def test_the_postgres_program_of_2008_runs_without_a_loop
     assert_equal "500 rows, and a blocking one: blocking\n", run_example("postgres", postgresql)
   end
@@ -32,9 +64,10 @@ class LegacyExamplesTest < Minitest::Test
   end
 
   def test_the_programs_that_need_a_database_say_so
-    %w[postgres async_postgres].each do |name|
+    { "postgres" => [], "async_postgres" => [], "long_and_short" => %w[1 2] }.each do |name, words|
       none = { "PGHOST" => nil, "PGUSER" => nil, "PGDATABASE" => nil }
-      errors, status = Open3.capture2e(none, RbConfig.ruby, "-I#{Program::ROOT}/lib", path(name))
+      errors, status = Open3.capture2e(none, RbConfig.ruby, "-I#{Program::ROOT}/lib", path(name),
+                                       *words)
       refute_predicate status, :success?
       assert_equal "#{name}.rb: set PGHOST, PGUSER and PGDATABASE: " \
                    "they say where a PostgreSQL is\n", errors
@@ -50,12 +83,13 @@ class LegacyExamplesTest < Minitest::Test
     end
   end
 
-  # 2009: the workers share the numbers, and add up to the same.
+  # 2009: the workers share the numbers, and add up to the same; also where they cannot share them
+  # evenly.
   %w[cpu_bound_threads cpu_bound_processes].each do |name|
     define_method("test_#{name}") do
-      lines = [1, 4].map { |count| run_example(name, {}, count.to_s, "50000").gsub(TOOK, "N") }
+      lines = [1, 4, 7].map { |count| run_example(name, {}, count.to_s, "50000").gsub(TOOK, "N") }
       unit = name[/\w+_(\w+)/, 1]
-      said = [1, 4].map { |count| "#{count} #{unit} added up to 1249975000, took N s\n" }
+      said = [1, 4, 7].map { |count| "#{count} #{unit} added up to 1250025000, took N s\n" }
       assert_equal said, lines
     end
   end

@@ -6,6 +6,8 @@ module Bench
   # I2 and I3: the same page and the same load over two kinds of store.
   module LookUps
     SERVERS = %w[puma puma_50 falcon nb_server].freeze
+    # What is counted and not compared.
+    COUNTS = %w[failed listen_drops].freeze
     LABELS = { fibers: "EventMachine and fibers, 2014", threads: "threads, 2014" }.freeze
     # In whose colours.
     LIKE = { fibers: "published", threads: "puma" }.freeze
@@ -23,7 +25,7 @@ module Bench
       views.each do |id, options|
         metric = options[:metric]
         view id, rows: :runtime, columns: :store, where: { clients: 10_000 },
-                 compare: ("nb_server" unless metric == "failed"), **options do
+                 compare: ("nb_server" unless COUNTS.include?(metric)), **options do
           next unless fibers.key?(metric)
 
           published LABELS[:fibers], { store => fibers[metric] }, like: LIKE[:fibers]
@@ -67,6 +69,8 @@ module Bench
                               metric: "memory_mb", amount: true, **less },
         "#{name} failed" => { title: "Requests that failed", unit: "requests", metric: "failed",
                               **less },
+        "#{name} drops" => { title: "SYNs that the kernel dropped, as too many connections waited",
+                             unit: "SYNs", metric: "listen_drops", amount: true, **less },
         "#{name} GC" => { title: "Garbage collections meanwhile", unit: "collections",
                           metric: "gc_count", amount: true, **less },
         "#{name} GC time" => { title: "Time in the garbage collector meanwhile", unit: "ms",

@@ -47,6 +47,12 @@ module Bench
       view "#{name} CPU", title: "CPU time per request of all the server's processes, #{processes}",
                           unit: "µs", better: :lower, metric: "cpu_us_per_op", amount: true,
                           headline: workers == 1, **shared
+      if workers > 1
+        view "#{name} share", title: "Share of all cores that the server's processes had; wrk " \
+                                     "and the database had the rest",
+                              unit: "%", metric: "share_percent", amount: true,
+                              **shared.except(:compare)
+      end
       view "#{name} p99", title: "99 of 100 answers come within, #{processes}", unit: "ms",
                           better: :lower, metric: "p99_ms", **shared.except(:compare)
     end

@@ -27,7 +27,8 @@ module NB
           -o, --only IDS       only these runtimes, with commas between: --only threads,nb
           -w, --where AXIS=V   only these values of an axis: --where connections=64,1000; may be given
                                more than once
-          -b, --budget TIME    90s, 12m or 2h: leave out, and name, the cells that take too long for it
+          -b, --budget TIME    90s, 12m or 2h: leave out, and name, the cells that take too long for it;
+                               installing rivals does not count
               --runs N         F1 and F2: the mean of N runs per process (10; the article has 100)
               --maps N         raise the machine's vm.max_map_count to N meanwhile, if it is lower:
                                100,000 fibers (B1, B2) need 300000; as root
@@ -91,7 +92,10 @@ module NB
           ids = parser(options).parse(argv)
           return list if options[:list]
 
-          ::Bench.select(ids).then { |tables| report(tables, options) }
+          tables = ::Bench.select(ids)
+          where = options[:session].fetch(:where, {})
+          ::Bench::Restriction.check(tables, where, named: ids.any?)
+          report(tables, options)
         end
 
         def parser(options)

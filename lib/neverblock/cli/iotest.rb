@@ -21,7 +21,8 @@ module NB
                                                                    tree), then nc, socat and iperf3
 
         Sends a file to a server that writes it to disk. There is no protocol: the client sends bytes
-        and closes the connection. `nc HOST 12345 < file` and `nc -l 12345 > file` can replace either end.
+        and closes the connection. `nc -N HOST 12345 < file` and `nc -l 12345 > file` (OpenBSD's nc)
+        can replace either end.
 
           -n         network only: the client sends random bytes, the server drops them
           -d         disk only: the client reads and drops, the server writes random bytes
@@ -32,7 +33,9 @@ module NB
           -1         the server ends after one connection
           -J         JSON instead of text
               --out FILE   where the server writes (asynciotest.out)
-              --cold       read files from the disk and write them to it, not to memory only
+              --cold       read files from the disk and write them to it, not to memory only: by
+                           posix_fadvise(2) and fdatasync(2). Not by O_DIRECT: that takes buffers,
+                           offsets and lengths in whole blocks, which Ruby's strings are not
 
         Lengths: 500, 64k = 64,000, 64K = 65,536, m, M, g, G.
       TEXT

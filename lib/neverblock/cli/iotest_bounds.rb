@@ -3,6 +3,7 @@
 require "json"
 require "open3"
 require "socket"
+require "tempfile"
 require_relative "bench"
 require_relative "terminal"
 
@@ -11,7 +12,8 @@ module NB
     # What other programs reach on this machine, to stand beside the transfers of `nb iotest suite`:
     # one in C (of the source tree), nc and socat with a file, iperf3 with bytes from memory.
     class IotestBounds
-      # Commands that drop what they receive, and that send standard input.
+      # Commands that drop what they receive, and that send standard input. Of nc there are several
+      # programs: these are OpenBSD's options.
       PIPES = { "nc" => [%w[nc -l 127.0.0.1 PORT], %w[nc -N 127.0.0.1 PORT]],
                 "socat" => [%w[socat -u TCP-LISTEN:PORT,bind=127.0.0.1 STDOUT],
                             %w[socat -u STDIN TCP:127.0.0.1:PORT]] }.freeze
@@ -46,16 +48,24 @@ module NB
       # @yieldparam client [Hash] its seconds and CPU seconds
       # @yieldparam server [Hash]
       # @return [void]
-      # @raise [Failure] if one of them fails
       # @scheduling may wait
       def each
-        PIPES.each do |name, (server, client)|
-          yield name, *pipe(server, client) if installed?(name)
+        [*PIPES.keys, "iperf3"].each do |name|
+          next unless installed?(name)
+
+          found = measured(name) and yield name, *found
         end
-        yield "iperf3", *iperf if installed?("iperf3")
       end
 
       private
+
+      # @return [Array<Hash>, nil] nil: it fails, and {#missing} says so
+      def measured(name)
+        PIPES.key?(name) ? pipe(*PIPES[name]) : iperf
+      rescue Failure => error
+        @missing << "#{name}, to compare with, fails: #{error.message}"
+        nil
+      end
 
       def installed?(program)
         Terminal.path(program) ||
@@ -67,18 +77,39 @@ module NB
       def pipe(*commands)
         port = free_port
         server, client = commands.map { |words| words.map { |word| word.sub("PORT", port) } }
-        receiver = spawn(*server, in: File::NULL, out: File::NULL)
+        receiver = start(*server, in: File::NULL)
         sleep 0.01 until listens?(port, receiver)
-        start = clock
-        sent = cost { spawn(*client, in: @file) }
-        received = cost { receiver }.merge("seconds" => clock - start)
+        began = clock
+        sent = cost { start(*client, in: @file) }
+        received = cost { receiver }.merge("seconds" => clock - began)
+        receiver = nil
         [sent, received]
+      ensure
+        kill(receiver) if receiver
+      end
+
+      # What it complains of goes into the sentence of {#missing}.
+      def start(*command, **options)
+        @errors = Tempfile.new("nb-iotest")
+        spawn(*command, out: File::NULL, err: @errors.path, **options)
+      end
+
+      def kill(pid)
+        Process.kill(:KILL, pid)
+        Process.wait(pid)
+      rescue Errno::ESRCH, Errno::ECHILD
+        nil # it has ended, and was waited for
+      end
+
+      def failed(what)
+        words = File.foreach(@errors.path).first.to_s.scrub.strip
+        raise Failure, words.empty? ? what : words
       end
 
       # Without a connection, which would be the one that it serves.
       def listens?(port, pid)
         @since ||= clock
-        raise Failure, "a program to compare with did not start" if
+        failed("it does not listen") if
           Process.wait(pid, Process::WNOHANG) || clock - @since > PATIENCE
 
         listening = File.foreach("/proc/net/tcp").any? do |line|
@@ -94,7 +125,7 @@ module NB
         start = clock
         before = Process.times
         Process.wait(yield)
-        raise Failure, "a program to compare with failed, see above" unless $?.success?
+        failed("exit status #{$?.exitstatus.inspect}") unless $?.success?
 
         after = Process.times
         { "seconds" => clock - start, "cpu_user" => after.cutime - before.cutime,
@@ -117,7 +148,7 @@ module NB
           "-J")
         return JSON.parse(out).fetch("end") if status.success?
 
-        raise Failure, "iperf3 failed: #{out[/"error":\s*"(.*)"/, 1]}"
+        raise Failure, "#{out[/"error":\s*"(.*)"/, 1]}"
       end
 
       # iperf3 tells shares of the processor in percent.

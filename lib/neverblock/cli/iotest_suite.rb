@@ -60,6 +60,7 @@ module NB
         File.open(@file, "wb") do |file|
           left = @bytes
           left -= file.write(block.byteslice(0, left)) while left.positive?
+          file.fdatasync if @cold.any? # what is not on the disk yet cannot be dropped from memory
         end
       end
 

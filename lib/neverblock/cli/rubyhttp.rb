@@ -39,6 +39,7 @@ module NB
           -q, --quiet          no progress on standard error
 
         Compare Total CPU Time: "% CPU usage" divides by elapsed time, so a slow site seems to cost less.
+        That of curl includes the start of a program: -l 1g makes it small, `nb bench g2` subtracts it.
       TEXT
       # The default output file of `chart`.
       PAGE = "tmp/rubyhttp/index.html"

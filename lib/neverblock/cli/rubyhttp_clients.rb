@@ -58,6 +58,13 @@ module NB
           nil
         end
 
+        # Starts curl and downloads nothing, for who wants to know what its start costs.
+        #
+        # @return [Integer] 0
+        # @raise [Failure] if it fails
+        # @scheduling may wait
+        def start_curl = curl("file:///dev/null")
+
         private
 
         def curl_missing

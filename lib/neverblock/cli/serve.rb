@@ -25,6 +25,7 @@ module NB
           -e, --environment NAME  RACK_ENV (development)
           -C, --config FILE       instead of config/neverblock.rb; "-": none
               --fibers N          concurrent requests in one process (1024)
+              --backlog N         connections that may wait to be accepted (4096)
               --drain-timeout SECONDS
                                   maximum time for running work after the first INT or TERM (25);
                                   0: end it at once
@@ -86,10 +87,7 @@ module NB
             end
             parser.on("-e", "--environment NAME") { |name| flags[:environment] = name }
             parser.on("-C", "--config FILE") { |path| flags[:config] = path }
-            parser.on("--fibers N", Integer) { |count| flags[:fibers] = count }
-            parser.on("--drain-timeout SECONDS") do |value|
-              flags[:drain_timeout] = CLI.drain_timeout(value)
-            end
+            limits(parser, flags)
             parser.on("--control ADDRESS") { |address| (flags[:control] ||= []) << address }
             parser.on("--access-log FILE") { |path| flags[:access_log] = path }
             parser.on("--pidfile FILE") { |path| flags[:pidfile] = path }
@@ -97,6 +95,14 @@ module NB
             parser.on("--blocking") { flags[:blocking] = true }
             parser.on("--profile[=FOLDER]") { |folder| flags[:profile] = folder || "." }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
+          end
+        end
+
+        def limits(parser, flags)
+          parser.on("--fibers N", Integer) { |count| flags[:fibers] = count }
+          parser.on("--backlog N", Integer) { |count| flags[:backlog] = count }
+          parser.on("--drain-timeout SECONDS") do |value|
+            flags[:drain_timeout] = CLI.drain_timeout(value)
           end
         end
 

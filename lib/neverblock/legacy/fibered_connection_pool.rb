@@ -4,6 +4,7 @@ require_relative "../sync/tidy"
 require_relative "hand"
 require_relative "pool"
 require_relative "postgres_commands"
+require_relative "transactions"
 
 module NB
   module Pool
@@ -22,6 +23,7 @@ module NB
     #   pool.exec("SELECT 1", true)
     class FiberedConnectionPool
       include Legacy::PostgresCommands
+      include Legacy::Transactions
 
       # @return [Integer] the maximum number of connections, not counting the one for blocking
       #   requests

@@ -20,6 +20,7 @@ module NB
     autoload :CarriedFiber, "neverblock/legacy/carried_fiber"
     autoload :Hand, "neverblock/legacy/hand"
     autoload :PostgresCommands, "neverblock/legacy/postgres_commands"
+    autoload :Transactions, "neverblock/legacy/transactions"
     autoload :Reactor, "neverblock/legacy/reactor"
 
     # Loads NB::Fiber when outside code asks for it. An autoload would also catch every `Fiber`

@@ -3,6 +3,7 @@
 require_relative "../fiber_state"
 require_relative "db"
 require_relative "fibered_connection_pool"
+require_relative "transactions"
 
 module NB
   module DB
@@ -15,6 +16,8 @@ module NB
     #   db = NB::DB::PooledDBConnection.new(12) { NB::DB::FPGconn.connect(dbname: "test") }
     #   NB.run { 100.times { NB.async { db.exec("SELECT pg_sleep(1)") } } }
     class PooledDBConnection
+      include Legacy::Transactions
+
       # The commands that begin and end a transaction, for drivers that cannot be asked.
       BEGINS = /\A\s*(?:BEGIN|START\s+TRANSACTION)\b/i
       ENDS = /\A\s*(?:COMMIT|END|ROLLBACK(?!\s+TO\b)(?!\s+WORK\s+TO\b))\b/i
@@ -57,6 +60,10 @@ module NB
       end
 
       private
+
+      def transact(name, sql)
+        hold(sql) { |connection| send_transaction(connection, name, sql) }
+      end
 
       def hold(sql = nil)
         fiber = ::Fiber.current

@@ -31,7 +31,7 @@ module NB
       # @return [Array<String>] limits of the machine and the configuration that are too low, each
       #   with the cure
       def warnings(config, options)
-        [fd_warning(options), backlog_warning, threads_warning(config, options)].compact
+        [fd_warning(options), backlog_warning(options), threads_warning(config, options)].compact
       end
 
       # @return [String, nil] the warning if the process may open too few files
@@ -43,9 +43,14 @@ module NB
       end
 
       # @return [String, nil] the warning if the kernel shortens the listen queue
-      def backlog_warning
+      def backlog_warning(options)
         limit = Integer(File.read("/proc/sys/net/core/somaxconn"))
-        "net.core.somaxconn is #{limit}: bursts of connections will be refused" if limit < 1024
+        wanted = options[:backlog]
+        return "net.core.somaxconn is #{limit}: it lowers the backlog of #{wanted}" if
+          wanted && limit < wanted
+
+        "net.core.somaxconn is #{limit}: bursts of connections will be refused" if
+          wanted.nil? && limit < 1024
       rescue SystemCallError
         nil
       end

@@ -9,7 +9,7 @@ module NB
     #
     # @api private
     class Binding
-      BACKLOG = 4096 # the kernel lowers it to net.core.somaxconn
+      BACKLOG = 4096 # unless told; the kernel lowers it to net.core.somaxconn
       TCP = %r{\Atcp://(?:\[(?<v6>[^\]]+)\]|(?<host>[^:/\[\]]+)):(?<port>\d+)\z}
       # The fields of a line (man 5 proc): address, references, protocol, flags, type, state, inode
       # and path.
@@ -61,11 +61,14 @@ module NB
       end
 
       # Opens the listener, unless it is open.
-      def open(reuse_port: false)
+      # @param backlog [Integer, nil] connections that may wait; nil: {BACKLOG}, or as many as
+      #   whoever opened the listener has said
+      def open(backlog: nil, reuse_port: false)
+        @backlog = backlog || BACKLOG
         @io ||= case @kind
                 when :tcp then open_tcp(reuse_port)
                 when :unix then open_unix
-                when :fd then adopt
+                when :fd then adopt(backlog)
         end
         remember
         self
@@ -120,7 +123,8 @@ module NB
       end
 
       # @return [Integer, nil] the TCP port in use
-      attr_reader :port
+      # @return [Integer] how many connections may wait at the open listener, if the kernel agrees
+      attr_reader :port, :backlog
 
       def local? = @kind == :unix
 
@@ -178,12 +182,14 @@ module NB
         listen(socket, address)
       end
 
-      def adopt
+      # A second listen(2) only changes the backlog.
+      def adopt(backlog)
         @opener = Process.pid if @ours
         io = Socket.for_fd(@fd)
         listens = io.getsockopt(:SOCKET, :ACCEPTCONN).bool
         raise Errno::ENOTSOCK, "fd://#{@fd} does not listen" unless listens
 
+        io.listen(@backlog) if backlog || @ours
         io.tap { io.autoclose = io.close_on_exec = true }
       end
 
@@ -194,7 +200,7 @@ module NB
 
       def listen(socket, address)
         socket.bind(address)
-        socket.listen(BACKLOG)
+        socket.listen(@backlog)
         @opener = Process.pid
         socket
       rescue SystemCallError

@@ -15,6 +15,9 @@ module NB
         queue: [16_384, 0..1_000_000, "connections that wait for a fiber; then accepting stops, " \
                                       "then 503"],
         queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],
+        backlog: [nil, 1..(2**31) - 1, "connections that wait to be accepted, for each listener; " \
+                                       "the kernel lowers it to somaxconn. nil: 4096, or what " \
+                                       "a listener that comes open has"],
         connections: [nil, 1..10_000_000, "open connections; nil: the fd limit less 64"],
         requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
         header_timeout: [15, :seconds, "from the first byte to the end of the head; then 408"],

@@ -71,9 +71,10 @@ module NB
       end
 
       # Opens the listener.
+      # @param options see {Binding#open}
       # @return [self]
-      def open(reuse_port: false)
-        @binding.open(reuse_port: reuse_port)
+      def open(**options)
+        @binding.open(**options)
         self
       end
 
@@ -93,7 +94,7 @@ module NB
       # Accepts everything the kernel let in: the limit is for later connections.
       # @return [Boolean] false: fds or memory are short
       def accept_rest
-        Binding::BACKLOG.succ.times do
+        @binding.backlog.succ.times do
           socket, = @binding.io.accept_nonblock(exception: false)
           break if socket == :wait_readable
 

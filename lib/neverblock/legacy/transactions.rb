@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "../fiber_state"
+require_relative "locals"
+require_relative "names"
+
+module NB
+  module Legacy
+    # The transactions of 2008: the fiber holds one connection from the begin until the commit or
+    # the rollback, and all its commands in between go to that connection.
+    #
+    # @example
+    #   pool.begin_db_transaction
+    #   pool.hold { |connection| connection.query("DELETE FROM forums") }
+    #   pool.commit_db_transaction
+    module Transactions
+      # Holds a connection for this fiber, and begins a transaction on it.
+      #
+      # @return what the connection returns: its own `begin_db_transaction`, if it has one, or BEGIN
+      # @raise what the connection raises; then the fiber does not hold it
+      # @scheduling may wait
+      def begin_db_transaction = transact(:begin_db_transaction, "BEGIN")
+
+      # Commits the fiber's transaction, and returns its connection, even if that fails.
+      #
+      # @return what the connection returns
+      # @raise what the connection raises
+      # @scheduling may wait
+      def commit_db_transaction = transact(:commit_db_transaction, "COMMIT")
+
+      # Rolls the fiber's transaction back, and returns its connection, even if that fails.
+      #
+      # @return what the connection returns
+      # @raise what the connection raises
+      # @scheduling may wait
+      def rollback_db_transaction = transact(:rollback_db_transaction, "ROLLBACK")
+
+      private
+
+      def transact(name, sql)
+        fiber = ::Fiber.current
+        return start_transaction(fiber, name, sql) if sql == "BEGIN"
+
+        begin
+          hold { |connection| send_transaction(connection, name, sql) }
+        ensure
+          release(fiber) if Locals.of(fiber).delete(self)
+        end
+      end
+
+      # Inside of a `hold`, the end of that returns the connection, not the end of the transaction.
+      def start_transaction(fiber, name, sql)
+        ours = held_by(fiber).nil?
+        answer = hold(true) { |connection| send_transaction(connection, name, sql) }
+        Locals.of(fiber)[self] = begun = ours
+        when_left_open(fiber)
+        answer
+      ensure
+        release(fiber) if ours && !begun
+      end
+
+      # What the fiber's work leaves open is rolled back, by closing the connection.
+      def when_left_open(fiber)
+        close = -> { discard_of(fiber) if Locals.of(fiber).delete(self) }
+        callbacks = Locals.of(fiber)[:callbacks]
+        callbacks ? callbacks << close : FiberState.at_end(self, &close)
+      end
+
+      def send_transaction(connection, name, sql)
+        return connection.public_send(name) if connection.respond_to?(name)
+
+        connection.query(sql)
+      end
+    end
+  end
+end

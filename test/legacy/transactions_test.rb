@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+require_relative "../support/databases"
+
+# begin_db_transaction and its two ends, which both pools of 2008 have.
+class LegacyTransactionsTest < Minitest::Test
+  # A connection without a database, which refuses everything.
+  class Refusing
+    def query(sql) = raise(KeyError, sql)
+  end
+
+  # As the adapters of ActiveRecord do, it has these methods itself.
+  class Adapter
+    def calls = @calls ||= []
+    def begin_db_transaction = calls << :begin
+    def rollback_db_transaction = calls << :rollback
+  end
+
+  # Six fibers on two connections.
+  def test_what_a_fiber_begins_is_its_own_until_it_ends_it
+    each_pool do |name, pool, id|
+      query(pool, "CREATE TABLE legacy_begun (n INT)")
+      NB.run { 6.times { |i| NB.async { write(pool, id, i) } } }
+      rows = query(pool, "SELECT n FROM legacy_begun ORDER BY n").map { |row| row["n"].to_i }
+      assert_equal [name, [0, 2, 4]], [name, rows]
+    ensure
+      query(pool, "DROP TABLE legacy_begun")
+    end
+  end
+
+  # In a fiber that ends, in a block of either fiber pool, and in such a block without a loop.
+  def test_what_is_left_open_is_rolled_back
+    each_pool do |name, pool, _|
+      query(pool, "CREATE TABLE legacy_left (n INT)")
+      leave = lambda do
+        pool.begin_db_transaction
+        query(pool, "INSERT INTO legacy_left VALUES (1)")
+      end
+      [-> { NB.run { NB.async(&leave) } },
+       -> { NB.run { NB::FiberPool.new(1).tap { |fibers| fibers.spawn(&leave) }.wait } },
+       -> { NB.run { NB::Pool::FiberPool.new(1).spawn(&leave) } },
+       -> { NB::Pool::FiberPool.new(1).spawn(&leave) }].each_with_index do |way, i|
+        way.call
+        assert_equal [name, i, 0], [name, i, query(pool, "SELECT n FROM legacy_left").size]
+      end
+    ensure
+      query(pool, "DROP TABLE legacy_left")
+    end
+  end
+
+  # Otherwise the second one waits for ever.
+  def test_what_fails_returns_the_connection
+    pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Refusing.new }
+    NB.run do
+      %w[BEGIN COMMIT ROLLBACK].product([1, 2]).each do |sql, _|
+        fiber = NB.async do
+          assert_raises(KeyError) { pool.public_send("#{sql.downcase}_db_transaction") }.message
+        end
+        assert_equal sql, NB.timeout(5) { fiber.value }
+      end
+    end
+  end
+
+  def test_inside_of_a_hold_the_connection_remains_the_holders
+    pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Adapter.new }
+    pool.hold do |connection|
+      pool.begin_db_transaction
+      pool.rollback_db_transaction
+      assert_same connection, pool.held_by(Fiber.current)
+    end
+    assert_nil pool.held_by(Fiber.current)
+  end
+
+  def test_a_connection_with_such_methods_of_its_own_is_asked_by_these
+    made = []
+    pools(1, -> { Adapter.new.tap { |one| made << one } }).each do |pool|
+      pool.begin_db_transaction
+      pool.rollback_db_transaction
+    end
+    assert_equal [%i[begin rollback]] * 2, made.map(&:calls)
+  end
+
+  private
+
+  def write(pool, id, number)
+    pool.begin_db_transaction
+    first = query(pool, id)
+    query(pool, "INSERT INTO legacy_begun VALUES (#{number})")
+    sleep 0.001
+    assert_equal first, query(pool, id)
+    number.even? ? pool.commit_db_transaction : pool.rollback_db_transaction
+    assert_nil inner(pool).held_by(Fiber.current)
+  end
+
+  def each_pool
+    %i[postgresql mariadb].each do |name|
+      skip("no #{name} on this machine") unless Databases.there?(name)
+    end
+    {"pg" => [method(:postgres), "SELECT pg_backend_pid() AS id"],
+     "mysql2" => [method(:mysql), "SELECT CONNECTION_ID() AS id"]}.each do |name, (connect, id)|
+      pools(2, connect).each do |pool|
+        yield "#{name}, #{pool.class}", pool, id
+      ensure
+        inner(pool).all_connections(&:close)
+      end
+    end
+  end
+
+  def pools(size, connect)
+    [NB::Pool::FiberedConnectionPool.new(size: size, &connect),
+     NB::DB::PooledDBConnection.new(size, &connect)]
+  end
+
+  def inner(pool) = pool.instance_variable_get(:@pool) || pool
+
+  def query(pool, sql)
+    return pool.query(sql).to_a if pool.is_a?(NB::DB::PooledDBConnection)
+
+    pool.hold { |connection| connection.query(sql).to_a }
+  end
+
+  def postgres
+    place = Databases.postgresql
+    NB::DB::FPGconn.connect(host: place.host, port: place.port, user: place.user,
+                            password: place.password, dbname: place.database)
+  end
+
+  def mysql = NB::DB::FMysql.new(**Databases.mariadb.options)
+end
