@@ -23,8 +23,8 @@ module NB
       JSON_TYPE = "application/json"
       # Served only over UNIX sockets, where the file system decides who has access.
       LOCAL = %w[/requests /snapshot].freeze
-      # Seconds that a client waits for an answer, and has to read it; time enough for a busy master,
-      # and for all fibers of a loop that computes.
+      # Seconds that a client waits for an answer, and has to read it; time enough for a busy
+      # master, and for all fibers of a loop that computes.
       ANSWER = 30
       private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
 

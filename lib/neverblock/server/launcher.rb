@@ -290,9 +290,7 @@ module NB
       end
 
       def answers(server)
-        {stats: lambda do
-           {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]}
-         end,
+        {stats: -> { {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]} },
          metrics: lambda do
            Metrics.samples(0 => server.metrics).merge(nb_ready: [[{}, server.ready? ? 1 : 0]])
          end,
@@ -313,9 +311,7 @@ module NB
       end
 
       def write_pidfile
-        Setup.step("cannot write the pidfile") do
-          File.write(@config.pidfile, "#{Process.pid}\n")
-        end
+        Setup.step("cannot write the pidfile") { File.write(@config.pidfile, "#{Process.pid}\n") }
       end
     end
   end
