@@ -3,6 +3,7 @@
 require_relative "../version"
 require_relative "../sync/database_time"
 require_relative "../sync/job_counts"
+require_relative "../sync/labels"
 require_relative "../sync/pools"
 require_relative "../sync/task_names"
 
@@ -76,6 +77,11 @@ module NB
       }.freeze
       # Those read in a process that must not fall when a worker ends.
       LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
+      # How many values of a label a worker and its predecessors have together, and the one for the
+      # rest, as read from a worker's report.
+      LABELS = 50
+      REST = Labels::REST.to_sym
+      private_constant :LABELS, :REST
 
       module_function
 
@@ -109,10 +115,16 @@ module NB
 
       def sum(one, two)
         case one
-        when Hash then one.merge(two) { |_, a, b| a + b }
+        when Hash then two.each_with_object(one.dup) { |pair, all| count(all, *pair) }
         when Array then one.zip(two).map(&:sum)
         else one + two
         end
+      end
+
+      # Each process limits the values of a label; this limits those of all that succeed each other.
+      def count(all, label, number)
+        label = REST if !all.key?(label) && all.size >= LABELS
+        all[label] = all.fetch(label, 0) + number
       end
 
       def labelled(name, labels, value)
@@ -186,7 +198,7 @@ module NB
         `ps -o rss= -p #{Process.pid}`.to_i
       end
 
-      private_class_method :sum, :labelled, :http, :fibers, :of_process, :of_waits, :of_jobs
+      private_class_method :sum, :labelled, :count, :http, :fibers, :of_process, :of_waits, :of_jobs
     end
   end
 end
