@@ -71,4 +71,20 @@ class ServerTallyTest < Minitest::Test
       assert_equal "true\n40\n1240\n", out
     end
   end
+
+  # The master before it had read the beginning.
+  def test_the_rest_of_a_report_does_not_end_a_new_master
+    reader, writer = IO.pipe
+    worker = NB::Server::WorkerProcess.new(0, Process.pid, reader, ready: true)
+    ['"requests":3}}', "}", ""].each do |rest|
+      writer.write("#{rest}\n")
+      worker.read
+      assert_predicate worker, :ready?
+    end
+    writer.write("#{JSON.generate({ready: true, requests: 4})}\n")
+    worker.read
+    assert_equal 4, worker.to_h[:requests]
+  ensure
+    [reader, writer].each(&:close)
+  end
 end
