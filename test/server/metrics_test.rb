@@ -126,6 +126,12 @@ class ServerMetricsTest < Minitest::Test
     end
   end
 
+  # The kernel's own word for it, in kB whatever the size of a page.
+  def test_the_resident_memory_is_the_kernels
+    status = File.read("/proc/self/status")[/^VmRSS:\s*(\d+) kB/, 1] or skip "no /proc"
+    assert_in_epsilon Integer(status), NB::Server::Metrics.resident_kb, 0.1
+  end
+
   # Which form who gets: 1 is OpenMetrics.
   ACCEPTED = {nil => 0, "*/*" => 0, "text/plain" => 0, PROMETHEUS => 1, OPEN => 1,
               "#{OPEN};q=0" => 0, "text/plain;q=0.9, #{OPEN};q=0.3" => 0,

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "etc"
 require_relative "../version"
 require_relative "../sync/database_time"
 require_relative "../sync/job_counts"
@@ -77,11 +78,13 @@ module NB
       }.freeze
       # Those read in a process that must not fall when a worker ends.
       LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
+      # Not 4 KiB everywhere: some 64-bit ARM and POWER kernels have pages of 16 or 64 KiB.
+      PAGE_KB = Etc.sysconf(Etc::SC_PAGESIZE) / 1024
       # How many values of a label a worker and its predecessors have together, and the one for the
       # rest, as read from a worker's report.
       LABELS = 50
       REST = Labels::REST.to_sym
-      private_constant :LABELS, :REST
+      private_constant :PAGE_KB, :LABELS, :REST
 
       module_function
 
@@ -193,7 +196,7 @@ module NB
 
       # @return [Integer] this process's resident memory in KiB
       def resident_kb
-        Integer(File.read("/proc/self/statm").split[1]) * 4
+        Integer(File.read("/proc/self/statm").split[1]) * PAGE_KB
       rescue Errno::ENOENT # not Linux
         `ps -o rss= -p #{Process.pid}`.to_i
       end
