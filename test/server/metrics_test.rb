@@ -4,6 +4,7 @@ require_relative "helper"
 require_relative "program"
 require_relative "../support/prometheus"
 require_relative "../support/ports"
+require "net/http"
 require "neverblock"
 require "neverblock/server/launcher"
 
@@ -152,6 +153,21 @@ class ServerMetricsTest < Minitest::Test
         out = form.text({nb_workers: [[{place: text}, 1.5e-7]]})
         assert_equal 1.5e-7, PrometheusText.new(out, form.type)["nb_workers", place: text]
       end
+    end
+  end
+
+  # Whose name points at this machine, and whose script asks (DNS rebinding).
+  def test_a_foreign_site_reads_no_numbers
+    serve(&HELLO)
+    with_control(@server) do |port|
+      {"evil.example:#{port}" => "403", "evil.example" => "403", "localhost:#{port}" => "200",
+       "127.0.0.1:#{port}" => "200", "[::1]:#{port}" => "200"}.each do |host, code|
+        %w[/metrics /stats /ready].each do |path|
+          answer = Net::HTTP.start("127.0.0.1", port) { |http| http.get(path, "Host" => host) }
+          assert_equal code, answer.code, "#{host} #{path}"
+        end
+      end
+      assert_equal 200, NB::Server::Control.exchange("tcp://127.0.0.1:#{port}", "/stats").first
     end
   end
 

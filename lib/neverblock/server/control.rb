@@ -4,6 +4,7 @@ require "json"
 require "timeout"
 require_relative "control_address"
 require_relative "exposition"
+require_relative "host_field"
 require_relative "text"
 
 module NB
@@ -137,9 +138,20 @@ module NB
 
       def answer(socket, head, local)
         path = head[/\AGET ([^?\s]+)/, 1]
-        status, body, type = reply(path, head, local)
+        status, body, type = foreign?(socket, head) ? refusal : reply(path, head, local)
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
         socket.close_write # ends the stream even if a worker forked just now holds a copy
+      end
+
+      # A browser on this machine names the site whose script asks. Programs may send no Host.
+      def foreign?(socket, head)
+        host = head[/^host:[ \t]*([^\r\n]*)\r$/i, 1] or return false
+        address = socket.local_address
+        (address.ipv4_loopback? || address.ipv6_loopback?) && !HostField.own?(host.strip)
+      end
+
+      def refusal
+        ["403 Forbidden", failure("the Host must be localhost or an address"), JSON_TYPE]
       end
 
       # Reads everything: unread data at the close would reset a TCP connection.
