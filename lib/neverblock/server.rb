@@ -215,7 +215,7 @@ module NB
 
     # @return [Hash{Symbol=>Numeric, Hash}] these and more, by the names of {Metrics::FAMILIES}
     # @api private
-    def metrics = Metrics.read(stats, @scheduler&.stats, @core.histograms)
+    def metrics = Metrics.read(stats, @scheduler, @core.histograms)
 
     # Everything this process reports about itself: see docs/OBSERVE.md.
     #

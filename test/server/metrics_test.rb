@@ -156,6 +156,23 @@ class ServerMetricsTest < Minitest::Test
     end
   end
 
+  def test_fibers_are_counted_by_what_they_wait_for
+    serve do
+      3.times { NB.async { sleep 60 } }
+      2.times { NB.async { Thread::Queue.new.pop } }
+      [200, TEXT, ["on"]]
+    end
+    with_control(@server) do |port|
+      before = waiting(port)
+      get
+      eventually { waiting(port).zip(before).map { |now, was| now - was } == [3, 2] }
+    end
+  end
+
+  def waiting(port)
+    %w[sleep block].map { |kind| scrape(port)["nb_loop_waiting", worker: 0, kind: kind] }
+  end
+
   # Whose name points at this machine, and whose script asks (DNS rebinding).
   def test_a_foreign_site_reads_no_numbers
     serve(&HELLO)

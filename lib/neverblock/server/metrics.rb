@@ -55,6 +55,7 @@ module NB
         nb_loop_lag_seconds: [:counter, "Lateness of timers, added up"],
         nb_loop_lag_timers: [:counter, "Turns in which a timer was due, for the mean of the lag"],
         nb_loop_fibers: [:gauge, "Fibers of the loop; idle ones rest in a pool", :state],
+        nb_loop_waiting: [:gauge, "Fibers that wait, by what they wait for", :kind],
         nb_loop_timers: [:gauge, "Timers that are set"],
         nb_tasks: [:gauge, "Tasks that run and have a name", :name],
         nb_pool_size: [:gauge, "What a pool has at most: connections, processes, fibers", :pool],
@@ -78,24 +79,29 @@ module NB
       }.freeze
       # Those read in a process that must not fall when a worker ends.
       LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
+      # The kinds of waits, by those of {Scheduler#parked}.
+      KINDS = {io: %i[io select], sleep: %i[sleep], block: %i[block], resolve: %i[resolve],
+               offload: %i[offload process]}.freeze
       # Not 4 KiB everywhere: some 64-bit ARM and POWER kernels have pages of 16 or 64 KiB.
       PAGE_KB = Etc.sysconf(Etc::SC_PAGESIZE) / 1024
       # How many values of a label a worker and its predecessors have together, and the one for the
       # rest, as read from a worker's report.
       LABELS = 50
       REST = Labels::REST.to_sym
-      private_constant :PAGE_KB, :LABELS, :REST
+      private_constant :KINDS, :PAGE_KB, :LABELS, :REST
 
       module_function
 
       # @param stats [Hash] {Server#stats}
-      # @param loop_stats [Hash, nil] of the loop, if there is one
+      # @param scheduler [Scheduler, nil] of the loop, if there is one
       # @param times [Hash{Symbol=>Array}] of {Core}
       # @return [Hash{Symbol=>Numeric, Hash, Array}] of this process, by name; an Array is a
       #   histogram: the counts of its buckets, then the sum
-      def read(stats, loop_stats, times)
+      def read(stats, scheduler, times)
         histograms = times.transform_keys { |name| :"nb_http_#{name}_seconds" }
-        http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process, of_waits)
+        loop = scheduler ? of_loop(scheduler.stats) : {}
+        loop[:nb_loop_waiting] = waiting(scheduler.parked) if scheduler
+        http(stats).merge(histograms, loop, of_process, of_waits)
       end
 
       # @param readings [Hash{Integer=>Hash}] the results of {.read}, by worker
@@ -171,6 +177,13 @@ module NB
       def fibers(stats)
         ready, idle = stats.values_at(:ready, :idle_fibers)
         {ready: ready, idle: idle, waiting: [stats[:parked] - idle - ready, 0].max}
+      end
+
+      # @param parked [Hash] {Scheduler#parked}
+      # @return [Hash{Symbol=>Integer}] how many fibers wait now, by the kinds of nb_loop_waits
+      def waiting(parked)
+        counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
+        {**counts, other: parked.except(:ready, :idle).values.sum - counts.values.sum}
       end
 
       def of_process

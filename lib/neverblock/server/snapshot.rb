@@ -31,10 +31,7 @@ module NB
       # the snapshot.
       TURNS = 0.2
       STARTED = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      # The kinds of waits, by those of {Scheduler#parked}.
-      KINDS = {io: %i[io select], sleep: %i[sleep], resolve: %i[resolve],
-               offload: %i[offload process]}.freeze
-      private_constant :DEPTH, :PATH_LENGTH, :TURN, :TURNS, :STARTED, :KINDS
+      private_constant :DEPTH, :PATH_LENGTH, :TURN, :TURNS, :STARTED
 
       class << self
         # @param query [String, nil] `fibers=500&requests=500&frames=40`
@@ -230,15 +227,8 @@ module NB
          lag_seconds_total: stats[:lag_sum].round(6), lag_timers_total: stats[:lag_count],
          lag_max_seconds: stats[:lag_max].round(6), stands_seconds: stats[:turning].round(3),
          fibers: {running: running ? 1 : 0, **metrics[:nb_loop_fibers]},
-         waits: metrics[:nb_loop_waits], waiting: waiting, timers: stats[:timers],
+         waits: metrics[:nb_loop_waits], waiting: Metrics.waiting(parked), timers: stats[:timers],
          offload: {threads: stats[:offload_threads], queued: stats[:offload_queued]}}
-      end
-
-      # How many fibers wait now, by kind.
-      def waiting
-        counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
-        rest = parked.except(:ready, :idle).values.sum - counts.values.sum - parked[:block]
-        {**counts, block: parked[:block], other: rest}
       end
 
       def served
