@@ -16,7 +16,10 @@ module PageProgram
   include Outside
 
   APP = <<~'RUBY'
+    require "neverblock"
+    POOL = NB::ConnectionPool.new(size: 1, timeout: nil, name: "backend") { Object.new }
     run lambda { |env|
+      POOL.with { sleep 0.01 until File.exist?("go") } if env["PATH_INFO"].start_with?("/pool")
       sleep 0.01 until File.exist?("go") if env["PATH_INFO"].start_with?("/wait")
       300.times { |i| NB.async(name: "mailer") { sleep 60 } } if env["PATH_INFO"] == "/fibers"
       cpu = -> { Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) } # a busy machine is no stall
@@ -345,7 +348,7 @@ class ServerPageBrowserTest < Minitest::Test
   end
 
   def check_width
-    [[1280, "light"], [360, "dark"], [360, "light"]].each do |width, scheme|
+    [[1280, "dark"], [1280, "light"], [360, "dark"], [360, "light"]].each do |width, scheme|
       @browser.look(width: width, scheme: scheme)
       assert_equal width, @browser.evaluate("document.documentElement.scrollWidth")
       assert_operator contrast, :>=, 4.5, scheme
@@ -366,6 +369,26 @@ class ServerPageBrowserTest < Minitest::Test
           .map(([a, b]) => (a + 0.05) / (b + 0.05)).sort((a, b) => a - b)[0]
       })()
     JS
+  end
+
+  # Of three requests at least one waits, whichever worker each goes to.
+  def test_it_shows_pools_and_workers
+    serve("-w", "2", config: "page; request_timeout nil")
+    eventually { workers.size == 2 }
+    threads = start_requests("/pool/a", "/pool/b", "/pool/c")
+    browse
+    eventually { text("#pools").to_s.match?(%r{GET /pool/\w waits for [\d.]+ .?s at config\.ru:\d}) }
+    assert_match(%r{GET /pool/\w holds one for}, text("#pools"))
+    assert_match(/^backend\s+1 of 1 in use, [12] wait/, text("#pools"))
+    assert_equal "2", text("#workers-count")
+    pids.each { |pid| assert_includes text("#workers"), pid.to_s }
+    assert_equal 2, @browser.evaluate("document.querySelectorAll('#workers tbody tr').length")
+    check_width
+    File.write("#{@dir}/go", "")
+    threads.each(&:join)
+    eventually { !text("#pools").to_s.match?(/waits|holds one/) }
+    assert_empty @browser.complaints
+    finish
   end
 
   # What a screen reader goes by.
