@@ -78,8 +78,8 @@ module NB
       return asset(env, *ASSETS[path]) if ASSETS.key?(path)
 
       case path
-      when "/snapshot" then [200, {"content-type" => JSON_TYPE}, [Source.json(env["QUERY_STRING"])]]
-      when "/dump" then dump
+      when "/snapshot" then [200, {"content-type" => JSON_TYPE}, [json(env, env["QUERY_STRING"])]]
+      when "/dump" then dump(env)
       when "/events" then events(env)
       else say(404, "The page has no #{Server::Text.ascii(path)}.")
       end
@@ -105,18 +105,21 @@ module NB
       [200, headers, [body]]
     end
 
-    def dump
+    def json(env, query) = Source.json(Server.of(env), query)
+
+    def dump(env)
       name = "neverblock-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}.txt"
       headers = {"content-type" => TEXT_TYPE,
                  "content-disposition" => "attachment; filename=\"#{name}\""}
-      [200, headers, [Story.text(Source.json(Story::DETAIL))]]
+      [200, headers, [Story.text(json(env, Story::DETAIL))]]
     end
 
     # Other servers would occupy a thread for each viewer: there the page polls instead.
     def events(env)
       return say(404, "Only NeverBlock's server sends events.") unless env["neverblock.exchange"]
 
-      Live.body or return say(503, "Too many viewers, or the server stops.", "retry-after" => "10")
+      Live.body(Server.of(env)) or
+        return say(503, "Too many viewers, or the server stops.", "retry-after" => "10")
     end
 
     def say(status, text, headers = {})

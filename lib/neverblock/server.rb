@@ -54,11 +54,14 @@ module NB
       # @api private
       attr_reader :running
 
-      # @return [Server, nil] the one in the calling fiber's loop, or else any in this process
+      # @param env [Hash] of a request
+      # @return [Server, nil] the one that the request came to. If that was another kind of server:
+      #   the one in the calling fiber's loop, or else any in this process
       # @api private
-      def here
-        all = @running.keys
-        all.find { |server| server.in?(Fiber.scheduler) } || all.first
+      def of(env)
+        all, core = @running.keys, env["neverblock.exchange"]&.core
+        all.find { |server| server.has?(core) } ||
+          all.find { |server| server.in?(Fiber.scheduler) } || all.first
       end
     end
 
@@ -213,7 +216,7 @@ module NB
 
     # @return [Hash{Symbol=>Numeric, Hash}] these and more, by the names of {Metrics::FAMILIES}
     # @api private
-    def metrics = Metrics.read(stats, @scheduler&.stats, @core.histograms)
+    def metrics = Metrics.read(stats, @scheduler, @core.histograms)
 
     # Everything this process reports about itself: see docs/OBSERVE.md.
     #
@@ -249,6 +252,10 @@ module NB
     # @return [Boolean] whether it runs in this loop
     # @api private
     def in?(scheduler) = !scheduler.nil? && @scheduler.equal?(scheduler)
+
+    # @return [Boolean] whether this is its half in C
+    # @api private
+    def has?(core) = @core.equal?(core)
 
     # @return [Boolean] whether it lets running requests finish and takes no new ones
     # @scheduling never waits

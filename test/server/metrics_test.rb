@@ -4,6 +4,7 @@ require_relative "helper"
 require_relative "program"
 require_relative "../support/prometheus"
 require_relative "../support/ports"
+require "net/http"
 require "neverblock"
 require "neverblock/server/launcher"
 
@@ -126,6 +127,12 @@ class ServerMetricsTest < Minitest::Test
     end
   end
 
+  # The kernel's own word for it, in kB whatever the size of a page.
+  def test_the_resident_memory_is_the_kernels
+    status = File.read("/proc/self/status")[/^VmRSS:\s*(\d+) kB/, 1] or skip "no /proc"
+    assert_in_epsilon Integer(status), NB::Server::Metrics.resident_kb, 0.1
+  end
+
   # Which form who gets: 1 is OpenMetrics.
   ACCEPTED = {nil => 0, "*/*" => 0, "text/plain" => 0, PROMETHEUS => 1, OPEN => 1,
               "#{OPEN};q=0" => 0, "text/plain;q=0.9, #{OPEN};q=0.3" => 0,
@@ -146,6 +153,38 @@ class ServerMetricsTest < Minitest::Test
         out = form.text({nb_workers: [[{place: text}, 1.5e-7]]})
         assert_equal 1.5e-7, PrometheusText.new(out, form.type)["nb_workers", place: text]
       end
+    end
+  end
+
+  def test_fibers_are_counted_by_what_they_wait_for
+    serve do
+      3.times { NB.async { sleep 60 } }
+      2.times { NB.async { Thread::Queue.new.pop } }
+      [200, TEXT, ["on"]]
+    end
+    with_control(@server) do |port|
+      before = waiting(port)
+      get
+      eventually { waiting(port).zip(before).map { |now, was| now - was } == [3, 2] }
+    end
+  end
+
+  def waiting(port)
+    %w[sleep block].map { |kind| scrape(port)["nb_loop_waiting", worker: 0, kind: kind] }
+  end
+
+  # Whose name points at this machine, and whose script asks (DNS rebinding).
+  def test_a_foreign_site_reads_no_numbers
+    serve(&HELLO)
+    with_control(@server) do |port|
+      {"evil.example:#{port}" => "403", "evil.example" => "403", "localhost:#{port}" => "200",
+       "127.0.0.1:#{port}" => "200", "[::1]:#{port}" => "200"}.each do |host, code|
+        %w[/metrics /stats /ready].each do |path|
+          answer = Net::HTTP.start("127.0.0.1", port) { |http| http.get(path, "Host" => host) }
+          assert_equal code, answer.code, "#{host} #{path}"
+        end
+      end
+      assert_equal 200, NB::Server::Control.exchange("tcp://127.0.0.1:#{port}", "/stats").first
     end
   end
 

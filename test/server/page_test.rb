@@ -2,63 +2,7 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
-require_relative "program"
-require_relative "outside"
-require_relative "../support/ports"
-require_relative "../support/browser"
-require "net/http"
-require "neverblock"
-require "neverblock/server/launcher"
-
-# What the page's tests have in common: `nb serve --page` on a port of every interface.
-module PageProgram
-  include ServerProgram
-  include Outside
-
-  APP = <<~'RUBY'
-    run lambda { |env|
-      sleep 0.01 until File.exist?("go") if env["PATH_INFO"].start_with?("/wait")
-      300.times { |i| NB.async(name: "mailer") { sleep 60 } } if env["PATH_INFO"] == "/fibers"
-      cpu = -> { Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) } # a busy machine is no stall
-      enough = cpu.call + 0.4
-      nil until cpu.call > enough if env["PATH_INFO"] == "/compute"
-      [200, {"content-type" => "text/plain"}, ["#{Process.pid}"]]
-    }
-  RUBY
-
-  def setup
-    super
-    File.write("#{@dir}/config.ru", APP)
-  end
-
-  def teardown
-    @browser&.close
-    super
-  end
-
-  def serve(*flags, config: "page", host: "127.0.0.1")
-    @port = Ports.free
-    File.write("#{@dir}/nb.rb", config)
-    launch(*nb("serve", "-b", "tcp://#{host}:#{@port}", *flags), env: {"NB_WATCHDOG" => "100"})
-  end
-
-  def get(path, host: "127.0.0.1", **fields)
-    Net::HTTP.start(host, @port) do |http|
-      http.request(Net::HTTP::Get.new(path, fields.transform_keys(&:to_s)))
-    end
-  end
-
-  def start_requests(*paths) = paths.map { |path| Thread.new { get(path) } }
-
-  def snapshot = JSON.parse(get("/neverblock/snapshot").body)
-
-  # A connection that takes events, with what came first.
-  def viewer
-    socket = TCPSocket.new("127.0.0.1", @port)
-    socket.write("GET /neverblock/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    [socket, socket.gets("\r\n")]
-  end
-end
+require_relative "page_program"
 
 # Who gets to see the page, what it answers, and what it costs others.
 class ServerPageTest < Minitest::Test
@@ -345,7 +289,7 @@ class ServerPageBrowserTest < Minitest::Test
   end
 
   def check_width
-    [[1280, "light"], [360, "dark"], [360, "light"]].each do |width, scheme|
+    [[1280, "dark"], [1280, "light"], [360, "dark"], [360, "light"]].each do |width, scheme|
       @browser.look(width: width, scheme: scheme)
       assert_equal width, @browser.evaluate("document.documentElement.scrollWidth")
       assert_operator contrast, :>=, 4.5, scheme
@@ -366,6 +310,26 @@ class ServerPageBrowserTest < Minitest::Test
           .map(([a, b]) => (a + 0.05) / (b + 0.05)).sort((a, b) => a - b)[0]
       })()
     JS
+  end
+
+  # Of three requests at least one waits, whichever worker each goes to.
+  def test_it_shows_pools_and_workers
+    serve("-w", "2", config: "page; request_timeout nil")
+    eventually { workers.size == 2 }
+    threads = start_requests("/pool/a", "/pool/b", "/pool/c")
+    browse
+    eventually { text("#pools").to_s.match?(%r{GET /pool/\w waits for [\d.]+ .?s at config\.ru:\d}) }
+    assert_match(%r{GET /pool/\w holds one for}, text("#pools"))
+    assert_match(/^backend\s+1 of 1 in use, [12] wait/, text("#pools"))
+    assert_equal "2", text("#workers-count")
+    pids.each { |pid| assert_includes text("#workers"), pid.to_s }
+    assert_equal 2, @browser.evaluate("document.querySelectorAll('#workers tbody tr').length")
+    check_width
+    File.write("#{@dir}/go", "")
+    threads.each(&:join)
+    eventually { !text("#pools").to_s.match?(/waits|holds one/) }
+    assert_empty @browser.complaints
+    finish
   end
 
   # What a screen reader goes by.

@@ -163,6 +163,8 @@ class ServerSnapshotProgramTest < Minitest::Test
     run lambda { |env|
       sleep 0.01 until File.exist?("go") if env["PATH_INFO"] == "/wait"
       nil until File.exist?("go") if env["PATH_INFO"] == "/compute"
+      300.times { NB.async { sleep } } if env["PATH_INFO"] == "/crowd"
+      10_000_000.times { nil } until env["PATH_INFO"] != "/spin" || File.exist?("go") # keeps the GVL
       wait = -> { sleep 0.05 until File.exist?("go") }
       Fiber.new(blocking: true, &wait).resume if env["PATH_INFO"] == "/asleep"
       [200, {"content-type" => "text/plain"}, ["\#{Process.pid}"]]
@@ -211,6 +213,25 @@ class ServerSnapshotProgramTest < Minitest::Test
     assert_match(doing, stall["doing"])
     assert_equal 1, stall["count"]
     assert_operator stall["longest_ms"], :>=, 100
+  end
+
+  # Each turn that it gives to a loop that computes lasts 0.1 s, and the master waits for a second.
+  def test_a_worker_with_many_fibers_tells_while_it_computes
+    start("-w", "1")
+    get("/crowd")
+    answer = Thread.new { get("/spin") }
+    crowd = eventually { snapshot["workers"].find { |one| paths(one) == ["/spin"] } }
+    found = [crowd, *Array.new(4) { snapshot("?fibers=500&requests=500")["workers"].first }]
+    assert_equal [nil] * 5, found.map { |worker| worker["silent"] }
+    assert_operator crowd["fibers"].size, :>, 190
+    assert_operator found.last["fibers"].size, :>, 300
+    out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM,
+      "dump", @control)
+    assert_predicate status, :success?, out
+    assert_equal [0, 301], [out.scan("does not answer").size, out.scan(/^fiber .* for sleep/).size]
+    go
+    answer.join
+    finish("QUIT") # the crowd sleeps on
   end
 
   def test_a_cluster_tells_of_each_worker

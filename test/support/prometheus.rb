@@ -119,7 +119,8 @@ module Scrapes
   # @return [String, String] the text and its Content-Type
   def metrics_of(port, accept: nil)
     TCPSocket.open("127.0.0.1", port) do |socket|
-      socket.write("GET /metrics HTTP/1.1\r\nHost: a\r\n#{accept && "Accept: #{accept}\r\n"}\r\n")
+      fields = ["Host: 127.0.0.1:#{port}", *("Accept: #{accept}" if accept)]
+      socket.write(["GET /metrics HTTP/1.1", *fields, "", ""].join("\r\n"))
       answer = Timeout.timeout(PATIENCE) { socket.read }
       raise EOFError if answer.empty?
 

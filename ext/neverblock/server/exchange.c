@@ -142,6 +142,13 @@ static VALUE rb_nb_exchange_client_gone_p(VALUE self)
     return !request || request->gone || closed ? Qtrue : Qfalse;
 }
 
+/* @!visibility private - the NB::Server::Core that the request came to; nil after the request */
+static VALUE rb_nb_exchange_core(VALUE self)
+{
+    nb_request_t *request = rb_check_typeddata(self, &exchange_type);
+    return request ? request->conn->server->self : Qnil;
+}
+
 static void send_continue(nb_conn_t *conn, nb_request_t *request)
 {
     if (!conn->body->held)
@@ -281,6 +288,7 @@ void nb_exchange_init(VALUE server_module)
     rb_undef_alloc_func(klass);
     rb_define_method(klass, "call", rb_nb_exchange_call, 0);
     rb_define_method(klass, "client_gone?", rb_nb_exchange_client_gone_p, 0);
+    rb_define_method(klass, "core", rb_nb_exchange_core, 0);
     rb_define_method(klass, "detach", rb_nb_exchange_detach, 0);
     rb_define_method(klass, "body", rb_nb_exchange_body, 0);
     rb_define_method(klass, "body_part", rb_nb_exchange_body_part, 0);

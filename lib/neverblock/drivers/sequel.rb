@@ -5,6 +5,7 @@ require_relative "../loop/repairs"
 require_relative "../sync/interruption"
 require_relative "../sync/tidy"
 require_relative "sequel/accounts"
+require_relative "sequel/timed"
 
 module NB
   module Drivers
@@ -225,7 +226,7 @@ module NB
 
       Sequel.const_set(:SEQUEL, driver)
       ::Sequel.extend(Sequel)
-      ::Sequel::Database.prepend(Sequel::Database)
+      ::Sequel::Database.prepend(Sequel::Database, Sequel::Timed)
       ::Sequel::ConnectionPool.include(Sequel::Pool)
       Pools.source { Sequel::Accounts.all }
     end

@@ -58,11 +58,18 @@ module NB
       end
 
       def peer(fd)
-        io = BasicSocket.for_fd(fd)
-        io.autoclose = false
+        io = borrowed(fd)
         " (#{io.local_address.inspect_sockaddr} -> #{io.remote_address.inspect_sockaddr})"
       rescue SystemCallError, ArgumentError, SocketError
         ""
+      end
+
+      # The fd is another IO's. An exception from outside, such as a Timeout's, must not come before
+      # this one gives it up: the collector would close a live connection.
+      def borrowed(fd)
+        Thread.handle_interrupt(Object => :never) do
+          BasicSocket.for_fd(fd).tap { |io| io.autoclose = false }
+        end
       end
     end
   end

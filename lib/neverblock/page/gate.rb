@@ -2,6 +2,7 @@
 
 require "ipaddr"
 require "openssl"
+require_relative "../server/host_field"
 
 module NB
   class Page
@@ -18,8 +19,7 @@ module NB
                      HTTP_X_REQUEST_START HTTP_X_QUEUE_START].freeze
       METHODS = %w[GET HEAD].freeze
       TEXT = {"content-type" => "text/plain; charset=utf-8"}.freeze
-      HOST = /\A(?:\[(?<v6>[^\]]+)\]|(?<name>[^:\[\]]+))(?::\d+)?\z/
-      private_constant :LOOPBACK, :FORWARDED, :METHODS, :TEXT, :HOST
+      private_constant :LOOPBACK, :FORWARDED, :METHODS, :TEXT
 
       # @param allow [Symbol, Array<String>] see {Page#initialize}
       # @raise [ArgumentError]
@@ -84,7 +84,8 @@ module NB
         return no(403, "#{Server::Text.ascii(client)} may not look at this page.") unless
           allowed?(client)
 
-        no(403, "The Host of this request is not allowed.") unless host?(env["HTTP_HOST"])
+        no(403, "The Host of this request is not allowed.") unless
+          Server::HostField.own?(env["HTTP_HOST"], @hosts)
       end
 
       # To a proxy on this machine, all its clients are on this machine. Browsers do not speak
@@ -98,16 +99,6 @@ module NB
         # Drops the zone of fe80::1%eth0, and takes ::ffff:10.0.0.1 for 10.0.0.1.
         address = IPAddr.new(address.to_s[/[^%]*/]).native
         @networks.any? { |network| network.include?(address) }
-      rescue IPAddr::Error
-        false
-      end
-
-      # DNS rebinding: a foreign site's name points at this machine, and its script sends requests.
-      # An address is not a name.
-      def host?(host)
-        match = HOST.match(host.to_s) or return false
-        name = (match[:v6] || match[:name]).downcase
-        name == "localhost" || @hosts.include?(name) || (IPAddr.new(name) && true)
       rescue IPAddr::Error
         false
       end

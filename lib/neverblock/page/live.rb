@@ -21,13 +21,14 @@ module NB
       @count = 0
 
       class << self
+        # @param server [Server] the one that serves the viewer
         # @return [Array, nil] a response; nil: there are too many viewers
-        def body
-          return if @count >= most || NB.stopping?
+        def body(server)
+          return if @count >= most(server) || NB.stopping?
 
           # Counts the viewer when the body is called: the response may be dropped before that.
           [200, {"content-type" => "text/event-stream", "x-accel-buffering" => "no"},
-           method(:send_to)]
+           ->(stream) { send_to(stream, server) }]
         end
 
         # A forked child has no viewers.
@@ -37,15 +38,16 @@ module NB
         private
 
         # The others are the application's.
-        def most = [VIEWERS, Server.here.options[:fibers] / 2].min
+        def most(server) = [VIEWERS, server.options[:fibers] / 2].min
 
         # Ends when the viewer has gone or the server drains.
-        def send_to(stream)
+        def send_to(stream, server)
           @count += 1
-          return stream.write("event: full\ndata: #{most}\n\n") if @count > most
+          limit = most(server)
+          return stream.write("event: full\ndata: #{limit}\n\n") if @count > limit
 
           stream.write("retry: 2000\n\n")
-          while NB.until_stop { stream.write("data: #{Source.json(DETAIL)}\n\n") }
+          while NB.until_stop { stream.write("data: #{Source.json(server, DETAIL)}\n\n") }
             NB.until_stop { sleep INTERVAL }
           end
         rescue SystemCallError, IOError

@@ -170,7 +170,7 @@ const showTiles = (all, total) => {
   facts(find("tiles"), [
     ["Requests", total ? `${words.rate(total.requests)}/s` : "…",
       total?.errors ? `${words.rate(total.errors)}/s answered 5xx` : "no 5xx"],
-    ["Loop lag", total ? words.milliseconds(lag(total)) : "…", `at most ${words.milliseconds(most)}`],
+    ["Loop lag", total ? words.milliseconds(lag(total)) : "…", `at most ${words.milliseconds(most)} since the start`],
     ["In flight", words.count(Math.max(0, running)), `${words.count(queued)} queued`],
     ["Fibers", words.count(sum(loops, process => process.loop.fibers.waiting)), "wait"],
     ["Memory", words.bytes(sum(all, process => process.memory_bytes)),

@@ -13,8 +13,8 @@ module NB
     module Source
       # Seconds for which an answer is reused.
       FRESH = 0.5
-      # Seconds that a master has to answer.
-      PATIENCE = 3
+      # Seconds that a master has to answer: it waits up to 4 for a worker that is asked for MOST.
+      PATIENCE = 5
       # The maximum that a client may ask for here.
       MOST = {fibers: 2000, requests: 2000, frames: 100}.freeze
       private_constant :FRESH, :PATIENCE, :MOST
@@ -23,17 +23,18 @@ module NB
       @lock = Thread::Mutex.new
 
       class << self
+        # @param server [Server, nil] the one that is asked
         # @param query [String] as {Server::Snapshot.detail} takes it
         # @return [String] JSON
         # @raise [ArgumentError]
         # @scheduling may wait
         # @thread any
-        def json(query)
+        def json(server, query)
           detail = Server::Snapshot.detail(query)
           detail = detail.to_h { |name, value| [name, [value, MOST.fetch(name)].min] }
           @lock.synchronize do
             @answers.reject! { |_, (_, time)| time < now - FRESH }
-            (@answers[detail] ||= [ask(detail), now]).first
+            (@answers[[server, detail]] ||= [ask(server, detail), now]).first
           end
         end
 
@@ -46,8 +47,7 @@ module NB
 
         private
 
-        def ask(detail)
-          server = Server.here
+        def ask(server, detail)
           query = detail.map { |pair| pair.join("=") }.join("&")
           server&.line&.ask(query, within: PATIENCE) || own(server, detail)
         end

@@ -4,6 +4,7 @@ require "json"
 require "timeout"
 require_relative "control_address"
 require_relative "exposition"
+require_relative "host_field"
 require_relative "text"
 
 module NB
@@ -15,15 +16,16 @@ module NB
     #
     # @api private
     class Control
-      # How many clients one address serves at a time, for how many seconds, and the size limit of a
-      # request head.
+      # How many clients one address serves at a time; how many seconds each has for its request
+      # head, and the size limit of that.
       ASKERS = 64
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
       # Served only over UNIX sockets, where the file system decides who has access.
       LOCAL = %w[/requests /snapshot].freeze
-      # Seconds that a client waits for an answer; time enough for a busy master.
+      # Seconds that a client waits for an answer, and has to read it; time enough for a busy
+      # master, and for all fibers of a loop that computes.
       ANSWER = 30
       private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
 
@@ -54,7 +56,7 @@ module NB
         @addresses.each { |address| address.open(own: own) }
         @threads = @addresses.map { |address| Thread.new { loop { accept(address) } } }
         self
-      rescue SystemCallError, SocketError
+      rescue SystemCallError, SocketError, ThreadError
         stop
         raise
       end
@@ -116,23 +118,40 @@ module NB
         Thread.new { serve(socket, address.local?) }
       rescue IOError, SystemCallError
         sleep 0.1 # no fds are free, or the process is about to end
+      rescue ThreadError
+        dismiss(socket) # the system allows no more threads
       end
 
       def serve(socket, local)
-        ::Timeout.timeout(PATIENCE) { answer(socket, local) }
-      rescue SystemCallError, IOError, ::Timeout::Error
-        nil # the client went away, or takes too long
+        head = ::Timeout.timeout(PATIENCE) { read_head(socket) }
+        ::Timeout.timeout(ANSWER) { answer(socket, head, local) }
+      rescue SystemCallError, IOError, ::Timeout::Error, ThreadError
+        nil # the client went away, or takes too long; or there is no thread for the timeout
       ensure
+        dismiss(socket)
+      end
+
+      def dismiss(socket)
         @lock.synchronize { @askers = @askers.except(socket) }
         socket.close
       end
 
-      def answer(socket, local)
-        head = read_head(socket)
+      def answer(socket, head, local)
         path = head[/\AGET ([^?\s]+)/, 1]
-        status, body, type = reply(path, head, local)
+        status, body, type = foreign?(socket, head) ? refusal : reply(path, head, local)
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
         socket.close_write # ends the stream even if a worker forked just now holds a copy
+      end
+
+      # A browser on this machine names the site whose script asks. Programs may send no Host.
+      def foreign?(socket, head)
+        host = head[/^host:[ \t]*([^\r\n]*)\r$/i, 1] or return false
+        address = socket.local_address
+        (address.ipv4_loopback? || address.ipv6_loopback?) && !HostField.own?(host.strip)
+      end
+
+      def refusal
+        ["403 Forbidden", failure("the Host must be localhost or an address"), JSON_TYPE]
       end
 
       # Reads everything: unread data at the close would reset a TCP connection.

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "tempfile"
 require_relative "command"
 require_relative "signals"
 require_relative "tally"
@@ -16,11 +17,9 @@ module NB
       LISTENERS = "NB_LISTEN"
       # The variable with `pid:index:fd:ready:fd` for each worker; the last fd is its {Hotline}'s.
       WORKERS = "NB_OLD_WORKERS"
-      # The variable with {Tally#to_json}.
-      TALLY = "NB_TALLY"
-      # Linux limits a variable to 131,072 bytes: if this one is missing, the counters restart at 0.
-      TALLY_BYTES = 100_000
-      private_constant :TALLY_BYTES
+      # The variable with the fd of a file without a name that has {Tally#to_json}. The environment
+      # has no room for it: Linux limits a variable to 131,072 bytes.
+      TALLY = "NB_TALLY_FD"
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
@@ -29,7 +28,7 @@ module NB
       #
       # @param environment [Hash{String=>String}]
       def initialize(environment)
-        @tally = Tally.new(environment.delete(TALLY))
+        @tally = Tally.new(counted(environment.delete(TALLY)))
         @listeners = environment.delete(LISTENERS).to_s.split("\n")
         @workers = environment.delete(WORKERS).to_s.split(",").map { |worker| adopt(worker) }
         reap_others if @listeners.any?
@@ -62,17 +61,34 @@ module NB
       # rubocop:disable Metrics/ParameterLists
       def self.execute(server, workers, signals, tally, folder)
         listeners = server.listener_fds
-        fds = listeners.values + workers.flat_map { |worker| worker.ios.map(&:fileno) }
+        counted = file(tally.to_json(workers))
+        fds = [*listeners.values, *workers.flat_map(&:ios).map(&:fileno), *counted&.fileno]
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
-        counted = tally.to_json(workers)
-        environment[TALLY] = counted if counted.bytesize <= TALLY_BYTES
+        environment[TALLY] = counted.fileno.to_s if counted
         options = {close_others: true, chdir: folder}.compact
         exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(options))
       end
       # rubocop:enable Metrics/ParameterLists
 
+      # @return [File, nil] nil: there is no room for it, so the counters restart at 0
+      def self.file(text)
+        Tempfile.create("nb-tally") do |file|
+          File.unlink(file.path)
+          file.write(text)
+          file.rewind
+          file.dup
+        end
+      rescue SystemCallError
+        nil
+      end
+      private_class_method :file
+
       private
+
+      def counted(fd)
+        IO.for_fd(Integer(fd), encoding: "UTF-8").then { |file| file.read.tap { file.close } } if fd
+      end
 
       # The former master's application may have had children, for which nobody here waits.
       def reap_others

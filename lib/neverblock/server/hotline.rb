@@ -51,7 +51,7 @@ module NB
           answer = reply.pop if @writing.synchronize { post("Q#{id} #{text.bytesize}\n#{text}") }
           answer unless answer.to_s.empty?
         end
-      rescue ::Timeout::Error, IOError, SystemCallError
+      rescue ::Timeout::Error, IOError, SystemCallError, ThreadError
         nil
       ensure
         @replies.delete(id)
@@ -113,15 +113,22 @@ module NB
         return @replies[id]&.push(text.force_encoding(Encoding::UTF_8)) if kind == "A"
 
         free = @counting.synchronize { @answering < ANSWERS && @answering += 1 }
-        Thread.new { reply(id, text, &answer) } if free # otherwise the question times out
+        begin_reply(id, text, &answer) if free # otherwise the question times out
+      end
+
+      # Nobody's end depends on an answer: without a thread, this question times out, too.
+      def begin_reply(id, text, &answer)
+        Thread.new { reply(id, text, &answer) }
+      rescue ThreadError # the system allows no more
+        @counting.synchronize { @answering -= 1 }
       end
 
       # If the other end is stuck, this thread waits; ANSWERS limits the number of such threads.
       def reply(id, text)
         answer = yield(text).b
         @writing.synchronize { @io.write("A#{id} #{answer.bytesize}\n", answer) }
-      rescue IOError, SystemCallError
-        nil # the other end is gone
+      rescue IOError, SystemCallError, ThreadError
+        nil # the other end is gone, or there is no thread to ask the workers with
       ensure
         @counting.synchronize { @answering -= 1 }
       end

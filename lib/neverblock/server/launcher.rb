@@ -104,7 +104,7 @@ module NB
           when "TERM", "INT" then begin_stop(server, master)
           when "QUIT" then stop_at_once(server)
           when "HUP" then reopen_log
-          when "PWR" then Thread.new { dump(server) }
+          when "PWR" then aside { dump(server) }
           else @out.write(master ? "#{name} is for the master, #{master}\n" :
                                    "#{name} needs workers: start with -w 1 or more\n")
           end
@@ -236,7 +236,15 @@ module NB
         return (stop_at_once(server) if master.nil?) if @stopping
 
         @stopping = true
-        master ? Thread.new { leave(server, master) } : drain(server)
+        master ? aside { leave(server, master) } : drain(server)
+      end
+
+      # On a thread, or if the system allows no more of them, here: in the signal's handler, which
+      # holds up the loop.
+      def aside(&block)
+        Thread.new(&block)
+      rescue ThreadError
+        yield
       end
 
       # While another program replaces the master, nobody can take over from the last worker, and a
@@ -265,6 +273,8 @@ module NB
           server.close
           exit!(1)
         end
+      rescue ThreadError
+        nil # the system allows no more threads: only its loop can end it
       end
 
       # Called inside the loop: if that hangs, systemd hears nothing.
@@ -280,9 +290,7 @@ module NB
       end
 
       def answers(server)
-        {stats: lambda do
-           {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]}
-         end,
+        {stats: -> { {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]} },
          metrics: lambda do
            Metrics.samples(0 => server.metrics).merge(nb_ready: [[{}, server.ready? ? 1 : 0]])
          end,
@@ -303,9 +311,7 @@ module NB
       end
 
       def write_pidfile
-        Setup.step("cannot write the pidfile") do
-          File.write(@config.pidfile, "#{Process.pid}\n")
-        end
+        Setup.step("cannot write the pidfile") { File.write(@config.pidfile, "#{Process.pid}\n") }
       end
     end
   end

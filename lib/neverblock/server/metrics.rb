@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
+require "etc"
 require_relative "../version"
 require_relative "../sync/database_time"
 require_relative "../sync/job_counts"
+require_relative "../sync/labels"
 require_relative "../sync/pools"
 require_relative "../sync/task_names"
 
@@ -53,6 +55,7 @@ module NB
         nb_loop_lag_seconds: [:counter, "Lateness of timers, added up"],
         nb_loop_lag_timers: [:counter, "Turns in which a timer was due, for the mean of the lag"],
         nb_loop_fibers: [:gauge, "Fibers of the loop; idle ones rest in a pool", :state],
+        nb_loop_waiting: [:gauge, "Fibers that wait, by what they wait for", :kind],
         nb_loop_timers: [:gauge, "Timers that are set"],
         nb_tasks: [:gauge, "Tasks that run and have a name", :name],
         nb_pool_size: [:gauge, "What a pool has at most: connections, processes, fibers", :pool],
@@ -76,17 +79,29 @@ module NB
       }.freeze
       # Those read in a process that must not fall when a worker ends.
       LASTING = FAMILIES.filter_map { |name, (type)| name unless type == :gauge }.freeze
+      # The kinds of waits, by those of {Scheduler#parked}.
+      KINDS = {io: %i[io select], sleep: %i[sleep], block: %i[block], resolve: %i[resolve],
+               offload: %i[offload process]}.freeze
+      # Not 4 KiB everywhere: some 64-bit ARM and POWER kernels have pages of 16 or 64 KiB.
+      PAGE_KB = Etc.sysconf(Etc::SC_PAGESIZE) / 1024
+      # How many values of a label a worker and its predecessors have together, and the one for the
+      # rest, as read from a worker's report.
+      LABELS = 50
+      REST = Labels::REST.to_sym
+      private_constant :KINDS, :PAGE_KB, :LABELS, :REST
 
       module_function
 
       # @param stats [Hash] {Server#stats}
-      # @param loop_stats [Hash, nil] of the loop, if there is one
+      # @param scheduler [Scheduler, nil] of the loop, if there is one
       # @param times [Hash{Symbol=>Array}] of {Core}
       # @return [Hash{Symbol=>Numeric, Hash, Array}] of this process, by name; an Array is a
       #   histogram: the counts of its buckets, then the sum
-      def read(stats, loop_stats, times)
+      def read(stats, scheduler, times)
         histograms = times.transform_keys { |name| :"nb_http_#{name}_seconds" }
-        http(stats).merge(histograms, loop_stats ? of_loop(loop_stats) : {}, of_process, of_waits)
+        loop = scheduler ? of_loop(scheduler.stats) : {}
+        loop[:nb_loop_waiting] = waiting(scheduler.parked) if scheduler
+        http(stats).merge(histograms, loop, of_process, of_waits)
       end
 
       # @param readings [Hash{Integer=>Hash}] the results of {.read}, by worker
@@ -109,10 +124,16 @@ module NB
 
       def sum(one, two)
         case one
-        when Hash then one.merge(two) { |_, a, b| a + b }
+        when Hash then two.each_with_object(one.dup) { |pair, all| count(all, *pair) }
         when Array then one.zip(two).map(&:sum)
         else one + two
         end
+      end
+
+      # Each process limits the values of a label; this limits those of all that succeed each other.
+      def count(all, label, number)
+        label = REST if !all.key?(label) && all.size >= LABELS
+        all[label] = all.fetch(label, 0) + number
       end
 
       def labelled(name, labels, value)
@@ -158,6 +179,13 @@ module NB
         {ready: ready, idle: idle, waiting: [stats[:parked] - idle - ready, 0].max}
       end
 
+      # @param parked [Hash] {Scheduler#parked}
+      # @return [Hash{Symbol=>Integer}] how many fibers wait now, by the kinds of nb_loop_waits
+      def waiting(parked)
+        counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
+        {**counts, other: parked.except(:ready, :idle).values.sum - counts.values.sum}
+      end
+
       def of_process
         counts = GC.stat
         {nb_tasks: TaskNames.counts,
@@ -181,12 +209,12 @@ module NB
 
       # @return [Integer] this process's resident memory in KiB
       def resident_kb
-        Integer(File.read("/proc/self/statm").split[1]) * 4
+        Integer(File.read("/proc/self/statm").split[1]) * PAGE_KB
       rescue Errno::ENOENT # not Linux
         `ps -o rss= -p #{Process.pid}`.to_i
       end
 
-      private_class_method :sum, :labelled, :http, :fibers, :of_process, :of_waits, :of_jobs
+      private_class_method :sum, :labelled, :count, :http, :fibers, :of_process, :of_waits, :of_jobs
     end
   end
 end

@@ -9,11 +9,16 @@ module NB
     #
     # @api private
     class Overview
-      # Seconds in which a worker has to answer; any thread of it may do so.
-      PATIENCE = 1
+      # Seconds in which a worker has to answer any question; any thread of it may do so.
+      PATIENCE = 2
+      # How many requests and fibers that are asked for are worth another second: the answer is
+      # large, and a loop that computes takes 0.1 s whenever its sender waits.
+      PER_SECOND = 2000
+      # The maximum. Who asks the master waits longer than that.
+      MOST = 10
       # The values that are summed over the workers.
       SUMS = %i[connections accepted queued running].freeze
-      private_constant :PATIENCE, :SUMS
+      private_constant :PATIENCE, :PER_SECOND, :MOST, :SUMS
 
       # @param workers [Array<WorkerProcess>]
       # @param old [Array<WorkerProcess>] of the master that this process was before USR2
@@ -41,8 +46,9 @@ module NB
       # @scheduling may wait
       # @thread any except the main one, which receives the workers' answers
       def snapshot(query = nil)
-        Snapshot.detail(query)
-        workers = all.map { |worker| Thread.new { describe(worker, query.to_s) } }.map(&:value)
+        seconds = patience(Snapshot.detail(query))
+        workers = all.map { |worker| Thread.new { describe(worker, query.to_s, seconds) } }
+          .map(&:value)
         {**Snapshot.of_process, ready: ready?, draining: @draining, workers: workers, loop: nil,
          requests: [], fibers: [], pools: [], stalls: [], **Snapshot.resources,
          **SUMS.to_h { |name| [name, workers.sum { |worker| worker[name].to_i }] },
@@ -55,10 +61,15 @@ module NB
 
       def add(all, one) = all.merge(one) { |_, a, b| a + b }
 
-      def describe(worker, query)
+      def patience(detail)
+        asked = %i[fibers requests].sum { |name| detail.fetch(name, Snapshot::DETAIL[name].first) }
+        [PATIENCE + (asked / PER_SECOND.to_f), MOST].min
+      end
+
+      def describe(worker, query, seconds)
         own = {index: worker.index, pid: worker.pid, ready: worker.ready?,
                leaving: worker.leaving == true, report_age_seconds: worker.silent_for.round(3)}
-        text = worker.line&.ask(query, within: PATIENCE)
+        text = worker.line&.ask(query, within: seconds)
         text ? JSON.parse(text, symbolize_names: true).merge(own) : own.merge(last_known(worker))
       end
 

@@ -13,8 +13,8 @@ module NB
     # so it works while the loop stands still, too. It contains paths and lines of the program, but
     # no queries, parameters, header fields, bodies or variables.
     #
-    # It lets other threads run every few fibers, so the loop waits for a few milliseconds at most,
-    # unless its objects bring on a garbage collection.
+    # It lets other threads run every few fibers, so a loop that soon waits is held up for a few
+    # milliseconds at most, unless the snapshot's objects bring on a garbage collection.
     #
     # @api private
     class Snapshot
@@ -27,11 +27,11 @@ module NB
       PATH_LENGTH = 500
       # After this many fibers other threads get a turn: about a millisecond.
       TURN = 16
+      # Seconds of all these turns: code that computes takes 0.1 s each time, and somebody waits for
+      # the snapshot.
+      TURNS = 0.2
       STARTED = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      # The kinds of waits, by those of {Scheduler#parked}.
-      KINDS = {io: %i[io select], sleep: %i[sleep], resolve: %i[resolve],
-               offload: %i[offload process]}.freeze
-      private_constant :DEPTH, :PATH_LENGTH, :TURN, :STARTED, :KINDS
+      private_constant :DEPTH, :PATH_LENGTH, :TURN, :TURNS, :STARTED
 
       class << self
         # @param query [String, nil] `fibers=500&requests=500&frames=40`
@@ -101,6 +101,7 @@ module NB
         @scheduler = scheduler
         @detail = DETAIL.to_h { |name, (default)| [name, detail.fetch(name, default)] }
         @turn = 0
+        @given = 0.0
       end
 
       # @return [Hash{Symbol=>Object}]
@@ -193,11 +194,19 @@ module NB
 
       # @return [Array(Array<String>, String)] some frames, and the program's line
       def trace(fiber)
-        Thread.pass if ((@turn += 1) % TURN).zero?
+        give_way if ((@turn += 1) % TURN).zero? && @given < TURNS
         frames = Native.user_frames(fiber.backtrace(0, DEPTH))
         [frames.first(@detail[:frames]).map { |frame| Text.utf8(frame) },
          Text.utf8(Dump.place(frames))]
       end
+
+      def give_way
+        began = now
+        Thread.pass
+        @given += now - began
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       def stats = @stats ||= @scheduler&.stats
 
@@ -218,15 +227,8 @@ module NB
          lag_seconds_total: stats[:lag_sum].round(6), lag_timers_total: stats[:lag_count],
          lag_max_seconds: stats[:lag_max].round(6), stands_seconds: stats[:turning].round(3),
          fibers: {running: running ? 1 : 0, **metrics[:nb_loop_fibers]},
-         waits: metrics[:nb_loop_waits], waiting: waiting, timers: stats[:timers],
+         waits: metrics[:nb_loop_waits], waiting: Metrics.waiting(parked), timers: stats[:timers],
          offload: {threads: stats[:offload_threads], queued: stats[:offload_queued]}}
-      end
-
-      # How many fibers wait now, by kind.
-      def waiting
-        counts = KINDS.transform_values { |kinds| kinds.sum { |kind| parked[kind] } }
-        rest = parked.except(:ready, :idle).values.sum - counts.values.sum - parked[:block]
-        {**counts, block: parked[:block], other: rest}
       end
 
       def served

@@ -11,12 +11,6 @@ module NB
     #
     # @api private
     class Tally
-      # Gauges with a label that programs choose freely.
-      NAMED = Metrics::FAMILIES.filter_map { |name, (type, _, label)|
-        name if type == :gauge && %i[name pool].include?(label)
-      }.freeze
-      private_constant :NAMED
-
       # @param text [String, nil] {#to_json} of the master that this process was
       def initialize(text = nil)
         was = text ? JSON.parse(text, symbolize_names: true) : {ended: [], gone: 0, died: 0}
@@ -30,7 +24,7 @@ module NB
       # @return [String] the numbers of these and of those that have ended
       def to_json(workers)
         JSON.generate({ended: @ended.to_a, gone: @gone, died: @died,
-                       workers: workers.map { |worker| [worker.pid, bounded(worker.metrics)] }})
+                       workers: workers.map { |worker| [worker.pid, worker.metrics] }})
       end
 
       # @return [Hash] the worker's last report to the previous master
@@ -65,9 +59,6 @@ module NB
       end
 
       private
-
-      # The environment has little room; gauges with names come with the next report.
-      def bounded(metrics) = metrics.except(*NAMED)
 
       def of_cluster(workers, wanted, ready)
         {nb_ready: [[{}, ready ? 1 : 0]], nb_workers: [[{}, workers.size]],

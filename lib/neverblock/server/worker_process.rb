@@ -97,6 +97,8 @@ module NB
         @heard = now
         *lines, @rest = (@rest << bytes).split("\n", -1)
         @stats = JSON.parse(lines.last, symbolize_names: true) unless lines.empty?
+      rescue JSON::ParserError
+        nil # the end of a line whose beginning the master before USR2 had read; the next is whole
       end
 
       # Sends it a signal, unless it has ended. @return [void]

