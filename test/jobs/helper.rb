@@ -214,6 +214,14 @@ module QueueApp::Common
     assert_empty notes("half")
   end
 
+  # Jobs that make of their stop what would be retried, or would fail.
+  def enqueue_turning
+    jobs = [TurningJob, RetryingJob, RescuingJob, AgainJob]
+    ActiveJob.perform_all_later(jobs.each.with_index(1).map { |job, n| job.new(n, 60) })
+    eventually { notes("began").count == jobs.size }
+    jobs.size
+  end
+
   # Of the calls, which have noted when they began and ended.
   def most_at_once
     changes = calls.flat_map { |_, began, ended| [[began.to_f, 1], [ended.to_f, -1]] }.sort

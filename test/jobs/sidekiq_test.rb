@@ -73,6 +73,23 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  # The loop's thread ends with all its fibers, and another one takes their place. What runs is
+  # cancelled, so Sidekiq retries it; only the killer is lost, as with threads. What Redis hands out
+  # at this moment may be lost, too.
+  def test_a_job_that_kills_its_thread_ends_no_process
+    start(fibers: true, concurrency: 5)
+    enqueue(LongJob, 2, 60)
+    eventually { notes("began").count == 2 }
+    KillingJob.perform_later(3)
+    eventually { CallJob.perform_later(0, 1) && notes("called").any? }
+    enqueue(CallJob, 50, 300)
+    eventually { notes("called").where("number > 0").count == 50 }
+    assert_equal 5, most_at_once
+    eventually { notes("ended").where(text: "again").count == 2 }
+    assert_empty notes("half")
+    assert_equal 0, stop
+  end
+
   MODES.each do |mode, fibers|
     define_method("test_failing_jobs_are_retried_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
@@ -109,6 +126,20 @@ class SidekiqTest < Minitest::Test
       assert_empty notes("half")
       start(fibers: fibers, concurrency: 10)
       eventually { notes("ended").where(text: "again").count == 5 }
+    end
+
+    # In the process, Sidekiq's own retries know of the stop; Active Job's do not.
+    define_method("test_a_job_that_makes_an_error_of_its_stop_runs_again_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10, timeout: fibers ? 1 : 4)
+      count = enqueue_turning
+      assert_equal 0, stop
+      twice = fibers ? 0 : Sidekiq::Queue.new.size + Sidekiq::ScheduledSet.new.size - count
+      assert_operator Sidekiq::Queue.new.size, :>=, count
+      start(fibers: fibers, concurrency: 10)
+      eventually { notes("ended").where(text: "again").count == count + twice }
+      assert_equal 0, stop
+      assert_equal count, notes("ended").count if fibers
+      assert_nothing_left
     end
 
     define_method("test_an_iterable_job_continues_where_term_has_interrupted_it_with_#{mode}") do

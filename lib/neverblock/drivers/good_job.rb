@@ -26,12 +26,14 @@ module NB
         end
       end
 
-      # Prepended to GoodJob::Scheduler.
-      module Scheduler
+      # Prepended to GoodJob::JobPerformer.
+      module Performer
         # Works like GoodJob's own method. A stopped job is no error, so no reporter sees one.
         # @api private
-        def task_observer(time, output, error)
-          super(time, output, (error unless error.is_a?(JobLoop::Stopped)))
+        def next(...)
+          super
+        rescue JobLoop::Stopped
+          nil
         end
       end
 
@@ -52,9 +54,10 @@ module NB
         def install(driver)
           @driver = driver
           require_relative "good_job/executor"
-          ::GoodJob::Scheduler.prepend(Scheduler)
+          ::GoodJob::JobPerformer.prepend(Performer)
           ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
           ActiveSupport.on_load(:active_job) { singleton_class.prepend(Execution) }
+          JobStop.install
         end
 
         # @return [Boolean] whether the application wants fibers

@@ -43,6 +43,7 @@ module NB
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
           ::SolidQueue::Configuration.prepend(Configuration)
+          JobStop.install
         end
 
         # @return [Boolean]
