@@ -86,6 +86,7 @@ class ServerJobsTest < Minitest::Test
   end
 
   def metrics = NB::Server::Control.ask(@control, "/metrics")
+
   def ended
     metrics.scan(/^nb_jobs_total\{.*status="(\w+)"\} (\d+)/).to_h { |how, n| [how, n.to_i] }
   end
