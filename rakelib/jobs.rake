@@ -8,7 +8,8 @@ namespace :jobs do
   end
 
   desc "Kill, stop and start the workers of a queue (solid_queue, solid_queue_sqlite3, " \
-       "solid_queue_mysql2, good_job, sidekiq) during so many jobs; is one lost, or run twice?"
+       "solid_queue_mysql2, solid_queue_trilogy, good_job, sidekiq) during so many jobs; is one " \
+       "lost, or run twice? (tests: fibers, threads)"
   task :storm, [:queue, :jobs, :tests] => :compile do |_, arguments|
     queue, adapter = arguments.fetch(:queue, "solid_queue").split(/(?<=queue)_/)
     file = [queue, "storm", adapter, "test.rb"].compact.join("_")

@@ -141,7 +141,7 @@ module QueueApp
     file = "#{FOLDER}/sidekiq.yml"
     File.write(file, YAML.dump(config))
     run(Gem.bin_path("sidekiq", "sidekiq"), "-C", file, "-r", "#{ROOT}/environment.rb",
-        "-e", "test", env: env)
+        "-e", "test", env: { APP_EXIT_NOTE: "1", **env })
   end
 
   # @param settings [Hash] of GoodJob, each GOOD_JOB_… in the environment

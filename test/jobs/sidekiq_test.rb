@@ -91,6 +91,21 @@ class SidekiqTest < Minitest::Test
   end
 
   MODES.each do |mode, fibers|
+    # With fibers, each has a loop of its own.
+    define_method("test_two_capsules_and_a_middleware_with_#{mode}") do
+      start(fibers: fibers, concurrency: 5, timeout: 4, env: { APP_CAPSULES: "1" })
+      both = %w[default other].product((1..20).to_a)
+      both.each { |queue, number| CallJob.set(queue: queue).perform_later(number, 500) }
+      eventually { notes("called").count == 40 }
+      assert_includes 6..10, most_at_once
+      assert_equal({ "default" => 20, "other" => 20 }, notes("through").group(:text).count)
+      both.first(1).push(both.last).each { |queue, n| LongJob.set(queue: queue).perform_later(n, 60) }
+      eventually { notes("began").count == 2 }
+      assert_equal 0, stop
+      assert_equal [1, 1], %w[default other].map { |name| Sidekiq::Queue.new(name).size }
+      assert_match(/busy 0, dead 0/, exit_notes.first)
+    end
+
     define_method("test_failing_jobs_are_retried_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
       enqueue(FailingJob, 20)
@@ -172,8 +187,8 @@ class SidekiqTest < Minitest::Test
 
   private
 
-  def start(**config)
-    (@programs ||= []) << QueueApp.sidekiq(**config.transform_keys(&:to_s))
+  def start(env: {}, **config)
+    (@programs ||= []) << QueueApp.sidekiq(env: env, **config.transform_keys(&:to_s))
     @programs.last
   end
 

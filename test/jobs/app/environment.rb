@@ -78,6 +78,27 @@ Rails.error.subscribe(Reports.new)
 
 require_relative "jobs"
 
+# With this, Sidekiq has two sets of processors.
+if ENV["APP_CAPSULES"]
+  # Notes the queue of each job that passes.
+  class Turnstile
+    include Sidekiq::ServerMiddleware
+
+    def call(_job, _hash, queue)
+      Note.create!(kind: "through", number: 0, pid: Process.pid, text: queue)
+      yield
+    end
+  end
+
+  Sidekiq.configure_server do |config|
+    config.server_middleware { |chain| chain.add(Turnstile) }
+    config.capsule("other") do |capsule|
+      capsule.concurrency = 5
+      capsule.queues = %w[other]
+    end
+  end
+end
+
 # Solid Queue tells of its workers' ends by itself.
 if ENV["APP_EXIT_NOTE"]
   at_exit do
