@@ -41,6 +41,16 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  def test_nb_jobs_keeps_what_an_initializer_has_set
+    @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", "sidekiq.yml": "concurrency: 7\n",
+                                                         "application.rb": "",
+                                                         env: { APP_SIDEKIQ_FIBERS: "1" })]
+    enqueue(CallJob, 40, 200)
+    eventually { notes("called").count == 40 }
+    assert_includes 5..7, most_at_once
+    assert_equal 0, stop
+  end
+
   # Rails would return it.
   KEEPING = <<~'RUBY'
     require "sidekiq"

@@ -21,7 +21,7 @@ module NB
         def new(options)
           return super unless GoodJob.fibers?
 
-          GoodJob.check_connections(options.fetch(:max_threads))
+          GoodJob.check_connections(options[:name], options.fetch(:max_threads))
           Executor.new(options)
         end
       end
@@ -69,12 +69,18 @@ module NB
           given.is_a?(String) ? ActiveModel::Type::Boolean.new.cast(given) : given
         end
 
-        # @param fibers [Integer]
+        # @return [Boolean] whether the application says anything of fibers
+        # @api private
+        def told? = !setting(:fibers).nil?
+
+        # @param group [String, nil] of queues
+        # @param fibers [Integer] of this group; those of others count, too
         # @return [void]
         # @api private
-        def check_connections(fibers)
+        def check_connections(group, fibers)
           strategy = ::GoodJob.configuration.lock_strategy
           pool = ::GoodJob::Job.connection_pool.size
+          fibers = (@groups ||= {}).update(group => fibers).each_value.sum
           return if strategy == :skiplocked || fibers <= pool
 
           @driver.notice(

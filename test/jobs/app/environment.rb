@@ -78,6 +78,8 @@ Rails.error.subscribe(Reports.new)
 
 require_relative "jobs"
 
+Sidekiq.configure_server { |config| config[:fibers] = true } if ENV["APP_SIDEKIQ_FIBERS"]
+
 # With this, Sidekiq has two sets of processors.
 if ENV["APP_CAPSULES"]
   # Notes the queue of each job that passes.
