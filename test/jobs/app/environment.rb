@@ -17,7 +17,7 @@ require "sidekiq/rails" if APP_QUEUE == "sidekiq"
 module JobsApp
   class Application < Rails::Application
     config.load_defaults Rails::VERSION::STRING.to_f
-    config.root = __dir__
+    config.root = ENV.fetch("APP_ROOT", __dir__)
     config.paths["log"] = ENV.fetch("APP_LOG", File::NULL)
     config.paths["config/database"] = File.join(__dir__, "database.yml")
     config.secret_key_base = "a" * 64
@@ -33,6 +33,8 @@ module JobsApp
       config.good_job.cron = { tick: { cron: "* * * * * *", class: "TickJob" } }
     end
     if APP_QUEUE == "solid_queue"
+      config.solid_queue.connects_to = { database: { writing: :queue } } if
+        ENV["APP_QUEUE_CONNECTIONS"]
       config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
       config.solid_queue.process_heartbeat_interval = 0.5.seconds
       config.solid_queue.process_alive_threshold = ENV.fetch("APP_ALIVE", "60").to_f.seconds
