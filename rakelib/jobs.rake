@@ -2,7 +2,7 @@
 
 namespace :jobs do
   desc "Measure the workers of a queue: so often, so many jobs, of so many ms, calls, streams or " \
-       "computes (solid_queue, sidekiq)"
+       "computes (solid_queue, good_job, sidekiq)"
   task :measure, [:times, :jobs, :milliseconds, :shape, :queue] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/jobs/measure.rb", *arguments.to_a
   end
