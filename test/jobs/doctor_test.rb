@@ -84,7 +84,8 @@ class JobsDoctorTest < Minitest::Test
     skip "gem #{queue} is not there for Ruby #{RUBY_VERSION}" unless QueueApp.there?(queue)
 
     folder = QueueApp.folder(**files)
-    environment = { APP_QUEUE: queue, APP_ROOT: folder, APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
+    environment = { APP_QUEUE: queue, APP_ROOT: folder,
+                    APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
                     APP_DATABASE: "#{QueueApp::FOLDER}/doctor.sqlite3", RAILS_ENV: "test",
                     APP_SERVICE: "0", **environment }
     out, errors, = Open3.capture3(environment.transform_keys(&:to_s), *Program::NB, "doctor",

@@ -33,15 +33,16 @@ class LLMTest < Minitest::Test
   private
 
   def application
-    service = serve("llm service", "service.ru", "--fibers", "2000")
-    serve("llm", "config.ru", LLM: "http://127.0.0.1:#{service.port}/v1")
+    service = serve("llm service", %w[--fibers 2000 service.ru])
+    serve("llm", %w[config.ru], LLM: "http://127.0.0.1:#{service.port}/v1")
   end
 
-  def serve(name, file, *flags, **environment)
-    words = { RUBYLIB: "#{Program::ROOT}/lib", **environment }.map { |pair| pair.join("=") }
+  # @param words [Array<String>] flags, and the file
+  def serve(name, words, **environment)
+    told = { RUBYLIB: "#{Program::ROOT}/lib", **environment }.map { |pair| pair.join("=") }
     Servers.fetch(name) do |port, _|
-      ["env", *words, *Program::NB, "serve", "--quiet", "--bind", "tcp://127.0.0.1:#{port}",
-       *flags, "#{FOLDER}/#{file}"]
+      ["env", *told, *Program::NB, "serve", "--quiet", "--bind", "tcp://127.0.0.1:#{port}",
+       *words[0...-1], "#{FOLDER}/#{words.last}"]
     end
   end
 end

@@ -109,7 +109,7 @@ class SidekiqTest < Minitest::Test
       eventually { notes("called").count == 40 }
       assert_includes 6..10, most_at_once
       assert_equal({ "default" => 20, "other" => 20 }, notes("through").group(:text).count)
-      both.first(1).push(both.last).each { |queue, n| LongJob.set(queue: queue).perform_later(n, 60) }
+      %w[default other].each { |queue| LongJob.set(queue: queue).perform_later(queue.size, 60) }
       eventually { notes("began").count == 2 }
       assert_equal 0, stop
       assert_equal [1, 1], %w[default other].map { |name| Sidekiq::Queue.new(name).size }
