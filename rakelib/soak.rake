@@ -6,7 +6,8 @@ namespace :soak do
     ruby "-Ilib", "-Itest", "test/server/soak/run.rb", *arguments.to_a
   end
 
-  desc "Work off jobs for so many seconds, with faults, stops and restarts: solid_queue, good_job"
+  desc "Work off jobs for so many seconds, with faults, stops and restarts: solid_queue, " \
+       "good_job, sidekiq"
   task :jobs, [:seconds, :queue, :seed] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/jobs/soak.rb", *arguments.to_a
   end

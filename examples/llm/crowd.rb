@@ -3,7 +3,9 @@
 # Asks the application so many questions at once, as the page does, watches the answers come as a
 # browser would, and says how fast they came, and how late.
 #
-# Run: ruby examples/llm/crowd.rb http://127.0.0.1:9292 1000
+# Run: ruby examples/llm/crowd.rb http://127.0.0.1:9292 1000 [PID]
+#
+# With the application's process id it also says what that process has needed (Linux).
 
 require "json"
 require "net/http"
@@ -56,6 +58,14 @@ class Crowd
            took[took.size / 2], took[(took.size * 0.99).floor], IDEAL)
   end
 
+  # @param pid [Integer] of the application
+  # @return [String] its most memory so far, and its CPU time
+  def self.usage(pid)
+    peak = File.read("/proc/#{pid}/status")[/VmHWM:\s+(\d+)/, 1].to_i / 1024
+    ticks = File.read("/proc/#{pid}/stat").split(") ").last.split.values_at(11, 12).sum(&:to_i)
+    format("the application: %d MB at most, %.1f s of CPU time", peak, ticks / 100.0)
+  end
+
   private
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
@@ -106,4 +116,5 @@ end
 
 if $PROGRAM_NAME == __FILE__
   puts Crowd.new(ARGV.fetch(0, "http://127.0.0.1:9292"), Integer(ARGV.fetch(1, "1"))).run
+  puts Crowd.usage(ARGV[2]) if ARGV[2]
 end

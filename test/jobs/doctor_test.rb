@@ -26,6 +26,41 @@ class JobsDoctorTest < Minitest::Test
                    /connections: 12/
   end
 
+  # None hides another.
+  def test_workers_with_fibers_beside_workers_with_threads
+    queues = QueueApp.queue(fibers: 10)
+    queues["test"]["workers"] << { "queues" => "images", "threads" => 50 }
+    file = "#{QueueApp::FOLDER}/mixed.yml"
+    File.write(file, YAML.dump(queues))
+    examine("solid_queue", SOLID_QUEUE_CONFIG: file)
+    assert_equal ["Solid Queue: 50 threads, each with a connection while its job runs, and " \
+                  "primary has 12",
+                  "Solid Queue: 50 jobs at once in each process, in threads"],
+                 (findings.map { |finding| finding["what"] })
+  end
+
+  # Jobs use both.
+  def test_a_database_of_the_queue_s_own
+    fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }
+    examine("solid_queue", **fibers, APP_QUEUE_CONNECTIONS: "5")
+    assert_finding "warning", /5 connections to queue for 100 fibers/, /connections: 12/
+    examine("solid_queue", **fibers, APP_QUEUE_CONNECTIONS: "12", APP_CONNECTIONS: "4")
+    assert_finding "warning", /4 connections to primary for 100 fibers/, /connections: 12/
+    examine("solid_queue", **fibers, APP_QUEUE_CONNECTIONS: "12")
+    assert_empty findings
+  end
+
+  def test_sidekiq
+    examine_sidekiq("fibers: true\nconcurrency: 100\n", APP_CONNECTIONS: "5")
+    assert_finding "warning", /Sidekiq: 5 connections to primary for 100 fibers/, /connections: 12/
+    examine_sidekiq(":concurrency: 3\n:test:\n  :fibers: true\n  :concurrency: 100\n")
+    assert_empty findings
+    examine_sidekiq("concurrency: 20\n")
+    assert_equal %w[warning note], (findings.map { |finding| finding["level"] })
+    assert_match(/20 threads, each with a connection while its job runs, and primary has 12/,
+                 findings.first["what"])
+  end
+
   def test_workers_that_only_puma_starts
     fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }
     examine("solid_queue", files: { "puma.rb": "plugin :solid_queue if true\n" }, **fibers)
@@ -48,13 +83,19 @@ class JobsDoctorTest < Minitest::Test
   def examine(queue, files: {}, **environment)
     skip "gem #{queue} is not there for Ruby #{RUBY_VERSION}" unless QueueApp.there?(queue)
 
-    environment = { APP_QUEUE: queue, APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
+    folder = QueueApp.folder(**files)
+    environment = { APP_QUEUE: queue, APP_ROOT: folder,
+                    APP_ADAPTER: "neverblock_sqlite3", APP_DATABASE_PORT: "",
                     APP_DATABASE: "#{QueueApp::FOLDER}/doctor.sqlite3", RAILS_ENV: "test",
                     APP_SERVICE: "0", **environment }
     out, errors, = Open3.capture3(environment.transform_keys(&:to_s), *Program::NB, "doctor",
-                                  "--json", QueueApp.folder(**files))
+                                  "--json", folder)
     assert_empty errors
     @findings = JSON.parse(out).fetch("findings")
+  end
+
+  def examine_sidekiq(settings, **environment)
+    examine("sidekiq", files: { "sidekiq.yml": settings }, **environment)
   end
 
   # With the PostgreSQL of the tests.

@@ -74,4 +74,27 @@ class GoodJobStopsTest < Minitest::Test
     assert_empty GoodJob::Job.pluck(:error).compact
     assert_none_left
   end
+
+  # A killed thread's job does not know that it was killed, either.
+  def test_a_job_that_makes_an_error_of_its_stop_runs_again_once
+    start(**MODES[:fibers], shutdown_timeout: 1)
+    count = enqueue_turning
+    assert_equal 0, stop
+    assert_equal count, unfinished.count
+    assert_empty GoodJob::Job.pluck(:error).compact
+    assert_none_left
+    start(**MODES[:fibers])
+    done
+    assert_run_again(count)
+    assert_empty notes("discarded")
+  end
+
+  def test_sentry_does_not_hear_of_stops
+    start(**MODES[:fibers], shutdown_timeout: 1, env: { APP_SENTRY: "1" })
+    ActiveJob.perform_all_later(LongJob.new(1, 60), TurningJob.new(2, 60), FailingJob.new(3))
+    eventually { notes("began").count == 2 && notes("sentry").any? }
+    assert_equal 0, stop
+    assert_equal ["FailingJob::Broken"], notes("sentry").distinct.pluck(:text)
+    assert_empty notes("reported").pluck(:text)
+  end
 end

@@ -40,5 +40,6 @@ class GoodJobStormTest < Minitest::Test
     assert_empty storm.lost
     assert_empty storm.torn
     assert_empty storm.crossed
+    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
   end
 end

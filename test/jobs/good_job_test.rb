@@ -82,4 +82,25 @@ class GoodJobTest < Minitest::Test
     assert_equal 0, stop
     assert_none_left
   end
+
+  def test_nb_jobs_leaves_threads_that_the_application_wants
+    @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: { GOOD_JOB_FIBERS: "0" })]
+    enqueue(CallJob, 30, 200)
+    done
+    assert_operator most_at_once, :<=, 5
+    assert_match(/nb jobs: .*GoodJob's fibers to false/, logs)
+    assert_equal 0, stop
+  end
+
+  # With :advisory, all fibers of the process need a connection each, whatever their group.
+  def test_groups_of_queues_have_their_own_numbers
+    @programs = [QueueApp.nb_jobs("-f", "50", "good_job",
+                                  env: { GOOD_JOB_QUEUES: "mail:5;*:6", APP_CONNECTIONS: "8" })]
+    CallJob.set(queue: "mail").perform_later(1, 1)
+    CallJob.perform_later(2, 1)
+    done
+    assert_match(/queues "mail:5;\*:6" say how many .* --fibers is for groups without/, logs)
+    assert_match(/11 fibers, but only 8 jobs run at once/, logs)
+    assert_equal 0, stop
+  end
 end

@@ -141,7 +141,7 @@ module QueueApp
     file = "#{FOLDER}/sidekiq.yml"
     File.write(file, YAML.dump(config))
     run(Gem.bin_path("sidekiq", "sidekiq"), "-C", file, "-r", "#{ROOT}/environment.rb",
-        "-e", "test", env: env)
+        "-e", "test", env: { APP_EXIT_NOTE: "1", **env })
   end
 
   # @param settings [Hash] of GoodJob, each GOOD_JOB_… in the environment
@@ -212,6 +212,14 @@ module QueueApp::Common
     assert_equal({ "again" => count }, notes("ended").group(:text).count)
     assert_equal (1..count).to_a, notes("began").order(:number).pluck(:number)
     assert_empty notes("half")
+  end
+
+  # Jobs that make of their stop what would be retried, or would fail.
+  def enqueue_turning
+    jobs = [TurningJob, RetryingJob, RescuingJob, AgainJob]
+    ActiveJob.perform_all_later(jobs.each.with_index(1).map { |job, n| job.new(n, 60) })
+    eventually { notes("began").count == jobs.size }
+    jobs.size
   end
 
   # Of the calls, which have noted when they began and ended.

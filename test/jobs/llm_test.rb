@@ -8,7 +8,8 @@ require_relative "../support/servers"
 class LLMTest < Minitest::Test
   GEMS = %w[ruby_llm turbo-rails].freeze
   FOLDER = "#{Program::ROOT}/examples/llm".freeze
-  COUNT = 20
+  # NB_LLM=1000 asks as many at once as the README tells of.
+  COUNT = Integer(ENV.fetch("NB_LLM", "20"))
 
   def setup
     there = GEMS.all? { |name| Gem::Specification.find_all_by_name(name).any? }
@@ -24,20 +25,24 @@ class LLMTest < Minitest::Test
     begins, ends = %i[first last].map { |which| crowd.lines.values.map { |_, at| at.send(which) } }
     assert_operator begins.count { |at| at < ends.min }, :>, COUNT / 2
     assert_match(/\A#{COUNT} answers of 50 words in \d+\.\d s: \d+ words/, crowd.to_s)
+    usage = Crowd.usage(application.pid)
+    assert_match(/\Athe application: [1-9]\d+ MB at most, \d+\.\d s of CPU time\z/, usage)
+    puts crowd, usage if ENV["NB_LLM"]
   end
 
   private
 
   def application
-    service = serve("llm service", "service.ru")
-    serve("llm", "config.ru", LLM: "http://127.0.0.1:#{service.port}/v1")
+    service = serve("llm service", %w[--fibers 2000 service.ru])
+    serve("llm", %w[config.ru], LLM: "http://127.0.0.1:#{service.port}/v1")
   end
 
-  def serve(name, file, **environment)
-    words = { RUBYLIB: "#{Program::ROOT}/lib", **environment }.map { |pair| pair.join("=") }
+  # @param words [Array<String>] flags, and the file
+  def serve(name, words, **environment)
+    told = { RUBYLIB: "#{Program::ROOT}/lib", **environment }.map { |pair| pair.join("=") }
     Servers.fetch(name) do |port, _|
-      ["env", *words, *Program::NB, "serve", "--quiet", "--bind", "tcp://127.0.0.1:#{port}",
-       "#{FOLDER}/#{file}"]
+      ["env", *told, *Program::NB, "serve", "--quiet", "--bind", "tcp://127.0.0.1:#{port}",
+       *words[0...-1], "#{FOLDER}/#{words.last}"]
     end
   end
 end

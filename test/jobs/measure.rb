@@ -8,7 +8,7 @@
 #   ruby -Ilib:test test/jobs/measure.rb 1 200 100            once 200 jobs of 100 ms
 #   … 1 200 1000 streams     each waits 20 ms again and again, as for the words of a language model
 #   … 1 200 20 computes      each computes so long
-#   … 1 200 100 calls sidekiq
+#   … 1 200 100 calls sidekiq            or good_job
 #
 # or: rake jobs:measure[1,200,100,calls,sidekiq]
 require "jobs/helper"
@@ -62,9 +62,11 @@ class Row
   end
 
   def start
-    return QueueApp.start(env: @env, **@worker) if QUEUE == "solid_queue"
-
-    QueueApp.sidekiq(env: @env, **@worker.transform_keys(&:to_s))
+    case QUEUE
+    when "solid_queue" then QueueApp.start(env: @env, **@worker)
+    when "good_job" then QueueApp.good_job(env: @env, **@worker)
+    else QueueApp.sidekiq(env: @env, **@worker.transform_keys(&:to_s))
+    end
   end
 
   def watch
@@ -78,7 +80,10 @@ class Row
     [taken, megabytes(pid), cpu(pid), most]
   end
 
-  def done? = QUEUE != "solid_queue" || SolidQueue::Job.where(finished_at: nil).none?
+  def done?
+    job = { "solid_queue" => "SolidQueue::Job", "good_job" => "GoodJob::Job" }[QUEUE] or return true
+    job.constantize.where(finished_at: nil).none?
+  end
 
   # @return [Integer, nil] pid
   def worker
@@ -127,9 +132,16 @@ ROWS = {
     Row.new("Solid Queue, threads: 25", { threads: 25 }, connections: 30, **Row::PLAIN),
     Row.new("Solid Queue, threads: 100", { threads: 100 }, connections: 105, **Row::PLAIN),
     Row.new("Solid Queue with async, fibers: 100", { fibers: 100 }, **Row::ASYNC),
-    Row.new("Solid Queue with async, fibers: 1000", { fibers: 1000 }, **Row::ASYNC),
+    Row.new("Solid Queue with async, fibers: 1000", { fibers: 1000 }, connections: 18,
+                                                                      **Row::ASYNC),
     Row.new("NeverBlock, fibers: 100", { fibers: 100 }),
-    Row.new("NeverBlock, fibers: 1000", { fibers: 1000 })
+    Row.new("NeverBlock, fibers: 1000", { fibers: 1000 }, connections: 18)
+  ],
+  "good_job" => [
+    Row.new("GoodJob, threads: 25", { threads: 25 }, connections: 30, **Row::PLAIN),
+    Row.new("GoodJob, threads: 100", { threads: 100 }, connections: 105, **Row::PLAIN),
+    Row.new("NeverBlock, threads: 100", { fibers: true, threads: 100, lock_strategy: "skiplocked",
+                                          advisory_lock_heartbeat: true })
   ],
   "sidekiq" => [
     Row.new("Sidekiq, concurrency: 25", { concurrency: 25 }, connections: 30, **Row::PLAIN),

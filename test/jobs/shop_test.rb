@@ -24,6 +24,9 @@ class ShopOrdersTest < Minitest::Test
     end
   RUBY
 
+  # What its worker runs jobs in.
+  POOL = 'puts SolidQueue::Process.find_by(kind: "Worker").metadata["pool_type"]'
+
   def setup
     there = Gem::Specification.find_all_by_name("solid_queue").any?
     skip("Solid Queue needs a later Ruby") unless there
@@ -35,6 +38,7 @@ class ShopOrdersTest < Minitest::Test
                           chdir: SHOP, pgroup: true, %i[out err] => @log)
       out = rails(environment, "orders[40]")
       assert_match(/\A40 orders, their jobs done after [\d.]+ s\n\z/, out)
+      assert_equal "fiber\n", rails(environment, "runner", POOL)
       Process.kill(:TERM, pid)
       assert_predicate Process.wait2(pid).last, :success?, File.read(@log)
       pid = nil

@@ -24,7 +24,7 @@ class SidekiqStormTest < Minitest::Test
 
     define_method("test_restarts_of_redis_and_the_database_lose_nothing_with_#{mode}") do
       storm = storm(fibers).run(:restart_redis, :restart_database)
-      assert_sound storm, doubles: true
+      assert_sound storm, doubles: storm.at_once
       assert_empty storm.lost
     end
   end
@@ -35,10 +35,12 @@ class SidekiqStormTest < Minitest::Test
     QueueApp::SidekiqStorm.new(fibers: fibers, concurrency: 20)
   end
 
-  def assert_sound(storm, doubles: false)
+  # @param doubles [Integer] how many jobs may have run twice: those that ran in a restart
+  def assert_sound(storm, doubles: 0)
     puts storm.summary
     assert_empty storm.torn
     assert_empty storm.crossed
-    assert_empty storm.doubled unless doubles
+    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
+    assert_operator storm.doubled.size, :<=, doubles
   end
 end

@@ -41,6 +41,16 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  def test_nb_jobs_keeps_what_an_initializer_has_set
+    @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", "sidekiq.yml": "concurrency: 7\n",
+                                                         "application.rb": "",
+                                                         env: { APP_SIDEKIQ_FIBERS: "1" })]
+    enqueue(CallJob, 40, 200)
+    eventually { notes("called").count == 40 }
+    assert_includes 5..7, most_at_once
+    assert_equal 0, stop
+  end
+
   # Rails would return it.
   KEEPING = <<~'RUBY'
     require "sidekiq"
@@ -73,7 +83,39 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  # The loop's thread ends with all its fibers, and another one takes their place. What runs is
+  # cancelled, so Sidekiq retries it; only the killer is lost, as with threads. What Redis hands out
+  # at this moment may be lost, too.
+  def test_a_job_that_kills_its_thread_ends_no_process
+    start(fibers: true, concurrency: 5)
+    enqueue(LongJob, 2, 60)
+    eventually { notes("began").count == 2 }
+    KillingJob.perform_later(3)
+    eventually { CallJob.perform_later(0, 1) && notes("called").any? }
+    enqueue(CallJob, 50, 300)
+    eventually { notes("called").where("number > 0").count == 50 }
+    assert_equal 5, most_at_once
+    eventually { notes("ended").where(text: "again").count == 2 }
+    assert_empty notes("half")
+    assert_equal 0, stop
+  end
+
   MODES.each do |mode, fibers|
+    # With fibers, each has a loop of its own.
+    define_method("test_two_capsules_and_a_middleware_with_#{mode}") do
+      start(fibers: fibers, concurrency: 5, timeout: 4, env: { APP_CAPSULES: "1" })
+      both = %w[default other].product((1..20).to_a)
+      both.each { |queue, number| CallJob.set(queue: queue).perform_later(number, 500) }
+      eventually { notes("called").count == 40 }
+      assert_includes 6..10, most_at_once
+      assert_equal({ "default" => 20, "other" => 20 }, notes("through").group(:text).count)
+      %w[default other].each { |queue| LongJob.set(queue: queue).perform_later(queue.size, 60) }
+      eventually { notes("began").count == 2 }
+      assert_equal 0, stop
+      assert_equal [1, 1], %w[default other].map { |name| Sidekiq::Queue.new(name).size }
+      assert_match(/busy 0, dead 0/, exit_notes.first)
+    end
+
     define_method("test_failing_jobs_are_retried_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
       enqueue(FailingJob, 20)
@@ -111,6 +153,20 @@ class SidekiqTest < Minitest::Test
       eventually { notes("ended").where(text: "again").count == 5 }
     end
 
+    # In the process, Sidekiq's own retries know of the stop; Active Job's do not.
+    define_method("test_a_job_that_makes_an_error_of_its_stop_runs_again_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10, timeout: fibers ? 1 : 4)
+      count = enqueue_turning
+      assert_equal 0, stop
+      twice = fibers ? 0 : Sidekiq::Queue.new.size + Sidekiq::ScheduledSet.new.size - count
+      assert_operator Sidekiq::Queue.new.size, :>=, count
+      start(fibers: fibers, concurrency: 10)
+      eventually { notes("ended").where(text: "again").count == count + twice }
+      assert_equal 0, stop
+      assert_equal count, notes("ended").count if fibers
+      assert_nothing_left
+    end
+
     define_method("test_an_iterable_job_continues_where_term_has_interrupted_it_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
       3.times { ItemsJob.perform_async(60) }
@@ -141,8 +197,8 @@ class SidekiqTest < Minitest::Test
 
   private
 
-  def start(**config)
-    (@programs ||= []) << QueueApp.sidekiq(**config.transform_keys(&:to_s))
+  def start(env: {}, **config)
+    (@programs ||= []) << QueueApp.sidekiq(env: env, **config.transform_keys(&:to_s))
     @programs.last
   end
 

@@ -50,6 +50,23 @@ class SolidQueueStopsTest < Minitest::Test
     assert_run_later(2)
   end
 
+  def test_a_job_that_makes_an_error_of_its_stop_runs_again_once
+    start(fibers: 100, env: { APP_SHUTDOWN: "5" })
+    count = enqueue_turning
+    stop
+    assert_released(count)
+    assert_run_later(count)
+    assert_empty notes("discarded")
+  end
+
+  def test_sentry_does_not_hear_of_stops
+    start(fibers: 100, env: { APP_SHUTDOWN: "5", APP_SENTRY: "1" })
+    ActiveJob.perform_all_later(LongJob.new(1, 60), TurningJob.new(2, 60), FailingJob.new(3))
+    eventually { notes("began").count == 2 && notes("sentry").any? }
+    stop
+    assert_equal ["FailingJob::Broken"], notes("sentry").distinct.pluck(:text)
+  end
+
   private
 
   def assert_released(count)

@@ -21,10 +21,13 @@ module QueueApp::SolidQueueStormCase
     QueueApp.empty
   end
 
-  def test_nothing_is_lost_with_fibers = assert_nothing_lost(fibers: 50)
+  # What is expected is what threads do, which are tried too.
+  { fibers: 50, threads: 10 }.each do |mode, size|
+    define_method("test_nothing_is_lost_with_#{mode}") { assert_nothing_lost(mode => size) }
 
-  def test_a_restart_of_the_database_loses_nothing_with_fibers
-    assert_nothing_lost_by_restarts(fibers: 50)
+    define_method("test_a_restart_of_the_database_loses_nothing_with_#{mode}") do
+      assert_nothing_lost_by_restarts(mode => size)
+    end
   end
 
   private
@@ -55,5 +58,6 @@ module QueueApp::SolidQueueStormCase
     assert_empty storm.lost
     assert_empty storm.torn
     assert_empty storm.crossed
+    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
   end
 end

@@ -91,9 +91,11 @@ class QueueApp::Storm
   # What other jobs have left in the fiber, and connections left out of the pool.
   # @return [Array<String>]
   def crossed
-    Note.where(kind: "mixed").pluck(:text) +
-      Note.where(kind: "exit").pluck(:text).grep_v(/busy 0, dead 0/)
+    Note.where(kind: "mixed").pluck(:text) + exits.grep_v(/busy 0, dead 0/)
   end
+
+  # @return [Array<String>] what processes have said that were not killed: the last ones at least
+  def exits = Note.where(kind: "exit").pluck(:text)
 
   # @return [String] one line
   def summary

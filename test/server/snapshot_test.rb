@@ -11,7 +11,7 @@ class ServerSnapshotTest < Minitest::Test
   include ServerTest
 
   KEYS = %i[time pid version ruby uptime_seconds ready draining workers loop requests
-            requests_left_out fibers fibers_left_out pools stalls memory_bytes gc cpu_seconds
+            requests_left_out fibers fibers_left_out pools jobs stalls memory_bytes gc cpu_seconds
             connections accepted http queued running fibers_max].freeze
 
   def start_requests(*paths)

@@ -9,13 +9,14 @@ module Bench
     # Jobs that wait for a second in all.
     #
     # @param shape [String] see {Workloads::Jobs}
+    # @param at_once [Array<Integer>] jobs
     # @return [void]
-    def waiting_jobs(shape)
+    def waiting_jobs(shape, at_once: [25, 100, 1_000])
       differs <<~TEXT
         Four jobs for each that may run at once. The worker, its database and the service share the
         machine's two cores.
       TEXT
-      jobs(shape, 1000, at_once: [25, 100, 1_000]) { |at_once| at_once }
+      jobs(shape, 1000, at_once: at_once) { |count| count }
     end
 
     # @param shape [String] see {Workloads::Jobs}

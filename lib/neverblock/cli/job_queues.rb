@@ -39,39 +39,60 @@ module NB
         private_class_method :read
       end
 
-      # Sidekiq's own program, with the settings of config/sidekiq.yml.
+      # Sidekiq's own program, with the settings of config/sidekiq.yml and of the application.
       module Sidekiq
-        # @param fibers [Integer] `concurrency:`, unless the file sets `fibers:`
+        # @param fibers [Integer] `concurrency:`, unless the application sets `fibers`
         # @return [void]
         # @scheduling always waits
         def self.start(fibers)
           require "sidekiq/cli"
           cli = ::Sidekiq::CLI.instance
           cli.parse([])
-          unless cli.config[:fibers]
+          cli.send(:boot_application) # its initializers may set it, too
+          JobQueues.threads("Sidekiq") if cli.config[:fibers] == false
+          if cli.config[:fibers].nil?
             cli.config[:fibers] = true
             cli.config.default_capsule.concurrency = fibers
           end
-          cli.run
+          cli.run(boot_app: false)
         end
       end
 
       # GoodJob's own command, with what `config.good_job` says.
       module GoodJob
-        # @param fibers [Integer] of each group of queues, unless the application has set `fibers`
-        # @return [void]
-        # @scheduling always waits
-        def self.start(fibers)
-          require File.expand_path("config/environment")
-          require "good_job/cli"
-          configuration = ::GoodJob.configuration
-          unless Drivers::GoodJob.fibers?
+        class << self
+          # @param fibers [Integer] of each group of queues, unless the application has set `fibers`
+          # @return [void]
+          # @scheduling always waits
+          def start(fibers)
+            require File.expand_path("config/environment")
+            require "good_job/cli"
+            Drivers::GoodJob.told? ? check : set(fibers)
+            ::GoodJob::CLI.within_exe = true
+            ::GoodJob::CLI.start(["start"])
+          end
+
+          private
+
+          def check = (JobQueues.threads("GoodJob") unless Drivers::GoodJob.fibers?)
+
+          def set(fibers)
+            configuration = ::GoodJob.configuration
             threads = configuration.respond_to?(:threads) ? :threads : :max_threads # before 4.22
             configuration.options.merge!(fibers: true, threads => fibers)
+            queues = configuration.queue_string
+            warn("nb jobs: GoodJob's queues #{queues.inspect} say how many jobs run at once; " \
+                 "--fibers is for groups without a number") if queues.match?(/:\s*\d/)
           end
-          ::GoodJob::CLI.within_exe = true
-          ::GoodJob::CLI.start(["start"])
         end
+      end
+
+      # Says that a queue is left as the application has it.
+      # @param queue [String]
+      # @return [void]
+      # @api private
+      def self.threads(queue)
+        warn("nb jobs: the application sets #{queue}'s fibers to false: its jobs run in threads")
       end
 
       # The queues, by the name of their gem.

@@ -18,7 +18,8 @@ module NB
 
         Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets fibers: in place
         of threads:. GoodJob: if config.good_job.fibers is not set, sets it, and threads. Sidekiq: reads
-        config/sidekiq.yml. If fibers: is not set there, sets fibers: and concurrency:.
+        config/sidekiq.yml. If fibers: is not set there, nor config[:fibers] by the application, sets fibers:
+        and concurrency:. Where fibers is set to false, jobs run in threads, as set.
 
           -f, --fibers N          jobs that one worker process runs at once, unless the file
                                   sets it (100)

@@ -21,17 +21,19 @@ module NB
         def new(options)
           return super unless GoodJob.fibers?
 
-          GoodJob.check_connections(options.fetch(:max_threads))
+          GoodJob.check_connections(options[:name], options.fetch(:max_threads))
           Executor.new(options)
         end
       end
 
-      # Prepended to GoodJob::Scheduler.
-      module Scheduler
+      # Prepended to GoodJob::JobPerformer.
+      module Performer
         # Works like GoodJob's own method. A stopped job is no error, so no reporter sees one.
         # @api private
-        def task_observer(time, output, error)
-          super(time, output, (error unless error.is_a?(JobLoop::Stopped)))
+        def next(...)
+          super
+        rescue JobLoop::Stopped
+          nil
         end
       end
 
@@ -52,9 +54,10 @@ module NB
         def install(driver)
           @driver = driver
           require_relative "good_job/executor"
-          ::GoodJob::Scheduler.prepend(Scheduler)
+          ::GoodJob::JobPerformer.prepend(Performer)
           ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
           ActiveSupport.on_load(:active_job) { singleton_class.prepend(Execution) }
+          JobStop.install
         end
 
         # @return [Boolean] whether the application wants fibers
@@ -66,12 +69,18 @@ module NB
           given.is_a?(String) ? ActiveModel::Type::Boolean.new.cast(given) : given
         end
 
-        # @param fibers [Integer]
+        # @return [Boolean] whether the application says anything of fibers
+        # @api private
+        def told? = !setting(:fibers).nil?
+
+        # @param group [String, nil] of queues
+        # @param fibers [Integer] of this group; those of others count, too
         # @return [void]
         # @api private
-        def check_connections(fibers)
+        def check_connections(group, fibers)
           strategy = ::GoodJob.configuration.lock_strategy
           pool = ::GoodJob::Job.connection_pool.size
+          fibers = (@groups ||= {}).update(group => fibers).each_value.sum
           return if strategy == :skiplocked || fibers <= pool
 
           @driver.notice(

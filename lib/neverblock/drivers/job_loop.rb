@@ -2,6 +2,7 @@
 
 require_relative "../errors"
 require_relative "../sync/interruption"
+require_relative "job_stop"
 
 module NB
   module Drivers
@@ -94,26 +95,29 @@ module NB
       # Runs the block so that a stop can end it.
       #
       # @return the block's value
-      # @raise [Stopped] if the block was stopped, even if it rescued that
+      # @raise [Stopped] if the block was stopped, whatever it has made of that
       # @scheduling may wait
       # @api private
-      def cancellable
+      def cancellable(&block)
         return yield if @running.key?(Fiber.current)
 
         stop = Stopped.new("the worker stops")
         raise stop if @stopping
 
-        @running[Fiber.current] = stop
-        result = begin
-          yield
-        ensure
-          @running.delete(Fiber.current)
-          Fiber.scheduler.forget_interrupts # what is noted of the job is noted in full
-        end
-        stop.backtrace ? raise(stop) : result
+        JobStop.set(@running[Fiber.current] = stop)
+        JobStop.first { finish(&block) }
+      ensure
+        JobStop.set(nil) if stop
       end
 
       private
+
+      def finish
+        yield
+      ensure
+        @running.delete(Fiber.current)
+        Fiber.scheduler.forget_interrupts # what is noted of the job is noted in full
+      end
 
       def stop_all
         @stopping = true

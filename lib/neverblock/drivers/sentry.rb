@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../sync/inheritance"
+require_relative "job_loop"
 require_relative "loop_fiber"
 require_relative "registry"
 
@@ -31,6 +32,14 @@ module NB
         end
       end
 
+      # Prepended to the gem's class.
+      module Configuration
+        # Works like sentry-ruby's own method. A job that was stopped has not failed, but
+        # sentry-rails reports whatever leaves it.
+        # @api private
+        def exception_class_allowed?(error) = !error.is_a?(JobLoop::Stopped) && super
+      end
+
       class << self
         # Applies the cure.
         #
@@ -38,6 +47,7 @@ module NB
         def install(driver)
           @driver = driver
           ::Sentry.singleton_class.prepend(PerFiber)
+          ::Sentry::Configuration.prepend(Configuration)
           Inheritance.add(trace: true) { capture }
         end
 

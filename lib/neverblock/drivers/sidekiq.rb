@@ -19,10 +19,11 @@ module NB
         def start
           return super unless capsule[:fibers] && Sidekiq.on? && JobLoop.wanted?
 
-          @thread ||= Crew.of(capsule).start do
+          JobStop.install
+          @thread ||= Crew.of(capsule).start(Strand.new(method(:replace)) do
             identify
             watchdog("#{capsule.name}/processor") { run }
-          end
+          end)
         end
 
         # Works like Sidekiq's own method, except that a processor without a job ends by itself,
@@ -42,6 +43,9 @@ module NB
         end
 
         private
+
+        # Tells Sidekiq's manager, as the processor itself does when it ends by an error.
+        def replace = @callback.call(self)
 
         # The id by which Sidekiq tells processors apart. Sidekiq derives it from the thread.
         def identify

@@ -43,6 +43,7 @@ module NB
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
           ::SolidQueue::Configuration.prepend(Configuration)
+          JobStop.install
         end
 
         # @return [Boolean]
@@ -56,7 +57,8 @@ module NB
     end
 
     # Its classes load parts of Rails that are not there yet when the gem is required.
-    register("solid_queue", constant: "SolidQueue", version: "SolidQueue::VERSION") do |driver|
+    register("solid_queue", constant: "SolidQueue", version: "SolidQueue::VERSION",
+                            versions: [">= 1", "< 2"]) do |driver|
       ActiveSupport.on_load(:after_initialize) { SolidQueue.install(driver) }
     end
   end

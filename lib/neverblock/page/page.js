@@ -175,8 +175,17 @@ const showTiles = (all, total) => {
     ["Fibers", words.count(sum(loops, process => process.loop.fibers.waiting)), "wait"],
     ["Memory", words.bytes(sum(all, process => process.memory_bytes)),
       all.length > 1 ? `${all.length} workers` : "one process"],
-    ["CPU", total ? words.percent(total.cpu * 100) : "…", "of a core"]
+    ["CPU", total ? words.percent(total.cpu * 100) : "…", "of a core"],
+    ...jobsTile(all)
   ])
+}
+
+// Where jobs have run in the server's own process.
+const jobsTile = all => {
+  const ended = how => sum(all, process => process.jobs?.ended[how])
+  const running = sum(all, process => process.jobs?.running)
+  const any = running + sum(all, process => sum(Object.values(process.jobs?.ended ?? {}), count => count))
+  return any ? [["Jobs", words.count(running), `${words.count(ended("failed"))} failed, ${words.count(ended("done"))} done`]] : []
 }
 
 const leftOut = (all, name) => {

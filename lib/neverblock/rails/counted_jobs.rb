@@ -8,6 +8,13 @@ module NB
     # Tells {JobCounts} of Active Job's jobs, on whatever queue and in threads, too. A job that
     # `retry_on` or `discard_on` takes care of has not failed.
     module CountedJobs
+      # What Active Job tells before a job's run ends without an error, and how it has ended.
+      FATES = { "enqueue_retry.active_job" => :retried, "discard.active_job" => :discarded,
+                "retry_stopped.active_job" => :discarded }.freeze
+      private_constant :FATES
+
+      @fates = {}.compare_by_identity # job => status
+
       class << self
         # @return [void]
         # @scheduling never waits
@@ -15,28 +22,33 @@ module NB
           return if @installed
 
           @installed = true
-          ActiveSupport::Notifications.subscribe("perform.active_job", self)
+          ["perform.active_job", *FATES.keys].each do |name|
+            ActiveSupport::Notifications.subscribe(name, self)
+          end
         end
 
         # Counts a job that begins; Notifications calls it.
         #
         # @return [void]
         # @api private
-        def start(_name, _id, payload) = JobCounts.begin(payload)
+        def start(name, _id, payload) = (JobCounts.begin(payload) unless FATES.key?(name))
 
         # Counts a job that has ended; Notifications calls it.
         #
         # @return [void]
         # @api private
-        def finish(_name, _id, payload)
-          JobCounts.end(payload, status(payload[:exception_object]))
+        def finish(name, _id, payload)
+          job = payload[:job]
+          return @fates[job] = FATES[name] if FATES.key?(name)
+
+          JobCounts.end(payload, status(payload[:exception_object], @fates.delete(job)))
         end
 
         private
 
-        def status(error)
+        def status(error, fate)
           case error
-          when nil then :done
+          when nil then fate || :done
           when Cancelled then :stopped
           else :failed
           end

@@ -110,7 +110,7 @@ module NB
       def to_h
         {**Snapshot.of_process(@server&.since || STARTED), ready: @server&.ready?,
          draining: @server&.draining?, workers: [], loop: loop_stats, **told,
-         pools: pools,
+         pools: pools, jobs: JobCounts.to_h,
          stalls: Snapshot.stalls, **Snapshot.resources, **served}
       end
 

@@ -6,8 +6,9 @@ module NB
   #
   # @api private
   module JobCounts
-    # How a job ends. A stopped one is to run again.
-    STATUSES = %i[done failed stopped].freeze
+    # How a run of a job ends. A retried one has been enqueued again, a discarded one has been given
+    # up, both after an error; a stopped one is to run again.
+    STATUSES = %i[done failed retried discarded stopped].freeze
 
     @begun = {}.compare_by_identity # what stands for a job => when it began
     @ended = STATUSES.to_h { |status| [status, 0] }

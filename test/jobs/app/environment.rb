@@ -7,7 +7,7 @@ require "rails"
 require "active_record/railtie"
 require "active_job/railtie"
 require "net/http"
-require "sentry-ruby"
+require ENV["APP_SENTRY"] ? "sentry-rails" : "sentry-ruby"
 require "neverblock" unless ENV["APP_WITHOUT"]
 require_relative "unborn" if ENV["APP_UNBORN"]
 APP_QUEUE = ENV.fetch("APP_QUEUE", "solid_queue")
@@ -17,7 +17,7 @@ require "sidekiq/rails" if APP_QUEUE == "sidekiq"
 module JobsApp
   class Application < Rails::Application
     config.load_defaults Rails::VERSION::STRING.to_f
-    config.root = __dir__
+    config.root = ENV.fetch("APP_ROOT", __dir__)
     config.paths["log"] = ENV.fetch("APP_LOG", File::NULL)
     config.paths["config/database"] = File.join(__dir__, "database.yml")
     config.secret_key_base = "a" * 64
@@ -33,6 +33,8 @@ module JobsApp
       config.good_job.cron = { tick: { cron: "* * * * * *", class: "TickJob" } }
     end
     if APP_QUEUE == "solid_queue"
+      config.solid_queue.connects_to = { database: { writing: :queue } } if
+        ENV["APP_QUEUE_CONNECTIONS"]
       config.solid_queue.shutdown_timeout = ENV.fetch("APP_SHUTDOWN", "5").to_f.seconds
       config.solid_queue.process_heartbeat_interval = 0.5.seconds
       config.solid_queue.process_alive_threshold = ENV.fetch("APP_ALIVE", "60").to_f.seconds
@@ -53,10 +55,19 @@ class Shard < ActiveRecord::Base
   connects_to shards: { default: { writing: :primary }, other: { writing: :other } }
 end
 
-Sentry.init { |config| config.background_worker_threads = 0 }
-
 # What jobs have done.
 class Note < ActiveRecord::Base; end
+
+Sentry.init do |config|
+  config.background_worker_threads = 0
+  next unless ENV["APP_SENTRY"]
+
+  config.dsn = "http://key@127.0.0.1:9/1"
+  config.transport.transport_class = Sentry::DummyTransport
+  config.before_send = lambda do |_event, hint|
+    Note.create!(kind: "sentry", number: 0, pid: Process.pid, text: hint[:exception].class) && nil
+  end
+end
 
 # What was reported to Rails.error, such as by Solid Queue's on_thread_error.
 class Reports
@@ -68,6 +79,29 @@ end
 Rails.error.subscribe(Reports.new)
 
 require_relative "jobs"
+
+Sidekiq.configure_server { |config| config[:fibers] = true } if ENV["APP_SIDEKIQ_FIBERS"]
+
+# With this, Sidekiq has two sets of processors.
+if ENV["APP_CAPSULES"]
+  # Notes the queue of each job that passes.
+  class Turnstile
+    include Sidekiq::ServerMiddleware
+
+    def call(_job, _hash, queue)
+      Note.create!(kind: "through", number: 0, pid: Process.pid, text: queue)
+      yield
+    end
+  end
+
+  Sidekiq.configure_server do |config|
+    config.server_middleware { |chain| chain.add(Turnstile) }
+    config.capsule("other") do |capsule|
+      capsule.concurrency = 5
+      capsule.queues = %w[other]
+    end
+  end
+end
 
 # Solid Queue tells of its workers' ends by itself.
 if ENV["APP_EXIT_NOTE"]

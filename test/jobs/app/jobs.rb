@@ -180,6 +180,43 @@ class StubbornJob < LongJob
   end
 end
 
+# Makes an error of its own out of being stopped.
+class TurningJob < LongJob
+  Turned = Class.new(StandardError)
+  after_discard { |job| job.send(:note, "discarded", job.arguments.first) }
+
+  def perform(number, seconds)
+    super
+  rescue Exception => error # rubocop:disable Lint/RescueException -- as such jobs do
+    raise Turned, error.message
+  end
+end
+
+# That error is one to retry.
+class RetryingJob < TurningJob
+  retry_on StandardError, wait: 0
+end
+
+# Is stopped while it looks after an error that is one to retry.
+class RescuingJob < LongJob
+  retry_on StandardError, wait: 0
+
+  def perform(number, seconds)
+    raise "the service is down"
+  rescue StandardError
+    super
+  end
+end
+
+# Retries itself.
+class AgainJob < LongJob
+  def perform(number, seconds)
+    super
+  rescue Exception # rubocop:disable Lint/RescueException -- as such jobs do
+    retry_job
+  end
+end
+
 # One at a time.
 class LimitedJob < ApplicationJob
   if respond_to?(:limits_concurrency) # Solid Queue's

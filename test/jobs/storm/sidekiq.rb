@@ -14,6 +14,9 @@ class QueueApp::SidekiqStorm < QueueApp::Storm
   # @return [Integer] how many jobs may be lost: what the killed processes could run at once
   def allowance = @killed.size * @settings.fetch(:concurrency)
 
+  # @return [Integer] jobs that all crews together run at once
+  def at_once = CREWS * @settings.fetch(:concurrency)
+
   def kill_worker = kill_crew
 
   def kill_crew

@@ -22,25 +22,28 @@ module NB
         def initialize(capsule)
           @name = "sidekiq.#{capsule.name}/fibers"
           @priority = priority(capsule)
-          @count = 0
           @lock = Thread::Mutex.new
         end
 
-        # @yield in a fiber of the loop
-        # @return [Strand]
+        # @param strand [Strand]
+        # @return [Strand] that runs soon, in a fiber of the loop
         # @thread any
         # @api private
-        def start(&block)
-          strand = Strand.new(block)
+        def start(strand)
           @lock.synchronize do
-            @starts ||= start_loop
-            @count += 1
-            @starts << strand
+            @loop ||= start_loop
+            @loop.strands[strand] = true
+            @loop.starts << strand
           end
           strand
         end
 
         private
+
+        # One run of the loop: strands that have not ended, and the queue of those that have not
+        # begun, in which nil ends the loop.
+        Loop = Struct.new(:strands, :starts)
+        private_constant :Loop
 
         # Sidekiq 7 does not have it.
         def priority(capsule)
@@ -49,39 +52,52 @@ module NB
           capsule.thread_priority || ::Sidekiq::DEFAULT_THREAD_PRIORITY
         end
 
-        # @return [Thread::Queue] of strands to be run; nil ends the loop
         def start_loop
-          starts = Thread::Queue.new
+          one = Loop.new({}.compare_by_identity, Thread::Queue.new)
           thread = Thread.new do
             Thread.current.name = @name
-            NB.run { work(starts) }
+            NB.run { work(one) }
+          ensure
+            broken_off(one)
           end
           thread.priority = @priority
-          starts
+          one
         end
 
-        def work(starts)
-          while (strand = starts.pop)
-            run(strand)
+        def work(one)
+          while (strand = one.starts.pop)
+            run(one, strand)
           end
         end
 
         # A method of its own, so each strand has its own variable.
-        def run(strand)
+        def run(one, strand)
           Fiber.schedule do
             strand.run
-          ensure
-            leave
+            leave(one, strand)
           end
         end
 
-        def leave
+        def leave(one, strand)
           @lock.synchronize do
-            next if (@count -= 1).positive?
+            one.strands.delete(strand)
+            next if one.strands.any? || !@loop.equal?(one)
 
-            @starts << nil
-            @starts = nil
+            one.starts << nil
+            @loop = nil
           end
+        end
+
+        # A job may have killed the thread, or the loop has failed. Those that have not begun begin
+        # in the next loop; the others are Sidekiq's to replace.
+        def broken_off(one)
+          left = @lock.synchronize do
+            @loop = nil if @loop.equal?(one)
+            one.strands.keys
+          end
+          waiting = Array.new(one.starts.size) { one.starts.pop }.compact
+          (left - waiting).each(&:over)
+          waiting.each { |strand| start(strand) }
         end
       end
     end

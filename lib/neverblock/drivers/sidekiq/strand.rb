@@ -1,15 +1,18 @@
 # frozen_string_literal: true
 
 require_relative "../../sync/interruption"
+require_relative "../job_stop"
 
 module NB
   module Drivers
     module Sidekiq
       # What a processor takes for its thread: a fiber of a {Crew}, which may not have begun yet.
       class Strand
-        # @param block [#call] what it runs
+        # @param replace [#call] is called once the crew's thread has ended under the block
+        # @yield in the fiber
         # @api private
-        def initialize(block)
+        def initialize(replace, &block)
+          @replace = replace
           @block = block
           @ended = Thread::Queue.new
           @lock = Thread::Mutex.new
@@ -24,11 +27,24 @@ module NB
             @fiber = Fiber.current
           end
           @block.call
+          @done = true
         rescue Exception # rubocop:disable Lint/RescueException -- Sidekiq's watchdog reports it
+          @done = true
           nil
         ensure
           @lock.synchronize { @fiber = nil }
           @ended.close
+        end
+
+        # Has another one started in its place, if its block was broken off by the end of a thread:
+        # then Sidekiq does not know of it.
+        # @return [void]
+        # @api private
+        def over
+          return if @done
+
+          @ended.close
+          @replace.call
         end
 
         # The same as Thread#raise: the fiber's current wait raises it, or else its next one.
@@ -38,7 +54,10 @@ module NB
         # @api private
         def raise(error)
           @lock.synchronize do
-            Interruption.deliver(@scheduler, @fiber, error.exception) if @fiber
+            next unless @fiber
+
+            JobStop.set(error = error.exception, @fiber)
+            Interruption.deliver(@scheduler, @fiber, error)
           end
         end
 

@@ -6,16 +6,18 @@ module NB
     # own process.
     module JobFacts
       class << self
-        # @return [Array<Hash{Symbol => Object}>] for each queue: its name, how many worker
-        #   processes one supervisor starts, how many jobs each runs at most at once, whether in
-        #   fibers, whether a job keeps its connection, and the database with its connections
+        # @return [Array<Hash{Symbol => Object}>] for each queue, and there for workers with threads
+        #   and with fibers: its name, how many worker processes one supervisor starts, how many
+        #   jobs each runs at most at once, whether in fibers, whether a job keeps its connection,
+        #   and the databases with their connections: the queue's and the application's
         # @scheduling never waits
         # @api private
         def collect
-          { SolidQueue: :solid_queue, GoodJob: :good_job }.filter_map do |name, facts|
-            send(facts) if Object.const_defined?(name)
+          { SolidQueue: :solid_queue, GoodJob: :good_job, Sidekiq: :sidekiq }
+            .select { |name, _| Object.const_defined?(name) }.flat_map do |_, facts|
+            send(facts)
           rescue StandardError
-            nil # settings that the queue itself refuses when it starts
+            [] # settings that the queue itself refuses when it starts
           end
         end
 
@@ -24,26 +26,46 @@ module NB
         def solid_queue
           processes = ::SolidQueue::Configuration.new(skip_recurring: true).configured_processes
           workers = processes.select { |process| process.kind == :worker }.map(&:attributes)
-          fibers = workers.filter_map { |worker| worker[:fibers] }.max
-          { queue: "Solid Queue", processes: workers.size, fibers: !fibers.nil?, keeps: false,
-            at_once: fibers || workers.map { |worker| worker.fetch(:threads, 3) }.max,
-            **pool(::SolidQueue::Record) }
+          workers.group_by { |worker| worker.key?(:fibers) }.map do |fibers, some|
+            at_once = some.map { |worker| worker.fetch(fibers ? :fibers : :threads, 3) }.max
+            { queue: "Solid Queue", processes: some.size, fibers: fibers, keeps: false,
+              at_once: at_once, databases: databases(::SolidQueue::Record) }
+          end
         end
 
         def good_job
           settings = ::GoodJob.configuration
-          { queue: "GoodJob", processes: 1, fibers: good_job_fibers?,
-            at_once: settings.respond_to?(:threads) ? settings.threads : settings.max_threads,
-            keeps: settings.lock_strategy != :skiplocked, **pool(::GoodJob::Job) }
+          [{ queue: "GoodJob", processes: 1, fibers: good_job_fibers?,
+             at_once: settings.respond_to?(:threads) ? settings.threads : settings.max_threads,
+             keeps: settings.lock_strategy != :skiplocked, databases: databases(::GoodJob::Job) }]
         end
 
         def good_job_fibers?
           defined?(NB::Drivers::GoodJob) && NB::Drivers::GoodJob.fibers? ? true : false
         end
 
-        def pool(model)
-          pool = model.connection_pool
-          { database: pool.db_config.name, pool: pool.size }
+        # Sidekiq itself reads this file only in its own process.
+        def sidekiq
+          settings = read(::Rails.root.join("config/sidekiq.yml"))
+          [{ queue: "Sidekiq", processes: 1, fibers: settings[:fibers] ? true : false, keeps: false,
+             at_once: settings.fetch(:concurrency, 5), databases: databases }]
+        end
+
+        def read(file)
+          return {} unless file.file?
+
+          settings = ActiveSupport::ConfigurationFile.parse(file).to_h
+                                                     .transform_keys { |name| plain(name) }
+          { **settings, **settings.fetch(::Rails.env.to_sym, {}).transform_keys { |n| plain(n) } }
+        end
+
+        # Sidekiq allows for `:concurrency: 5`, too, which is the String ":concurrency" here.
+        def plain(name) = name.to_s.delete_prefix(":").to_sym
+
+        def databases(*models)
+          [*models, ::ActiveRecord::Base].map(&:connection_pool).uniq.map do |pool|
+            { name: pool.db_config.name, pool: pool.size }
+          end
         end
       end
     end

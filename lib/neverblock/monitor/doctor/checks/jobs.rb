@@ -9,24 +9,40 @@ module NB
     JOBS = lambda do |project|
       next project.facts["jobs"].to_a.any? if project.booted?
 
-      (project.gems.keys & %w[solid_queue good_job]).any?
+      (project.gems.keys & %w[solid_queue good_job sidekiq]).any?
     end
     private_constant :SHARED_CONNECTIONS, :JOBS
 
     check "jobs", rails: true, applies: JOBS do |project|
       project.facts.fetch("jobs", []).each do |jobs|
-        name, base, pool, most = jobs.values_at("queue", "database", "pool", "at_once")
-        if !jobs["fibers"]
-          note "#{name}: #{most} jobs at once in each process, in threads",
-               cure: "jobs that wait for services can share one thread: docs/JOBS.md, or `nb jobs`"
-        elsif jobs["keeps"] && pool < most
-          warning "#{name}: #{most} fibers, but each job keeps a connection until it ends, and " \
-                  "#{base} has #{pool}",
-                  cure: "config.good_job.lock_strategy = :skiplocked (docs/JOBS.md)"
-        elsif pool < [SHARED_CONNECTIONS, most].min
-          warning "#{name}: #{pool} connections to #{base} for #{most} fibers: jobs wait for " \
-                  "one another",
-                  cure: "config/database.yml: connections: #{SHARED_CONNECTIONS}"
+        name, most = jobs.values_at("queue", "at_once")
+        next if jobs["fibers"]
+
+        note "#{name}: #{most} jobs at once in each process, in threads",
+             cure: "jobs that wait for services can share one thread: docs/JOBS.md, or `nb jobs`"
+      end
+    end
+
+    check "job connections", rails: true, applies: JOBS do |project|
+      project.facts.fetch("jobs", []).each do |jobs|
+        name, most = jobs.values_at("queue", "at_once")
+        jobs["databases"].each do |database|
+          base, pool = database.values_at("name", "pool")
+          if !jobs["fibers"]
+            next if pool >= most
+
+            warning "#{name}: #{most} threads, each with a connection while its job runs, and " \
+                    "#{base} has #{pool}",
+                    cure: "config/database.yml: connections: #{most}, or fewer threads"
+          elsif jobs["keeps"] && pool < most
+            warning "#{name}: #{most} fibers, but each job keeps a connection until it ends, and " \
+                    "#{base} has #{pool}",
+                    cure: "config.good_job.lock_strategy = :skiplocked (docs/JOBS.md)"
+          elsif pool < [SHARED_CONNECTIONS, most].min
+            warning "#{name}: #{pool} connections to #{base} for #{most} fibers: jobs wait for " \
+                    "one another",
+                    cure: "config/database.yml: connections: #{SHARED_CONNECTIONS}"
+          end
         end
       end
     end
@@ -41,15 +57,18 @@ module NB
     end
 
     check "job processes", rails: true, applies: JOBS do |project|
-      project.facts.fetch("jobs", []).each do |jobs|
-        name, base, pool, processes = jobs.values_at("queue", "database", "pool", "processes")
-        limit = project.facts["databases"].find { |one| one["name"] == base }.to_h["limit"]
-        next if limit.nil? || pool * processes <= limit
+      project.facts.fetch("jobs", []).group_by { |jobs| jobs["queue"] }.each do |name, all|
+        processes = all.sum { |jobs| jobs["processes"] }
+        all.first["databases"].each do |database|
+          base, pool = database.values_at("name", "pool")
+          limit = project.facts["databases"].find { |one| one["name"] == base }.to_h["limit"]
+          next if limit.nil? || pool * processes <= limit
 
-        problem "#{name}: #{processes} processes with #{pool} connections are " \
-                "#{pool * processes}; #{base} allows #{limit}",
-                cure: "use fewer processes or connections, allow more in the database, or put " \
-                      "pgbouncer between"
+          problem "#{name}: #{processes} processes with #{pool} connections are " \
+                  "#{pool * processes}; #{base} allows #{limit}",
+                  cure: "use fewer processes or connections, allow more in the database, or put " \
+                        "pgbouncer between"
+        end
       end
     end
   end
