@@ -46,6 +46,22 @@ static void a_place_is_counted_with_its_longest_and_last(void)
     CHECK(find("", &entry));
 }
 
+static void a_stall_that_goes_on_is_longer_not_another(void)
+{
+    nb_ledger_entry_t entry;
+    nb_stall_t longer = {.stood_ns = 30 * NB_NS_PER_S, .place = "a.rb:1"};
+    nb_ledger_forget();
+    stall("a.rb:1", 1100, 10);
+    nb_ledger_extend(&longer, 20);
+    CHECK(find("a.rb:1", &entry));
+    CHECK_EQ(1, entry.count);
+    CHECK_EQ(30 * NB_NS_PER_S, entry.longest_ns);
+    CHECK_EQ(20, entry.last_ns);
+    strcpy(longer.place, "forgotten.rb:1");
+    nb_ledger_extend(&longer, 30);
+    CHECK_EQ(1, size());
+}
+
 static void of_many_places_the_oldest_is_forgotten(void)
 {
     char name[32];
@@ -90,6 +106,7 @@ static void threads_may_add_and_read_at_once(void)
 int main(void)
 {
     RUN(a_place_is_counted_with_its_longest_and_last);
+    RUN(a_stall_that_goes_on_is_longer_not_another);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(threads_may_add_and_read_at_once);
     return test_report();

@@ -76,6 +76,17 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "at a place that is not known"));
 }
 
+static void the_end_of_a_told_stall_says_how_long_it_was(void)
+{
+    char text[1600];
+    nb_stall_t stall = stall_at("a.rb:1:in `x'");
+    stall.stood_ns = 30012 * 1000000ull;
+    snprintf(stall.callee, sizeof(stall.callee), "IO#read");
+    nb_stall_end_text(&stall, text, sizeof(text));
+    CHECK(
+        strstr(text, " goes on: it stood still for 30012 ms in all at a.rb:1:in `x' (IO#read)\n"));
+}
+
 static void ruby_code_that_was_in_no_system_call_computes(void)
 {
     nb_stall_t stall = stall_at("a.rb:1");
@@ -138,6 +149,7 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
+    RUN(the_end_of_a_told_stall_says_how_long_it_was);
     RUN(ruby_code_that_was_in_no_system_call_computes);
     RUN(a_thread_without_a_core_stands_for_nothing);
     RUN_NATIVELY(a_thread_in_a_system_call_is_seen);

@@ -66,6 +66,31 @@ class WatchdogTest < Minitest::Test
     assert_match(/ at -e:4:in .*in the system call flock \(fd \d+: #{@folder}/, err)
   end
 
+  def test_a_stall_that_was_told_is_told_again_when_it_ends
+    err = stderr("plant { blocking { sleep 0.01 until told?; sleep 0.5 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
+
+    told, ended, longest = err.lines
+    assert_match(/has stood still for \d+ ms at -e:2:/, told)
+    assert_match(/ goes on: it stood still for \d+ ms in all at -e:2:in .* \(Kernel#sleep\)$/, ended)
+    assert_operator ended[/\d+ ms/].to_i - told[/\d+ ms/].to_i, :>=, 400
+    assert_equal ended[/\d+ ms/].to_i, (longest.to_f * 1000).to_i
+  end
+
+  def test_a_stall_that_goes_on_elsewhere_is_named_there
+    err = stderr("HOLDER = File.new(ERR).tap { |f| f.flock(2) }\nThread.new { sleep 0.01 until told?; HOLDER.flock(8) }\n" \
+                 "plant(repairs: false) { blocking { sleep 0.15\n File.new(ERR).flock(2) } }")
+
+    assert_match(/ at -e:5:in .*in the system call flock/, err)
+  end
+
+  def test_of_two_loops_that_stand_still_at_the_same_time_both_are_named
+    err = stderr("STANDS = Queue.new; other = Thread.new { plant { STANDS << 1; blocking { sleep 0.01 until told? } } }\n" \
+                 "plant { STANDS.pop; sleep 0.2; blocking { sleep 0.3 } }\nother.join")
+
+    assert_match(/stood still for \d+ ms at -e:2:/, err)
+    assert_match(/stood still for \d+ ms at -e:3:/, err)
+  end
+
   def test_forked_children_report_beside_loops_of_other_threads_of_their_parent
     skip "From Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     err = stderr("def stall = (size = told?; blocking { sleep 0.01 until told? != size })\n" \

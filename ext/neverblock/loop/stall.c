@@ -255,18 +255,34 @@ static const char *cure(const nb_stall_t *stall)
     return computed(stall) ? "NB.in_process { }" : "NB.offload { }";
 }
 
+/* "app.rb:12:in `name' (File#flock)" */
+static void where(const nb_stall_t *stall, char *text, size_t size)
+{
+    bool named = stall->callee[0];
+    snprintf(text, size, "%s%s%s%s", stall->place[0] ? stall->place : "a place that is not known",
+             named ? " (" : "", stall->callee, named ? ")" : "");
+}
+
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size)
 {
-    char doing[640], more[64] = "", callee[160] = "";
+    char doing[640], more[64] = "", place[700];
+    where(stall, place, sizeof(place));
     nb_stall_doing(stall, doing, sizeof(doing));
-    if (stall->callee[0])
-        snprintf(callee, sizeof(callee), " (%s)", stall->callee);
     if (unreported)
         snprintf(more, sizeof(more), " (%u more there since the last report)", unreported);
     return snprintf(text, size,
-                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s%s: it %s. %s "
+                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s: it %s. %s "
                     "may help; see docs/TROUBLESHOOTING.md%s\n",
-                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS),
-                    stall->place[0] ? stall->place : "a place that is not known", callee, doing,
+                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS), place, doing,
                     cure(stall), more);
+}
+
+int nb_stall_end_text(const nb_stall_t *stall, char *text, size_t size)
+{
+    char place[700];
+    where(stall, place, sizeof(place));
+    return snprintf(text, size,
+                    "NeverBlock: the loop of pid %d goes on: it stood still for %llu ms in all at "
+                    "%s\n",
+                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS), place);
 }

@@ -1,5 +1,5 @@
 /* stall.h - the words of a report on a loop that stood still. Pure C. Read after: base/clock.h.
- * Used by: ledger.c, witness.c, watchdog.c. */
+ * Used by: ledger.c, witness.c, incident.c, watchdog.c. */
 #ifndef NB_LOOP_STALL_H
 #define NB_LOOP_STALL_H
 
@@ -36,6 +36,9 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size);
 /* Writes the sentence about the stall, with its newline, into text; returns what snprintf returns.
  * unreported: how many stalls there were at that place since the last report. */
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size);
+
+/* The same about one that was reported while it lasted: how long it lasted in all. */
+int nb_stall_end_text(const nb_stall_t *stall, char *text, size_t size);
 
 /* Whether to report this stall: the first at its place in a minute. Then *unreported is the number
  * of unreported ones; otherwise this one is counted. */
