@@ -58,6 +58,8 @@ static const syscall_t calls[] = {
     {SYS_writev, "writev", true},
     {SYS_pread64, "pread", true},
     {SYS_pwrite64, "pwrite", true},
+    {SYS_preadv2, "preadv2", true},
+    {SYS_pwritev2, "pwritev2", true},
     {SYS_recvfrom, "recv", true},
     {SYS_recvmsg, "recvmsg", true},
     {SYS_sendto, "send", true},
@@ -128,13 +130,14 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
     long number;
     unsigned long long first;
     stall->wait[0] = '\0';
-    stall->runnable = false;
+    stall->runnable = stall->in_call = false;
     if (!read_proc(tid, "syscall", text, sizeof(text)))
         return;
     stall->runnable = !strncmp(text, "running", 7);
     if (sscanf(text, "%ld %llx", &number, &first) != 2 || number < 0)
         return;
     const syscall_t *call = find_call(number);
+    stall->in_call = number != SYS_futex;
     if (number == SYS_futex) {
         snprintf(stall->wait, sizeof(stall->wait), "for another thread or a timer");
     } else if (!call) {
@@ -157,7 +160,7 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
 {
     (void)tid;
     stall->wait[0] = '\0';
-    stall->runnable = false;
+    stall->runnable = stall->in_call = false;
 }
 #endif
 
@@ -224,11 +227,11 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
     return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
 }
 
-/* If it is in our own hooks, it waits in the kernel, which is not standing still, or for the
- * GVL. */
+/* Only by a futex. Who is in our own hooks, and not seen in another system call (a disk may be
+ * slow), waits in the kernel, which is not standing still, or for the GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
-    return !stall->collects && waited(stall) &&
+    return !stall->collects && !stall->in_call && waited(stall) &&
            ((stall->in_ruby && stall->wait[0]) ||
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
