@@ -62,6 +62,23 @@ static void a_stall_that_goes_on_is_longer_not_another(void)
     CHECK_EQ(1, size());
 }
 
+static void waits_for_the_gvl_have_one_place(void)
+{
+    nb_ledger_entry_t entry;
+    nb_stall_t stall = {.stood_ns = 200, .by_others = true, .place = "a.rb:1", .callee = "A#b"};
+    nb_ledger_forget();
+    nb_ledger_add(&stall, 10);
+    strcpy(stall.place, "a.rb:2");
+    nb_ledger_add(&stall, 20);
+    stall.stood_ns = 300;
+    nb_ledger_extend(&stall, 30);
+    CHECK_EQ(1, size());
+    CHECK(find(NB_LEDGER_GVL, &entry));
+    CHECK_EQ(2, entry.count);
+    CHECK_EQ(300, entry.longest_ns);
+    CHECK(!entry.callee[0]);
+}
+
 static void of_many_places_the_oldest_is_forgotten(void)
 {
     char name[32];
@@ -107,6 +124,7 @@ int main(void)
 {
     RUN(a_place_is_counted_with_its_longest_and_last);
     RUN(a_stall_that_goes_on_is_longer_not_another);
+    RUN(waits_for_the_gvl_have_one_place);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(threads_may_add_and_read_at_once);
     return test_report();

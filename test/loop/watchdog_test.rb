@@ -91,6 +91,15 @@ class WatchdogTest < Minitest::Test
     assert_match(/stood still for \d+ ms at -e:3:/, err)
   end
 
+  def test_waiting_for_the_gvl_is_counted_apart
+    err = stderr("require 'digest'; def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID); size = 1 << 20\n" \
+                 "nil while (from = cpu; Digest::SHA512.digest('x' * (size *= 2)); cpu - from < 0.2); BYTES = 'x' * size\n" \
+                 "def counted? = NB::Native.stalls.any?\nplant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }\n" \
+                 "(20_000.times { }; sleep 0) until counted? }; $stderr.puts NB::Native.stalls.first.first.inspect")
+
+    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
+  end
+
   def test_forked_children_report_beside_loops_of_other_threads_of_their_parent
     skip "From Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     err = stderr("def stall = (size = told?; blocking { sleep 0.01 until told? != size })\n" \

@@ -81,9 +81,10 @@ static bool report(nb_incident_t *incident)
     nb_witness_tell(index_of(incident), stall);
     if (nb_stall_had_no_core(stall))
         return false;
-    if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
-        return true;
+    stall->by_others = nb_stall_waited_for_gvl(stall);
     nb_ledger_add(stall, nb_clock_now());
+    if (stall->by_others && stall->stood_ns < GVL_NS)
+        return true;
     if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
         return true;
     write_text(text, nb_stall_text(stall, unreported, text, sizeof(text)), sizeof(text));

@@ -11,6 +11,11 @@ static struct {
     nb_ledger_entry_t entries[NB_LEDGER_PLACES];
 } ledger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static const char *place_of(const nb_stall_t *stall)
+{
+    return stall->by_others ? NB_LEDGER_GVL : stall->place;
+}
+
 static nb_ledger_entry_t *find(const char *place)
 {
     for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
@@ -41,10 +46,10 @@ static void extend(nb_ledger_entry_t *entry, const nb_stall_t *stall, uint64_t n
 void nb_ledger_add(const nb_stall_t *stall, uint64_t now)
 {
     pthread_mutex_lock(&ledger.lock);
-    nb_ledger_entry_t *entry = find(stall->place);
+    nb_ledger_entry_t *entry = find(place_of(stall));
     if (!entry)
-        entry = take(stall->place);
-    strcpy(entry->callee, stall->callee);
+        entry = take(place_of(stall));
+    strcpy(entry->callee, stall->by_others ? "" : stall->callee);
     nb_stall_doing(stall, entry->doing, sizeof(entry->doing));
     entry->count++;
     extend(entry, stall, now);
@@ -54,7 +59,7 @@ void nb_ledger_add(const nb_stall_t *stall, uint64_t now)
 void nb_ledger_extend(const nb_stall_t *stall, uint64_t now)
 {
     pthread_mutex_lock(&ledger.lock);
-    nb_ledger_entry_t *entry = find(stall->place);
+    nb_ledger_entry_t *entry = find(place_of(stall));
     if (entry)
         extend(entry, stall, now);
     pthread_mutex_unlock(&ledger.lock);

@@ -14,6 +14,10 @@ typedef struct {
     uint64_t count, longest_ns, last_ns;          /* last_ns: the clock; 0: the entry is free */
 } nb_ledger_entry_t;
 
+/* The place of all waits for the GVL. The loop's own line is not to blame, and whoever has the GVL
+ * is not known. */
+#define NB_LEDGER_GVL "the GVL"
+
 /* Counts a stall. Any thread, without the GVL. */
 void nb_ledger_add(const nb_stall_t *stall, uint64_t now);
 

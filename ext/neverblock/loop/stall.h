@@ -13,6 +13,7 @@ typedef struct {
     bool unnamed;     /* a method in C ran there, whose name will be known soon */
     bool runnable;    /* it did not wait in the kernel when observed */
     bool in_call;     /* it was in a system call, but for that by which threads wait */
+    bool by_others;   /* when counted, it waited for the GVL: other threads are to blame */
     bool collects;    /* garbage was collected when the thread was asked */
     char place[512];  /* "app.rb:12:in `name'"; empty: unknown */
     char callee[128]; /* the method in C that ran there; empty: none, or unknown */
