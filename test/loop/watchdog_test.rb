@@ -32,7 +32,7 @@ class WatchdogTest < Minitest::Test
 
   COMPUTES = {
     a_ruby_loop: "nil until File.size?(ERR)",
-    json: "JSON.generate(BIG) until told?"
+    json: "GC.disable; JSON.generate(BIG) until told?" # or it may be seen while it collects
   }.freeze
 
   COMPUTES.each do |name, line|
@@ -41,7 +41,7 @@ class WatchdogTest < Minitest::Test
                    "TEXT = JSON.generate(BIG); BYTES = Random.bytes(2_000_000); NUMBERS = Array.new(200_000) { rand }\n" \
                    "def compute\n  #{line}\nend\nplant { compute }")
 
-      assert_match(/stood still for \d+ ms at -e:5:in `compute'.*: it (computes\. NB\.in_process|collects garbage)/, err)
+      assert_match(/stood still for \d+ ms at -e:5:in `compute'.*: it computes\. NB\.in_process/, err)
     end
   end
 
@@ -55,7 +55,7 @@ class WatchdogTest < Minitest::Test
                    "Thread.new { LOCK.synchronize { sleep 0.01 until told? } }; FIFO = ERR + '.fifo'; File.mkfifo(FIFO)\n" \
                    "def blocked\n  #{line}\nend\nplant(repairs: false) { blocking { blocked } }")
 
-      assert_match(/stood still for \d+ ms at -e:5:in `blocked'.*: it (waits outside of the loop.* NB\.offload|computes)/, err)
+      assert_match(/stood still for \d+ ms at -e:5:in `blocked'.*: it waits outside of the loop, in the system call flock .* NB\.offload/, err)
     end
   end
 
@@ -95,7 +95,7 @@ class WatchdogTest < Minitest::Test
     err = stderr("require 'digest'; def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID); size = 1 << 20\n" \
                  "nil while (from = cpu; Digest::SHA512.digest('x' * (size *= 2)); cpu - from < 0.2); BYTES = 'x' * size\n" \
                  "def counted? = NB::Native.stalls.any?\nplant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }\n" \
-                 "(20_000.times { }; sleep 0) until counted? }; $stderr.puts NB::Native.stalls.first.first.inspect")
+                 "(i = 20_000; i -= 1 while i > 0; sleep 0) until counted? }; $stderr.puts NB::Native.stalls.first.first.inspect")
 
     assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
   end
