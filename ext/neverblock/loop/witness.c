@@ -81,11 +81,12 @@ static void answer_as(witness_t *witness)
     if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
         !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
         return;
+    bool collects = rb_during_gc(), only_place = witness->collects && !witness->place[0];
     witness->callee = Qnil;
     witness->place[0] = witness->name[0] = '\0';
     witness->in_ruby = false;
-    witness->collects = rb_during_gc();
-    if (!witness->collects) /* it may be moving what frames point to */
+    witness->collects = collects || only_place; /* that is asked for after a collection */
+    if (!collects)                              /* it may be moving what frames point to */
         note_frames(witness);
     nb_postponed_request(&job);
     atomic_store(&witness->state, ANSWERED);
@@ -155,6 +156,7 @@ void nb_witness_dismiss(size_t i)
     take_back(&witnesses[i]);
     atomic_store(&witnesses[i].state, IDLE);
     witnesses[i].callee = Qnil;
+    witnesses[i].collects = false;
     pthread_mutex_unlock(&lock);
 }
 
