@@ -75,19 +75,27 @@ static void note_frames(witness_t *witness)
         witness->in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
 }
 
+/* The collector may be moving what frames point to: then a place that is known stays, and if none
+ * is, it is asked for when the collection is over. */
+static void note(witness_t *witness, bool collects)
+{
+    if (collects && witness->place[0])
+        return;
+    witness->collects = collects || (witness->collects && !witness->place[0]);
+    witness->callee = Qnil;
+    witness->place[0] = witness->name[0] = '\0';
+    witness->in_ruby = false;
+    if (!collects)
+        note_frames(witness);
+}
+
 static void answer_as(witness_t *witness)
 {
     int state = ASKED;
     if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
         !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
         return;
-    bool collects = rb_during_gc(), only_place = witness->collects && !witness->place[0];
-    witness->callee = Qnil;
-    witness->place[0] = witness->name[0] = '\0';
-    witness->in_ruby = false;
-    witness->collects = collects || only_place; /* that is asked for after a collection */
-    if (!collects)                              /* it may be moving what frames point to */
-        note_frames(witness);
+    note(witness, rb_during_gc());
     nb_postponed_request(&job);
     atomic_store(&witness->state, ANSWERED);
 }
@@ -157,6 +165,7 @@ void nb_witness_dismiss(size_t i)
     atomic_store(&witnesses[i].state, IDLE);
     witnesses[i].callee = Qnil;
     witnesses[i].collects = false;
+    witnesses[i].place[0] = '\0';
     pthread_mutex_unlock(&lock);
 }
 
