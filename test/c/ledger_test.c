@@ -46,6 +46,39 @@ static void a_place_is_counted_with_its_longest_and_last(void)
     CHECK(find("", &entry));
 }
 
+static void a_stall_that_goes_on_is_longer_not_another(void)
+{
+    nb_ledger_entry_t entry;
+    nb_stall_t longer = {.stood_ns = 30 * NB_NS_PER_S, .place = "a.rb:1"};
+    nb_ledger_forget();
+    stall("a.rb:1", 1100, 10);
+    nb_ledger_extend(&longer, 20);
+    CHECK(find("a.rb:1", &entry));
+    CHECK_EQ(1, entry.count);
+    CHECK_EQ(30 * NB_NS_PER_S, entry.longest_ns);
+    CHECK_EQ(20, entry.last_ns);
+    strcpy(longer.place, "forgotten.rb:1");
+    nb_ledger_extend(&longer, 30);
+    CHECK_EQ(1, size());
+}
+
+static void waits_for_the_gvl_have_one_place(void)
+{
+    nb_ledger_entry_t entry;
+    nb_stall_t stall = {.stood_ns = 200, .by_others = true, .place = "a.rb:1", .callee = "A#b"};
+    nb_ledger_forget();
+    nb_ledger_add(&stall, 10);
+    strcpy(stall.place, "a.rb:2");
+    nb_ledger_add(&stall, 20);
+    stall.stood_ns = 300;
+    nb_ledger_extend(&stall, 30);
+    CHECK_EQ(1, size());
+    CHECK(find(NB_LEDGER_GVL, &entry));
+    CHECK_EQ(2, entry.count);
+    CHECK_EQ(300, entry.longest_ns);
+    CHECK(!entry.callee[0]);
+}
+
 static void of_many_places_the_oldest_is_forgotten(void)
 {
     char name[32];
@@ -90,6 +123,8 @@ static void threads_may_add_and_read_at_once(void)
 int main(void)
 {
     RUN(a_place_is_counted_with_its_longest_and_last);
+    RUN(a_stall_that_goes_on_is_longer_not_another);
+    RUN(waits_for_the_gvl_have_one_place);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(threads_may_add_and_read_at_once);
     return test_report();

@@ -63,9 +63,12 @@ static void the_sentence_says_what_the_thread_did(void)
     stall.collects = false;
     CHECK(says(&stall, 0, "it waits outside of the loop. NB.offload"));
     snprintf(stall.wait, sizeof(stall.wait), "in the system call read (fd 3)");
+    stall.in_call = true;
     snprintf(stall.callee, sizeof(stall.callee), "IO#read");
     CHECK(says(&stall, 0,
                "`x' (IO#read): it waits outside of the loop, in the system call read (fd 3)."));
+    snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
+    stall.in_call = false;
     snprintf(stall.callee, sizeof(stall.callee), "NB::Scheduler#block");
     CHECK(nb_stall_waited_for_gvl(&stall));
     CHECK(says(&stall, 0, "it waits for the GVL"));
@@ -74,6 +77,38 @@ static void the_sentence_says_what_the_thread_did(void)
     stall.in_ruby = true;
     CHECK(nb_stall_waited_for_gvl(&stall));
     CHECK(says(&stall, 0, "at a place that is not known"));
+}
+
+/* Our hooks write small pieces to a disk while they have the GVL. */
+static void a_slow_disk_is_not_the_gvl(void)
+{
+    nb_stall_t stall = stall_at("a.rb:1");
+    stall.computed_ns = 0;
+    stall.in_call = true;
+    snprintf(stall.callee, sizeof(stall.callee), "NB::Scheduler#io_write");
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call pwritev2 (fd 7: /mnt/a)");
+    CHECK(!nb_stall_waited_for_gvl(&stall));
+    CHECK(says(&stall, 0,
+               "it waits outside of the loop, in the system call pwritev2 (fd 7: /mnt/a). NB.off"));
+    stall.callee[0] = '\0';
+    stall.in_ruby = true; /* for memory, say */
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call madvise, for memory");
+    CHECK(!nb_stall_waited_for_gvl(&stall));
+    stall.in_call = false;
+    stall.wait[0] = '\0'; /* the kernel does not tell */
+    snprintf(stall.callee, sizeof(stall.callee), "NB::Scheduler#io_write");
+    CHECK(nb_stall_waited_for_gvl(&stall));
+}
+
+static void the_end_of_a_told_stall_says_how_long_it_was(void)
+{
+    char text[1600];
+    nb_stall_t stall = stall_at("a.rb:1:in `x'");
+    stall.stood_ns = 30012 * 1000000ull;
+    snprintf(stall.callee, sizeof(stall.callee), "IO#read");
+    nb_stall_end_text(&stall, text, sizeof(text));
+    CHECK(
+        strstr(text, " goes on: it stood still for 30012 ms in all at a.rb:1:in `x' (IO#read)\n"));
 }
 
 static void ruby_code_that_was_in_no_system_call_computes(void)
@@ -129,6 +164,7 @@ static void a_thread_in_a_system_call_is_seen(void)
             nb_stall_note_wait(&stall, reader);
     }
     CHECK(!strncmp(stall.wait, wanted, strlen(wanted)));
+    CHECK(stall.in_call);
     CHECK_EQ(1, write(fds[1], "x", 1));
     pthread_join(thread, NULL);
 }
@@ -138,6 +174,8 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
+    RUN(a_slow_disk_is_not_the_gvl);
+    RUN(the_end_of_a_told_stall_says_how_long_it_was);
     RUN(ruby_code_that_was_in_no_system_call_computes);
     RUN(a_thread_without_a_core_stands_for_nothing);
     RUN_NATIVELY(a_thread_in_a_system_call_is_seen);

@@ -7,7 +7,7 @@ require_relative "../../bench/frame/statistics"
 
 # What the watchdog costs: CPU time of this process per operation, in loops that it watches and in
 # loops that it does not, in turns: `rake stalls:cost[200]`. One process makes both, because two
-# differ by more than the watchdog takes.
+# differ by more than the watchdog takes. And what its own thread takes, as the kernel counts it.
 class WatchdogCost
   CLIENTS = 16
   # Seconds of each loop; a pair is two of them.
@@ -18,36 +18,57 @@ class WatchdogCost
 
   # @param pairs [Integer] at least 6
   # @param kinds [Array<String>] of {KINDS}
-  # @return [Boolean] whether no kind surely costs more than the aim
+  # @return [Boolean] whether no kind surely costs more than the aim; {#verdict} says whether one
+  #   surely costs no more
   def call(pairs, kinds)
-    kinds.map { |kind| report(kind, ratios(kind, pairs)) }.all?
+    kinds.map { |kind| report(kind, *measure(kind, pairs)) }.all?
   end
 
   private
 
-  def ratios(kind, pairs)
+  # @return [Array(Array<Float>, Array<Float>)] how many times the CPU time per operation, and the
+  #   thread's share of all CPU time while it watches; one of each per pair
+  def measure(kind, pairs)
     slice(kind, true) # warms up
     Array.new(pairs) do |number|
       order = number.even? ? [true, false] : [false, true]
       used = order.to_h { |watched| [watched, slice(kind, watched)] }
-      used[true] / used[false]
-    end
+      [used[true].first / used[false].first, used[true].last]
+    end.transpose
   end
 
-  def report(kind, ratios)
+  def report(kind, ratios, shares)
     low, high = Bench::Statistics.interval(ratios)
-    puts format("%-6s %.4f times the CPU time per operation [95 %%: %.4f to %.4f], %d pairs",
-                kind, Bench::Statistics.median(ratios), low, high, ratios.size)
+    puts format("%-6s %.4f times the CPU time per operation [95 %%: %.4f to %.4f], %d pairs: %s",
+                kind, Bench::Statistics.median(ratios), low, high, ratios.size, verdict(low, high))
+    percents = [Bench::Statistics.median(shares), *Bench::Statistics.interval(shares)]
+    puts format("%-6s its thread: %.3f %% of the process's CPU time [95 %%: %.3f to %.3f]",
+                "", *percents.map { |share| share * 100 })
     low <= AIM
   end
 
-  # @return [Float] seconds of CPU time per operation
+  def verdict(low, high)
+    return "at most 1 % more, proved" if high <= AIM
+
+    low <= AIM ? "undecided: it may be more than 1 %" : "more than 1 %"
+  end
+
+  # @return [Array(Float, Float)] seconds of CPU time per operation, and the thread's share
   def slice(kind, watched)
     NB::Native.watch(watched ? (LIMIT * 1e9).to_i : 0, *NB::Dump.others)
     @count = 0
-    from = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    from = [cpu, thread_cpu]
     NB.run { send(kind) }
-    (Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - from) / @count
+    whole, thread = [cpu, thread_cpu].zip(from).map { |after, before| after - before }
+    [whole / @count, thread / whole]
+  end
+
+  def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+
+  # @return [Float] seconds that the watchdog's thread ran; 0.0 before it is started
+  def thread_cpu
+    @task ||= Dir["/proc/self/task/*"].find { |task| File.read("#{task}/comm") == "nb-watchdog\n" }
+    @task ? File.read("#{@task}/schedstat").to_i / 1e9 : 0.0
   end
 
   def echo

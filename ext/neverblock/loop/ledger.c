@@ -11,32 +11,57 @@ static struct {
     nb_ledger_entry_t entries[NB_LEDGER_PLACES];
 } ledger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The entry of the place, or else a free one, or else that of the oldest stall. */
+static const char *place_of(const nb_stall_t *stall)
+{
+    return stall->by_others ? NB_LEDGER_GVL : stall->place;
+}
+
 static nb_ledger_entry_t *find(const char *place)
 {
+    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
+        if (ledger.entries[i].last_ns && !strcmp(ledger.entries[i].place, place))
+            return &ledger.entries[i];
+    return NULL;
+}
+
+/* A free entry, or else that of the oldest stall. */
+static nb_ledger_entry_t *take(const char *place)
+{
     nb_ledger_entry_t *oldest = &ledger.entries[0];
-    for (size_t i = 0; i < NB_LEDGER_PLACES; i++) {
-        nb_ledger_entry_t *entry = &ledger.entries[i];
-        if (entry->last_ns && !strcmp(entry->place, place))
-            return entry;
-        if (entry->last_ns < oldest->last_ns)
-            oldest = entry;
-    }
+    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
+        if (ledger.entries[i].last_ns < oldest->last_ns)
+            oldest = &ledger.entries[i];
     memset(oldest, 0, sizeof(*oldest));
     strcpy(oldest->place, place);
     return oldest;
 }
 
-void nb_ledger_add(const nb_stall_t *stall, uint64_t now)
+static void extend(nb_ledger_entry_t *entry, const nb_stall_t *stall, uint64_t now)
 {
-    pthread_mutex_lock(&ledger.lock);
-    nb_ledger_entry_t *entry = find(stall->place);
-    strcpy(entry->callee, stall->callee);
-    nb_stall_doing(stall, entry->doing, sizeof(entry->doing));
-    entry->count++;
     entry->last_ns = now;
     if (entry->longest_ns < stall->stood_ns)
         entry->longest_ns = stall->stood_ns;
+}
+
+void nb_ledger_add(const nb_stall_t *stall, uint64_t now)
+{
+    pthread_mutex_lock(&ledger.lock);
+    nb_ledger_entry_t *entry = find(place_of(stall));
+    if (!entry)
+        entry = take(place_of(stall));
+    strcpy(entry->callee, stall->by_others ? "" : stall->callee);
+    nb_stall_doing(stall, entry->doing, sizeof(entry->doing));
+    entry->count++;
+    extend(entry, stall, now);
+    pthread_mutex_unlock(&ledger.lock);
+}
+
+void nb_ledger_extend(const nb_stall_t *stall, uint64_t now)
+{
+    pthread_mutex_lock(&ledger.lock);
+    nb_ledger_entry_t *entry = find(place_of(stall));
+    if (entry)
+        extend(entry, stall, now);
     pthread_mutex_unlock(&ledger.lock);
 }
 

@@ -1,5 +1,5 @@
 /* ledger.h - the stalls of a process, by place. Pure C. Read after: stall.h.
- * Used by: watchdog.c. */
+ * Used by: incident.c, watchdog.c. */
 #ifndef NB_LOOP_LEDGER_H
 #define NB_LOOP_LEDGER_H
 
@@ -14,8 +14,15 @@ typedef struct {
     uint64_t count, longest_ns, last_ns;          /* last_ns: the clock; 0: the entry is free */
 } nb_ledger_entry_t;
 
+/* The place of all waits for the GVL. The loop's own line is not to blame, and whoever has the GVL
+ * is not known. */
+#define NB_LEDGER_GVL "the GVL"
+
 /* Counts a stall. Any thread, without the GVL. */
 void nb_ledger_add(const nb_stall_t *stall, uint64_t now);
+
+/* A counted stall has gone on: it was longer. */
+void nb_ledger_extend(const nb_stall_t *stall, uint64_t now);
 
 /* Copies entry i, from 0 to NB_LEDGER_PLACES - 1; false: it is free. Any thread. */
 bool nb_ledger_copy(size_t i, nb_ledger_entry_t *entry);

@@ -11,7 +11,7 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   place · stall · ledger · witness · watchdog   standing still
+ *   place · stall · ledger · witness · incident · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
@@ -70,7 +70,8 @@ typedef struct {
     uint64_t begun_ns;          /* when this was noted, if begun: */
     uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core */
     uint64_t late_ns;           /* by how much the watchdog was late since then */
-    bool begun, told;
+    bool begun;
+    struct nb_incident *incident; /* of watchdog.c, while it has stood for the limit; or NULL */
 } nb_watched_t;
 
 typedef struct nb_loop {

@@ -58,6 +58,8 @@ static const syscall_t calls[] = {
     {SYS_writev, "writev", true},
     {SYS_pread64, "pread", true},
     {SYS_pwrite64, "pwrite", true},
+    {SYS_preadv2, "preadv2", true},
+    {SYS_pwritev2, "pwritev2", true},
     {SYS_recvfrom, "recv", true},
     {SYS_recvmsg, "recvmsg", true},
     {SYS_sendto, "send", true},
@@ -128,13 +130,14 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
     long number;
     unsigned long long first;
     stall->wait[0] = '\0';
-    stall->runnable = false;
+    stall->runnable = stall->in_call = false;
     if (!read_proc(tid, "syscall", text, sizeof(text)))
         return;
     stall->runnable = !strncmp(text, "running", 7);
     if (sscanf(text, "%ld %llx", &number, &first) != 2 || number < 0)
         return;
     const syscall_t *call = find_call(number);
+    stall->in_call = number != SYS_futex;
     if (number == SYS_futex) {
         snprintf(stall->wait, sizeof(stall->wait), "for another thread or a timer");
     } else if (!call) {
@@ -157,7 +160,7 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
 {
     (void)tid;
     stall->wait[0] = '\0';
-    stall->runnable = false;
+    stall->runnable = stall->in_call = false;
 }
 #endif
 
@@ -224,11 +227,11 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
     return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
 }
 
-/* If it is in our own hooks, it waits in the kernel, which is not standing still, or for the
- * GVL. */
+/* Only by a futex. Who is in our own hooks, and not seen in another system call (a disk may be
+ * slow), waits in the kernel, which is not standing still, or for the GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
-    return !stall->collects && waited(stall) &&
+    return !stall->collects && !stall->in_call && waited(stall) &&
            ((stall->in_ruby && stall->wait[0]) ||
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
@@ -255,18 +258,34 @@ static const char *cure(const nb_stall_t *stall)
     return computed(stall) ? "NB.in_process { }" : "NB.offload { }";
 }
 
+/* "app.rb:12:in `name' (File#flock)" */
+static void where(const nb_stall_t *stall, char *text, size_t size)
+{
+    bool named = stall->callee[0];
+    snprintf(text, size, "%s%s%s%s", stall->place[0] ? stall->place : "a place that is not known",
+             named ? " (" : "", stall->callee, named ? ")" : "");
+}
+
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size)
 {
-    char doing[640], more[64] = "", callee[160] = "";
+    char doing[640], more[64] = "", place[700];
+    where(stall, place, sizeof(place));
     nb_stall_doing(stall, doing, sizeof(doing));
-    if (stall->callee[0])
-        snprintf(callee, sizeof(callee), " (%s)", stall->callee);
     if (unreported)
         snprintf(more, sizeof(more), " (%u more there since the last report)", unreported);
     return snprintf(text, size,
-                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s%s: it %s. %s "
+                    "NeverBlock: the loop of pid %d has stood still for %llu ms at %s: it %s. %s "
                     "may help; see docs/TROUBLESHOOTING.md%s\n",
-                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS),
-                    stall->place[0] ? stall->place : "a place that is not known", callee, doing,
+                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS), place, doing,
                     cure(stall), more);
+}
+
+int nb_stall_end_text(const nb_stall_t *stall, char *text, size_t size)
+{
+    char place[700];
+    where(stall, place, sizeof(place));
+    return snprintf(text, size,
+                    "NeverBlock: the loop of pid %d goes on: it stood still for %llu ms in all at "
+                    "%s\n",
+                    (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS), place);
 }

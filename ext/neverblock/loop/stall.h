@@ -1,5 +1,5 @@
 /* stall.h - the words of a report on a loop that stood still. Pure C. Read after: base/clock.h.
- * Used by: ledger.c, witness.c, watchdog.c. */
+ * Used by: ledger.c, witness.c, incident.c, watchdog.c. */
 #ifndef NB_LOOP_STALL_H
 #define NB_LOOP_STALL_H
 
@@ -12,6 +12,8 @@ typedef struct {
     bool in_ruby;     /* it ran Ruby code, which waits for nothing but the GVL */
     bool unnamed;     /* a method in C ran there, whose name will be known soon */
     bool runnable;    /* it did not wait in the kernel when observed */
+    bool in_call;     /* it was in a system call, but for that by which threads wait */
+    bool by_others;   /* when counted, it waited for the GVL: other threads are to blame */
     bool collects;    /* garbage was collected when the thread was asked */
     char place[512];  /* "app.rb:12:in `name'"; empty: unknown */
     char callee[128]; /* the method in C that ran there; empty: none, or unknown */
@@ -36,6 +38,9 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size);
 /* Writes the sentence about the stall, with its newline, into text; returns what snprintf returns.
  * unreported: how many stalls there were at that place since the last report. */
 int nb_stall_text(const nb_stall_t *stall, unsigned unreported, char *text, size_t size);
+
+/* The same about one that was reported while it lasted: how long it lasted in all. */
+int nb_stall_end_text(const nb_stall_t *stall, char *text, size_t size);
 
 /* Whether to report this stall: the first at its place in a minute. Then *unreported is the number
  * of unreported ones; otherwise this one is counted. */

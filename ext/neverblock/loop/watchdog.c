@@ -1,16 +1,16 @@
 /* watchdog.c - notices a loop that stands still, and where. Uses ruby.h. Read after: watchdog.h,
- * witness.h.
+ * incident.h.
  *
  * A thread that Ruby does not know looks at the counters of the process's loops, so the loops do
  * nothing for it, and it needs no GVL. When a loop has not turned for the limit, it asks where the
- * loop's thread is (witness.c), and reports that when the loop continues, or after another second.
+ * loop's thread is (incident.c), and reports that when the loop continues, or after another second.
  */
 #include "loop/watchdog.h"
 #include "base/condition.h"
+#include "loop/incident.h"
 #include "loop/ledger.h"
 #include "loop/place.h"
 #include "loop/witness.h"
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,8 +21,6 @@
 
 #define REPORT_NS NB_NS_PER_S /* after the limit, of a loop that does not go on */
 #define SOON_NS 5000000
-#define LOOKS_FOR_NAME 20  /* after the end, each SOON_NS after the other */
-#define GVL_NS NB_NS_PER_S /* less is how Ruby's threads take turns, each for 100 ms */
 #define STACK_SIZE (256 * 1024)
 
 /* The list changes only while both the GVL and the lock are held. */
@@ -34,9 +32,7 @@ static struct {
     uint64_t last_ns;  /* when it last checked */
     uint64_t wake_ns;
     bool runs;
-    nb_loop_t *accused; /* whose thread was asked; NULL: it goes on, or there is none */
-    unsigned ended;     /* how often to look still before what was noted of it is reported */
-    nb_stall_t stall;
+    bool unsettled; /* incidents have ended, but are not reported */
 } watchdog = {.loops = {&watchdog.loops, &watchdog.loops}};
 
 static nb_loop_t *loop_at(nb_list_t *item)
@@ -50,11 +46,13 @@ static void forget(void)
     pthread_mutex_init(&watchdog.lock, NULL);
     nb_condition_init(&watchdog.added);
     watchdog.runs = false;
-    watchdog.ended = 0;
-    watchdog.accused = NULL;
-    while (!nb_list_empty(&watchdog.loops))
+    watchdog.unsettled = false;
+    while (!nb_list_empty(&watchdog.loops)) {
+        loop_at(watchdog.loops.next)->watched.incident = NULL;
         nb_list_remove(watchdog.loops.next);
+    }
     nb_witness_forget();
+    nb_incidents_forget();
     nb_stall_forget();
     nb_ledger_forget();
 }
@@ -93,7 +91,7 @@ static void begin(nb_loop_t *loop, uint64_t now)
     watched->seen = progress_of(loop);
     if (watched->late_ns > now - watched->since_ns)
         watched->late_ns = now - watched->since_ns;
-    watched->begun = watched->told = false;
+    watched->begun = false;
 }
 
 /* How long the loop has stood, in nanoseconds, without the time in which its thread had no core or
@@ -107,35 +105,11 @@ static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
     return stood > lost ? stood - lost : 0;
 }
 
-/* The reporting thread holds the lock, and may be the loop's own thread with the GVL. So it must
- * not wait until somebody reads a full pipe, because the reader may be in this process. If the pipe
- * has room at all, a report fits. */
-static bool has_room(int fd)
+/* What the thread has computed since it was noted; 0 if the kernel does not tell any more. */
+static uint64_t computed_ns(const nb_watched_t *watched)
 {
-    struct pollfd file = {.fd = fd, .events = POLLOUT};
-    return poll(&file, 1, 0) == 1 && file.revents == POLLOUT;
-}
-
-/* Returns false if its thread only had no core. */
-static bool write_report(void)
-{
-    char text[1600];
-    unsigned unreported = 0;
-    nb_stall_t *stall = &watchdog.stall;
-    nb_witness_tell(stall);
-    watchdog.ended = 0;
-    if (nb_stall_had_no_core(stall))
-        return false;
-    if (nb_stall_waited_for_gvl(stall) && stall->stood_ns < GVL_NS)
-        return true;
-    nb_ledger_add(stall, nb_clock_now());
-    if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
-        return true;
-    int length = nb_stall_text(stall, unreported, text, sizeof(text));
-    if (length >= (int)sizeof(text))
-        length = (int)sizeof(text) - 1;
-    (void)!write(STDERR_FILENO, text, (size_t)length);
-    return true;
+    uint64_t now = cpu_ns(watched);
+    return now > watched->cpu_ns ? now - watched->cpu_ns : 0;
 }
 
 /* Returns whether it stood for the limit. The kernel says how long a thread waited for a core only
@@ -143,32 +117,13 @@ static bool write_report(void)
 static bool measure(const nb_loop_t *loop, uint64_t now)
 {
     const nb_watched_t *watched = &loop->watched;
-    uint64_t computed = cpu_ns(watched) - watched->cpu_ns, stood = stood_ns(watched, now);
-    watchdog.stall.stood_ns = stood;
+    nb_stall_t *stall = &watched->incident->stall;
+    uint64_t computed = computed_ns(watched);
+    stall->stood_ns = stood_ns(watched, now);
     /* Watched only since begun_ns: before that, it is assumed to have done the same. */
-    watchdog.stall.computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
-                                                (now - watched->begun_ns + 1);
-    return stood >= watchdog.limit_ns;
-}
-
-/* It has turned, or is gone: the report waits for the name of the method in C. */
-static void end(nb_loop_t *loop, uint64_t now)
-{
-    if (watchdog.accused != loop)
-        return;
-    watchdog.accused = NULL;
-    if (!measure(loop, now))
-        return;
-    watchdog.ended = LOOKS_FOR_NAME;
-    watchdog.wake_ns = now + SOON_NS;
-}
-
-static void accuse(nb_loop_t *loop)
-{
-    watchdog.accused = loop;
-    loop->watched.told = true;
-    nb_stall_note_wait(&watchdog.stall, loop->watched.tid);
-    nb_witness_ask(loop);
+    stall->computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
+                                        (now - watched->begun_ns + 1);
+    return stall->stood_ns >= watchdog.limit_ns;
 }
 
 static void look_before(uint64_t wake_ns)
@@ -177,19 +132,31 @@ static void look_before(uint64_t wake_ns)
         watchdog.wake_ns = wake_ns;
 }
 
-/* It has stood for longer than the limit. */
+/* It has turned, or is gone. */
+static void end(nb_loop_t *loop, uint64_t now)
+{
+    nb_incident_t *incident = loop->watched.incident;
+    if (!incident)
+        return;
+    if (measure(loop, now))
+        nb_incident_end(incident);
+    else
+        nb_incident_drop(incident);
+    loop->watched.incident = NULL;
+}
+
+/* It has stood for longer than the limit. Once told, it is only waited for. */
 static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
 {
-    if (watchdog.accused == loop) {
-        if (!nb_witness_knows())
-            nb_witness_ask(loop);
-        if (stood >= watchdog.limit_ns + REPORT_NS) {
-            measure(loop, now);
-            watchdog.accused = NULL;
-            loop->watched.told = write_report(); /* later, it may stand for another reason */
-        }
-    } else if (!loop->watched.told && !watchdog.accused && !watchdog.ended) {
-        accuse(loop);
+    nb_incident_t *incident = loop->watched.incident;
+    if (!incident) {
+        loop->watched.incident = nb_incident_begin(loop, stood);
+    } else if (stood < watchdog.limit_ns + REPORT_NS) {
+        nb_incident_look(incident, loop, stood);
+    } else {
+        measure(loop, now);
+        if (!nb_incident_tell(incident)) /* later, it may stand for another reason */
+            loop->watched.incident = NULL;
     }
     look_before(now + SOON_NS);
 }
@@ -216,7 +183,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         look_before(limit_ns);
         return;
     }
-    if (watched->told && watchdog.accused != loop)
+    if (watched->incident && watched->incident->told)
         return;
     uint64_t stood = stood_ns(watched, now);
     if (stood >= watchdog.limit_ns)
@@ -225,32 +192,23 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         look_before(now + watchdog.limit_ns - stood);
 }
 
-static void report_ended(uint64_t now)
-{
-    nb_witness_tell(&watchdog.stall);
-    if (watchdog.stall.unnamed && --watchdog.ended)
-        look_before(now + SOON_NS);
-    else
-        write_report();
-}
-
 /* late_ns: how long this thread did not run, and perhaps the whole machine. */
 static void look(uint64_t now, uint64_t late_ns)
 {
     uint64_t nap_ns = watchdog.limit_ns / 2;
-    bool was_ended = watchdog.ended > 0;
     watchdog.wake_ns = now + (nap_ns > NB_LOOK_NS ? NB_LOOK_NS : nap_ns);
     for (nb_list_t *item = watchdog.loops.next; item != &watchdog.loops; item = item->next) {
         look_at(loop_at(item), now, late_ns);
     }
     watchdog.last_ns = now;
-    if (was_ended)
-        report_ended(now);
+    watchdog.unsettled = nb_incidents_settle(false);
+    if (watchdog.unsettled)
+        look_before(now + SOON_NS);
 }
 
 static uint64_t nap(void)
 {
-    if (nb_list_empty(&watchdog.loops) && !watchdog.ended) {
+    if (nb_list_empty(&watchdog.loops) && !watchdog.unsettled) {
         nb_condition_wait(&watchdog.added, &watchdog.lock, NB_NEVER);
         watchdog.wake_ns = watchdog.last_ns = nb_clock_now();
     } else {
@@ -321,12 +279,11 @@ void nb_watchdog_remove(nb_loop_t *loop)
 {
     if (nb_list_empty(&loop->watched.link))
         return;
-    if (watchdog.accused == loop && !rb_during_gc())
+    if (!rb_during_gc())
         nb_witness_name();
     pthread_mutex_lock(&watchdog.lock);
     end(loop, nb_clock_now());
-    if (watchdog.ended)
-        write_report();
+    nb_incidents_settle(true);
     nb_list_remove(&loop->watched.link);
     pthread_mutex_unlock(&watchdog.lock);
 }

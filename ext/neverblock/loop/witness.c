@@ -1,4 +1,4 @@
-/* witness.c - where in the program a thread is, asked from outside. Uses ruby.h.
+/* witness.c - where in the program threads are, asked from outside. Uses ruby.h.
  *
  * Only the thread itself can tell, because its frames change while others look. So it gets a
  * signal, and reads its frames in the handler, as sampling profilers do. SIGURG disturbs nobody: it
@@ -6,6 +6,9 @@
  * nothing, takes no lock and calls no Ruby code. It copies the strings, because nothing keeps them
  * alive later. Names of methods in C are in a table that may be growing at that moment, so a
  * postponed job finds them, at the thread's next check for interrupts.
+ *
+ * The thread may be without the GVL, so that another one begins to collect garbage meanwhile. That
+ * one waits, while it marks, until the handler has read what the collector may move next.
  *
  * Read after: witness.h.
  */
@@ -15,6 +18,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <ruby/debug.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,58 +32,79 @@
 
 enum { IDLE, ASKED, ANSWERS, ANSWERED };
 
-static struct {
-    pthread_mutex_t lock; /* of the answer, but for the handler, which has it by its state */
-    atomic_int state;
+typedef struct {
+    atomic_int state; /* the handler has the rest while it ANSWERS, else the lock's holder */
     pthread_t thread;
     VALUE ruby_thread;
-    VALUE callee; /* the innermost frame, if it is one of C; the collector knows this address */
+    VALUE callee; /* the innermost frame, if it is one of C; marked */
     bool collects, in_ruby;
     char place[sizeof((nb_stall_t *)0)->place];
     char name[sizeof((nb_stall_t *)0)->callee];
-} witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    VALUE frames[NB_PLACE_FRAMES];
+    int lines[NB_PLACE_FRAMES];
+} witness_t;
 
+static witness_t witnesses[NB_WITNESSES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nb_postponed_t job;
 
-static void note_place(VALUE frame, int line)
+static void note_place(witness_t *witness, VALUE frame, int line)
 {
     VALUE path = rb_profile_frame_path(frame), label = rb_profile_frame_label(frame);
     bool named = RB_TYPE_P(label, T_STRING);
-    snprintf(witness.place, sizeof(witness.place), "%.*s:%d:in `%.*s'", (int)RSTRING_LEN(path),
+    snprintf(witness->place, sizeof(witness->place), "%.*s:%d:in `%.*s'", (int)RSTRING_LEN(path),
              RSTRING_PTR(path), line, named ? (int)RSTRING_LEN(label) : 1,
              named ? RSTRING_PTR(label) : "?");
 }
 
 /* The data of the calling thread, if it is the one asked. */
-static void note_frames(void)
+static void note_frames(witness_t *witness)
 {
-    static VALUE frames[NB_PLACE_FRAMES];
-    static int lines[NB_PLACE_FRAMES];
-    int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, lines);
-    if (count <= 0 || rb_thread_current() != witness.ruby_thread)
+    VALUE *frames = witness->frames;
+    int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, witness->lines);
+    if (count <= 0 || rb_thread_current() != witness->ruby_thread)
         return; /* a Ruby thread that moves to another native thread */
     const VALUE *place = nb_place_find(frames, count);
     if (!place)
         return;
-    note_place(*place, lines[place - frames]);
+    note_place(witness, *place, witness->lines[place - frames]);
     VALUE innermost = rb_profile_frame_path(frames[0]);
     if (innermost == Qnil)
-        witness.callee = frames[0];
+        witness->callee = frames[0];
     else
-        witness.in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
+        witness->in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
+}
+
+/* The collector may be moving what frames point to: then a place that is known stays, and if none
+ * is, it is asked for when the collection is over. */
+static void note(witness_t *witness, bool collects)
+{
+    if (collects && witness->place[0])
+        return;
+    witness->collects = collects || (witness->collects && !witness->place[0]);
+    witness->callee = Qnil;
+    witness->place[0] = witness->name[0] = '\0';
+    witness->in_ruby = false;
+    if (!collects)
+        note_frames(witness);
+}
+
+static void answer_as(witness_t *witness)
+{
+    int state = ASKED;
+    if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
+        !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
+        return;
+    note(witness, rb_during_gc());
+    nb_postponed_request(&job);
+    atomic_store(&witness->state, ANSWERED);
 }
 
 static void answer(int number)
 {
-    int saved = errno, state = ASKED;
-    if (atomic_load(&witness.state) == ASKED && pthread_equal(pthread_self(), witness.thread) &&
-        atomic_compare_exchange_strong(&witness.state, &state, ANSWERS)) {
-        witness.collects = rb_during_gc();
-        if (!witness.collects) /* it may be moving what frames point to */
-            note_frames();
-        nb_postponed_request(&job);
-        atomic_store(&witness.state, ANSWERED);
-    }
+    int saved = errno;
+    for (size_t i = 0; i < NB_WITNESSES; i++)
+        answer_as(&witnesses[i]);
     errno = saved;
 }
 
@@ -98,75 +123,115 @@ static int send_signal(const nb_loop_t *loop)
 #endif
 }
 
-static void await_answer(void)
+/* Returns whether it is not answered yet. */
+static bool take_back(witness_t *witness)
+{
+    int state = ASKED;
+    while (atomic_load(&witness->state) == ANSWERS)
+        sched_yield();
+    return atomic_compare_exchange_strong(&witness->state, &state, IDLE);
+}
+
+static void await_answer(witness_t *witness)
 {
     struct timespec nap = {.tv_nsec = NAP_NS};
-    int state = ASKED;
-    for (int i = 0; i < PATIENCE && atomic_load(&witness.state) != ANSWERED; i++)
+    for (int i = 0; i < PATIENCE && atomic_load(&witness->state) != ANSWERED; i++)
         nanosleep(&nap, NULL);
-    if (!atomic_compare_exchange_strong(&witness.state, &state, IDLE))
-        while (atomic_load(&witness.state) == ANSWERS)
-            nanosleep(&nap, NULL);
 }
 
-void nb_witness_ask(const nb_loop_t *loop)
+void nb_witness_ask(size_t i, const nb_loop_t *loop)
 {
-    pthread_mutex_lock(&witness.lock);
-    witness.thread = loop->watched.thread;
-    witness.ruby_thread = loop->thread;
-    witness.callee = Qnil;
-    witness.place[0] = witness.name[0] = '\0';
-    witness.collects = witness.in_ruby = false;
-    if (handler_is_ours()) {
-        atomic_store(&witness.state, ASKED);
-        if (!send_signal(loop))
-            await_answer();
-        atomic_store(&witness.state, IDLE);
+    witness_t *witness = &witnesses[i];
+    if (!handler_is_ours())
+        return;
+    pthread_mutex_lock(&lock);
+    bool pending = take_back(witness);
+    witness->thread = loop->watched.thread;
+    witness->ruby_thread = loop->thread;
+    atomic_store(&witness->state, ASKED);
+    pthread_mutex_unlock(&lock);
+    if (pending) /* a signal that is not taken yet */
+        return;
+    if (send_signal(loop))
+        nb_witness_dismiss(i);
+    else
+        await_answer(witness);
+}
+
+void nb_witness_dismiss(size_t i)
+{
+    pthread_mutex_lock(&lock);
+    take_back(&witnesses[i]);
+    atomic_store(&witnesses[i].state, IDLE);
+    witnesses[i].callee = Qnil;
+    witnesses[i].collects = false;
+    witnesses[i].place[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+void nb_witness_tell(size_t i, nb_stall_t *stall)
+{
+    witness_t *witness = &witnesses[i];
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&witness->state) == ANSWERED) {
+        memcpy(stall->place, witness->place, sizeof(stall->place));
+        memcpy(stall->callee, witness->name, sizeof(stall->callee));
+        stall->collects = witness->collects;
+        stall->in_ruby = witness->in_ruby;
+        stall->unnamed = !NIL_P(witness->callee) && !witness->name[0];
     }
-    pthread_mutex_unlock(&witness.lock);
+    pthread_mutex_unlock(&lock);
 }
 
-bool nb_witness_knows(void)
+static void name(witness_t *witness)
 {
-    pthread_mutex_lock(&witness.lock);
-    bool knows = witness.place[0];
-    pthread_mutex_unlock(&witness.lock);
-    return knows;
-}
-
-void nb_witness_tell(nb_stall_t *stall)
-{
-    pthread_mutex_lock(&witness.lock);
-    memcpy(stall->place, witness.place, sizeof(stall->place));
-    memcpy(stall->callee, witness.name, sizeof(stall->callee));
-    stall->collects = witness.collects;
-    stall->in_ruby = witness.in_ruby;
-    stall->unnamed = !NIL_P(witness.callee) && !witness.name[0];
-    pthread_mutex_unlock(&witness.lock);
+    pthread_mutex_lock(&lock);
+    bool answered = atomic_load(&witness->state) == ANSWERED;
+    if (answered && witness->collects && !witness->place[0] &&
+        rb_thread_current() == witness->ruby_thread)
+        note_frames(witness);
+    VALUE callee = !answered || witness->name[0] ? Qnil : witness->callee;
+    pthread_mutex_unlock(&lock);
+    if (NIL_P(callee))
+        return;
+    VALUE label = rb_profile_frame_full_label(callee);
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&witness->state) == ANSWERED && witness->callee == callee &&
+        RB_TYPE_P(label, T_STRING))
+        snprintf(witness->name, sizeof(witness->name), "%.*s", (int)RSTRING_LEN(label),
+                 RSTRING_PTR(label));
+    pthread_mutex_unlock(&lock);
+    RB_GC_GUARD(label);
 }
 
 void nb_witness_name(void)
 {
-    pthread_mutex_lock(&witness.lock);
-    if (witness.collects && !witness.place[0] && rb_thread_current() == witness.ruby_thread)
-        note_frames();
-    VALUE callee = witness.name[0] ? Qnil : witness.callee;
-    pthread_mutex_unlock(&witness.lock);
-    if (NIL_P(callee))
-        return;
-    VALUE label = rb_profile_frame_full_label(callee);
-    pthread_mutex_lock(&witness.lock);
-    if (witness.callee == callee && RB_TYPE_P(label, T_STRING))
-        snprintf(witness.name, sizeof(witness.name), "%.*s", (int)RSTRING_LEN(label),
-                 RSTRING_PTR(label));
-    pthread_mutex_unlock(&witness.lock);
-    RB_GC_GUARD(label);
+    for (size_t i = 0; i < NB_WITNESSES; i++)
+        if (atomic_load(&witnesses[i].state) == ANSWERED)
+            name(&witnesses[i]);
 }
 
 static void on_job(void *unused)
 {
     nb_witness_name();
 }
+
+/* In every collection, before it moves anything. A handler that begins later sees that it runs. */
+static void mark(void *unused)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    for (size_t i = 0; i < NB_WITNESSES; i++) {
+        while (atomic_load(&witnesses[i].state) == ANSWERS)
+            sched_yield();
+        rb_gc_mark(witnesses[i].callee);
+    }
+}
+
+static const rb_data_type_t marker_type = {
+    .wrap_struct_name = "NB::Watchdog/witnesses",
+    .function = {.dmark = mark},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
 
 /* If somebody else has installed a handler, that stays, and reports name no place. */
 static void install_handler(void)
@@ -184,14 +249,16 @@ void nb_witness_install(void)
     if (done)
         return;
     done = true;
-    witness.callee = Qnil;
-    rb_gc_register_address(&witness.callee);
+    for (size_t i = 0; i < NB_WITNESSES; i++)
+        witnesses[i].callee = Qnil;
+    rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, witnesses));
     job = nb_postponed(on_job);
     install_handler();
 }
 
 void nb_witness_forget(void)
 {
-    pthread_mutex_init(&witness.lock, NULL);
-    atomic_store(&witness.state, IDLE);
+    pthread_mutex_init(&lock, NULL);
+    for (size_t i = 0; i < NB_WITNESSES; i++)
+        atomic_store(&witnesses[i].state, IDLE);
 }

@@ -1,21 +1,25 @@
-/* witness.h - where in the program a thread is, asked from outside. Uses ruby.h.
- * Read after: loop.h, stall.h. Used by: watchdog.c. */
+/* witness.h - where in the program threads are, asked from outside. Uses ruby.h.
+ * Read after: loop.h, stall.h. Used by: incident.c, watchdog.c. */
 #ifndef NB_LOOP_WITNESS_H
 #define NB_LOOP_WITNESS_H
 
 #include "loop/loop.h"
 #include "loop/stall.h"
 
-/* Asks the loop's thread where it is, for at most 20 ms. Any thread, without the GVL. */
-void nb_witness_ask(const nb_loop_t *loop);
+#define NB_WITNESSES 16 /* threads that may be asked about at the same time */
 
-/* Whether it has answered; it does not during garbage collection. */
-bool nb_witness_knows(void);
+/* Asks the loop's thread where it is, as witness i, and waits for the answer, for at most 20 ms. A
+ * later answer counts, too: a thread that the kernel holds takes the signal when it is let go. Any
+ * thread, without the GVL. */
+void nb_witness_ask(size_t i, const nb_loop_t *loop);
 
-/* What is known about the thread asked last: its place, the method in C, the collector. */
-void nb_witness_tell(nb_stall_t *stall);
+/* Takes back a question that is not answered, and forgets the answer to the one before it. */
+void nb_witness_dismiss(size_t i);
 
-/* Finds the name of the method in C; otherwise a postponed job does. With the GVL. */
+/* Copies the last answer, if there is one: the place, the method in C, the collector. */
+void nb_witness_tell(size_t i, nb_stall_t *stall);
+
+/* Finds the names of the methods in C; otherwise a postponed job does. With the GVL. */
 void nb_witness_name(void);
 
 /* Called once, with the GVL, after nb_place_install. */

@@ -1,0 +1,157 @@
+/* incident.c - one time that a loop stands still: what is known, and its report. Uses ruby.h.
+ *
+ * A stall may go on in other calls than it began with. So a loop is looked at again whenever it has
+ * stood for twice as long: what is reported was seen in the second half. Who waits in the same
+ * system call as before is not asked again. Read after: incident.h.
+ */
+#include "loop/incident.h"
+#include "loop/ledger.h"
+#include "loop/witness.h"
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOOKS_FOR_NAME 20  /* after the end */
+#define GVL_NS NB_NS_PER_S /* less is how Ruby's threads take turns, each for 100 ms */
+
+static nb_incident_t incidents[NB_WITNESSES];
+
+static size_t index_of(const nb_incident_t *incident)
+{
+    return (size_t)(incident - incidents);
+}
+
+static void ask(nb_incident_t *incident, const nb_loop_t *loop)
+{
+    nb_witness_ask(index_of(incident), loop);
+    nb_witness_tell(index_of(incident), &incident->stall);
+}
+
+nb_incident_t *nb_incident_begin(const nb_loop_t *loop, uint64_t stood_ns)
+{
+    for (nb_incident_t *one = incidents; one < incidents + NB_WITNESSES; one++) {
+        if (one->open)
+            continue;
+        *one = (nb_incident_t){.open = true, .again_ns = 2 * stood_ns};
+        nb_stall_note_wait(&one->stall, loop->watched.tid);
+        ask(one, loop);
+        return one;
+    }
+    return NULL;
+}
+
+void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t stood_ns)
+{
+    nb_stall_t *stall = &incident->stall;
+    bool other = false;
+    nb_witness_tell(index_of(incident), stall);
+    if (stood_ns >= incident->again_ns) {
+        char before[sizeof(stall->wait)];
+        memcpy(before, stall->wait, sizeof(before));
+        incident->again_ns = 2 * stood_ns;
+        nb_stall_note_wait(stall, loop->watched.tid);
+        other = !stall->wait[0] || strcmp(before, stall->wait);
+    }
+    if (other || !stall->place[0])
+        ask(incident, loop);
+}
+
+/* The reporting thread holds the lock, and may be the loop's own thread with the GVL. So it must
+ * not wait until somebody reads a full pipe, because the reader may be in this process. If the pipe
+ * has room at all, a report fits. */
+static bool has_room(int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
+    return poll(&file, 1, 0) == 1 && file.revents == POLLOUT;
+}
+
+static void write_text(const char *text, int length, size_t size)
+{
+    if (length >= (int)size)
+        length = (int)size - 1;
+    (void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+/* Returns false if its thread only had no core. */
+static bool report(nb_incident_t *incident)
+{
+    char text[1600];
+    unsigned unreported = 0;
+    nb_stall_t *stall = &incident->stall;
+    nb_witness_tell(index_of(incident), stall);
+    if (nb_stall_had_no_core(stall))
+        return false;
+    stall->by_others = nb_stall_waited_for_gvl(stall);
+    nb_ledger_add(stall, nb_clock_now());
+    if (stall->by_others && stall->stood_ns < GVL_NS)
+        return true;
+    if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
+        return true;
+    write_text(text, nb_stall_text(stall, unreported, text, sizeof(text)), sizeof(text));
+    incident->written = true;
+    return true;
+}
+
+bool nb_incident_tell(nb_incident_t *incident)
+{
+    incident->told = report(incident);
+    if (!incident->told)
+        nb_incident_drop(incident);
+    return incident->told;
+}
+
+/* It is counted under the place that was known when it was told. */
+static void report_end(nb_incident_t *incident)
+{
+    char text[1600];
+    nb_ledger_extend(&incident->stall, nb_clock_now());
+    nb_witness_tell(index_of(incident), &incident->stall);
+    if (incident->written && has_room(STDERR_FILENO))
+        write_text(text, nb_stall_end_text(&incident->stall, text, sizeof(text)), sizeof(text));
+}
+
+void nb_incident_end(nb_incident_t *incident)
+{
+    if (incident->told) {
+        report_end(incident);
+        nb_incident_drop(incident);
+    } else {
+        incident->ended = LOOKS_FOR_NAME;
+    }
+}
+
+void nb_incident_drop(nb_incident_t *incident)
+{
+    nb_witness_dismiss(index_of(incident));
+    incident->open = false;
+    incident->ended = 0;
+}
+
+/* Even a place may become known only after the end, so it waits once at least. */
+static bool waits_for_name(nb_incident_t *incident)
+{
+    bool first = incident->ended-- == LOOKS_FOR_NAME;
+    nb_witness_tell(index_of(incident), &incident->stall);
+    return incident->ended && (first || incident->stall.unnamed);
+}
+
+bool nb_incidents_settle(bool at_once)
+{
+    bool some = false;
+    for (nb_incident_t *one = incidents; one < incidents + NB_WITNESSES; one++) {
+        if (!one->open || !one->ended)
+            continue;
+        if (!at_once && waits_for_name(one)) {
+            some = true;
+            continue;
+        }
+        report(one);
+        nb_incident_drop(one);
+    }
+    return some;
+}
+
+void nb_incidents_forget(void)
+{
+    memset(incidents, 0, sizeof(incidents));
+}
