@@ -117,8 +117,7 @@ module NB
     # @raise [SystemCallError] if an address cannot be bound
     # @scheduling may wait
     def listen(reuse_port: false)
-      backlog = @options[:backlog]
-      @bindings.each { |binding| binding.open(backlog: backlog, reuse_port: reuse_port) }
+      @bindings.each { |one| one.open(backlog: @options[:backlog], reuse_port: reuse_port) }
       self
     end
 
