@@ -152,7 +152,7 @@ void nb_delayd_answer_bad(nb_delayd_connection_t *conn, const char *problem)
     append(server, problem, strlen(problem));
     APPEND(server, "\n");
     nb_delayd_count(&server->stats.refused, 1);
-    conn->closing = true;
+    conn->closing = conn->refused = true;
 }
 
 bool nb_delayd_answer_room(nb_delayd_connection_t *conn, const nb_delayd_request_t *request)

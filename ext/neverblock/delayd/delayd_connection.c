@@ -126,7 +126,7 @@ static void linger(nb_delayd_connection_t *conn)
 
 static void say_goodbye(nb_delayd_connection_t *conn, bool input_left)
 {
-    if (conn->ended || !(input_left || conn->readable)) {
+    if (conn->ended || !(conn->refused || input_left || conn->readable)) {
         nb_delayd_connection_close(conn);
         return;
     }

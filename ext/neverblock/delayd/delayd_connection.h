@@ -30,6 +30,7 @@ typedef struct {
     bool hung_up;                 /* epoll said that the client will send no more */
     bool ended;                   /* recv has read the very end */
     bool closing;                 /* closes once the answers are sent */
+    bool refused;                 /* by a 400: more of the request may be on its way */
     bool watches_room;            /* epoll also reports when there is room to write */
     nb_delayd_request_t request;  /* DELAYED: the one to answer */
     uint64_t drop_bytes;          /* of a request's own body, still to come */
