@@ -12,8 +12,9 @@ Bench.table "g1" do
   differs <<~TEXT
     `nb rubyhttp`: the sites are a process on this machine that keeps to a pace; 5 MB again and
     again until the sample is long enough. The ways are subclasses of Net::BufferedIO. The article divided
-    CPU time by the clock; CPU time per gigabyte does not depend on the line. splice(2) moves the body
-    through a pipe to /dev/null, so that none of it reaches Ruby.
+    CPU time by the clock, by which a slow line costs less; by the gigabyte it costs more, because the
+    bytes come in more and smaller parts. splice(2) moves the body through a pipe to /dev/null, so
+    that none of it reaches Ruby.
   TEXT
   impls = { "stock" => "stock", "custom-1kbuffer-timeout" => "1 KB, timeout",
             "custom-16kbuffer" => "16 KB, timeout", "custom-16kbuffer-notimeout" => "16 KB",

@@ -9,8 +9,9 @@ Bench.table "g2" do
   differs <<~TEXT
     rfuzz is long gone; http.rb is its heir, with a parser in C and a buffer that it uses again.
     curb, patron and Typhoeus are libcurl; the program curl shows what C needs: the CPU time of its
-    start by Ruby is measured without a download, and subtracted. All give the body in parts, except patron. The sites of `nb rubyhttp`, 5 MB again and
-    again. `nb bench g2 --ruby PATH` adds a Ruby, as the sequel did.
+    start by Ruby is measured without a download, and subtracted. (Samples before this was done make it
+    the slowest.) All give the body in parts, except patron. The sites of `nb rubyhttp`, 5 MB again
+    and again. `nb bench g2 --ruby PATH` adds a Ruby, as the sequel did.
   TEXT
   labels = { "stock" => "Net::HTTP", "curb" => "curb", "http.rb" => "http.rb",
              "httpx" => "httpx", "excon" => "excon", "patron" => "patron",

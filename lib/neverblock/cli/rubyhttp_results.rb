@@ -9,7 +9,7 @@ module NB
     class RubyhttpResults
       # One row: its file (a Ruby, a machine), site, client and the numbers by column.
       Row = Struct.new(:file, :site, :client, :numbers) do
-        # @return [Float, nil] CPU seconds per gigabyte, which do not depend on the line's speed
+        # @return [Float, nil] CPU seconds per gigabyte, whatever the elapsed time
         def cpu_per_gb
           kilobytes = numbers["KBytes Transferred"]
           numbers["Total CPU Time"] / (kilobytes * 1024) * 1e9 if kilobytes.positive?

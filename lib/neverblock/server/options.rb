@@ -20,7 +20,7 @@ module NB
                                        "a listener that comes open has"],
         connections: [nil, 1..10_000_000, "open connections; nil: the fd limit less 64"],
         requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
-        header_timeout: [15, :seconds, "until the first byte of a connection; then it closes. And " \
+        header_timeout: [15, :seconds, "until a connection's first byte; then it closes. And " \
                                        "from there to the end of the head; then 408"],
         body_timeout: [30, :seconds, "between two parts of a body; then 408"],
         body_bytes_per_second: [500, 0..(2**40), "of a body that is waited for, on average after " \
