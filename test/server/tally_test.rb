@@ -2,6 +2,7 @@
 
 require_relative "program"
 require "open3"
+require "tempfile"
 require "neverblock/server/launcher"
 
 # What a master adds up over generations of workers and masters.
@@ -51,7 +52,7 @@ class ServerTallyTest < Minitest::Test
     tally = handover.tally
     if ENV["AGAIN"]
       found = tally.samples(wanted: 1, ready: true) { [] }
-      puts found[:nb_http_requests].sum(&:last), found[:nb_pool_waits].sum(&:last)
+      puts found[:nb_http_requests].to_a.sum(&:last), found[:nb_pool_waits].to_a.sum(&:last)
     else
       40.times { |index| tally.ended(report(1, index), failed: false) { nil } }
       puts tally.to_json([]).bytesize > 140_000
@@ -69,6 +70,39 @@ class ServerTallyTest < Minitest::Test
         "#{folder}/master.rb")
       assert_predicate status, :success?, out
       assert_equal "true\n40\n1240\n", out
+    end
+  end
+
+  # USR2 would end the cluster, only to save its counters.
+  def test_a_master_without_a_temporary_folder_is_replaced_all_the_same
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/master.rb", <<~RUBY)
+        #{REPORT}
+        require "tmpdir"
+        def Dir.tmpdir = raise(ArgumentError, "could not find a temporary directory")
+        #{PROGRAM}
+      RUBY
+      out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" },
+        "#{folder}/master.rb")
+      assert_predicate status, :success?, out
+      assert_equal "true\n0\n0\n", out
+    end
+  end
+
+  # A variable that somebody else has set, or that an older version has left there.
+  def test_a_master_begins_at_zero_where_the_counters_are_none
+    IO.pipe do |reader, writer|
+      Tempfile.create do |file|
+        file << "{}}"
+        file.flush
+        ["no number", "70000", reader.fileno.to_s, file.fileno.to_s].each do |fd|
+          handover = NB::Server::Handover.new({"NB_TALLY_FD" => fd})
+          found = handover.tally.samples(wanted: 1, ready: true) { [] }
+          assert_equal [[{}, 0]], found[:nb_workers_started]
+        end
+      end
+      writer.write("x")
+      assert_equal "x", reader.readpartial(1) # it was not closed
     end
   end
 

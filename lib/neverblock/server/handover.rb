@@ -71,7 +71,8 @@ module NB
       end
       # rubocop:enable Metrics/ParameterLists
 
-      # @return [File, nil] nil: there is no room for it, so the counters restart at 0
+      # @return [File, nil] nil: there is no room for it, or (an ArgumentError) no folder for
+      #   temporary files, so the counters restart at 0
       def self.file(text)
         Tempfile.create("nb-tally") do |file|
           File.unlink(file.path)
@@ -79,15 +80,21 @@ module NB
           file.rewind
           file.dup
         end
-      rescue SystemCallError
+      rescue SystemCallError, ArgumentError
         nil
       end
       private_class_method :file
 
       private
 
+      # @return [String, nil] nil: the variable is missing, or names no file of ours
       def counted(fd)
-        IO.for_fd(Integer(fd), encoding: "UTF-8").then { |file| file.read.tap { file.close } } if fd
+        return unless fd
+
+        file = IO.for_fd(Integer(fd), encoding: "UTF-8", autoclose: false)
+        file.read.tap { file.close } if file.stat.file?
+      rescue SystemCallError, ArgumentError
+        nil
       end
 
       # The former master's application may have had children, for which nobody here waits.

@@ -11,9 +11,10 @@ module NB
     #
     # @api private
     class Tally
-      # @param text [String, nil] {#to_json} of the master that this process was
+      # @param text [String, nil] {#to_json} of the master that this process was; nil, or what is
+      #   none: all begin at 0
       def initialize(text = nil)
-        was = text ? JSON.parse(text, symbolize_names: true) : {ended: [], gone: 0, died: 0}
+        was = parse(text) || {ended: [], gone: 0, died: 0}
         @ended = was[:ended].to_h { |place, counted| [place, counted.slice(*Metrics::LASTING)] }
         @gone, @died = was.values_at(:gone, :died)
         @inherited = was.fetch(:workers, []).to_h
@@ -59,6 +60,12 @@ module NB
       end
 
       private
+
+      def parse(text)
+        JSON.parse(text, symbolize_names: true) if text
+      rescue JSON::ParserError
+        nil
+      end
 
       def of_cluster(workers, wanted, ready)
         {nb_ready: [[{}, ready ? 1 : 0]], nb_workers: [[{}, workers.size]],
