@@ -18,9 +18,9 @@ class ServerMetricsTest < Minitest::Test
   PROMETHEUS = "#{OPEN};version=1.0.0,#{OPEN};version=0.0.1;q=0.75," \
                "text/plain;version=0.0.4;q=0.5,*/*;q=0.1".freeze
 
-  def with_control(server)
+  def with_control(server, address = "tcp://127.0.0.1:0")
     metrics = -> { NB::Server::Metrics.samples(0 => server.metrics) }
-    control = NB::Server::Control.new("tcp://127.0.0.1:0", stats: -> { server.stats },
+    control = NB::Server::Control.new(address, stats: -> { server.stats },
       ready: -> { server.ready? }, requests: -> { server.requests }, metrics: metrics).start
     yield control.ports.first
   ensure
@@ -178,13 +178,23 @@ class ServerMetricsTest < Minitest::Test
     serve(&HELLO)
     with_control(@server) do |port|
       {"evil.example:#{port}" => "403", "evil.example" => "403", "localhost:#{port}" => "200",
-       "127.0.0.1:#{port}" => "200", "[::1]:#{port}" => "200"}.each do |host, code|
-        %w[/metrics /stats /ready].each do |path|
+       "127.0.0.1:#{port}" => "200", "[::1]:#{port}" => "200", "LOCALHOST." => "200",
+       "#{Socket.gethostname}:#{port}" => "200"}.each do |host, code|
+        {"/metrics" => code, "/stats" => code, "/ready" => "200"}.each do |path, expected|
           answer = Net::HTTP.start("127.0.0.1", port) { |http| http.get(path, "Host" => host) }
-          assert_equal code, answer.code, "#{host} #{path}"
+          assert_equal expected, answer.code, "#{host} #{path}"
         end
       end
       assert_equal 200, NB::Server::Control.exchange("tcp://127.0.0.1:#{port}", "/stats").first
+    end
+  end
+
+  # A socket at :: hears the loopback of IPv4, too, by an address of its own form.
+  def test_a_foreign_site_reads_no_numbers_by_the_other_loopback
+    serve(&HELLO)
+    with_control(@server, "tcp://[::]:0") do |port|
+      answer = Net::HTTP.start("127.0.0.1", port) { |http| http.get("/stats", "Host" => "a.example") }
+      assert_equal "403", answer.code
     end
   end
 

@@ -138,20 +138,26 @@ module NB
 
       def answer(socket, head, local)
         path = head[/\AGET ([^?\s]+)/, 1]
-        status, body, type = foreign?(socket, head) ? refusal : reply(path, head, local)
+        status, body, type = foreign?(socket, head, path) ? refusal : reply(path, head, local)
         socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
         socket.close_write # ends the stream even if a worker forked just now holds a copy
       end
 
       # A browser on this machine names the site whose script asks. Programs may send no Host.
-      def foreign?(socket, head)
-        host = head[/^host:[ \t]*([^\r\n]*)\r$/i, 1] or return false
+      # /ready tells nothing that a site could use, and load balancers may name their backend.
+      def foreign?(socket, head, path)
+        host = head[/^host:[ \t]*([^\r\n]*)\r$/i, 1]
+        return false if host.nil? || path == "/ready"
+
         address = socket.local_address
-        (address.ipv4_loopback? || address.ipv6_loopback?) && !HostField.own?(host.strip)
+        address = address.ipv6_to_ipv4 || address # ::ffff:127.0.0.1, of a listener at ::
+        (address.ipv4_loopback? || address.ipv6_loopback?) &&
+          !HostField.own?(host.strip, HostField.machine)
       end
 
       def refusal
-        ["403 Forbidden", failure("the Host must be localhost or an address"), JSON_TYPE]
+        ["403 Forbidden", failure("the Host must be localhost, the name of this machine, or an " \
+                                  "address"), JSON_TYPE]
       end
 
       # Reads everything: unread data at the close would reset a TCP connection.
