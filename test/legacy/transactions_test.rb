@@ -73,6 +73,28 @@ class LegacyTransactionsTest < Minitest::Test
     assert_nil pool.held_by(Fiber.current)
   end
 
+  # The database judges a second begin. It must not make the first one forgotten.
+  def test_a_second_begin_keeps_the_connection_for_one_end
+    pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Adapter.new }
+    fibers = NB::Pool::FiberPool.new(1)
+    fibers.spawn do
+      2.times { pool.begin_db_transaction }
+      pool.rollback_db_transaction
+      assert_nil pool.held_by(Fiber.current)
+      2.times { pool.begin_db_transaction }
+    end
+    fibers.spawn { assert_nil pool.held_by(Fiber.current) }
+  end
+
+  # A worker's block may never end.
+  def test_a_block_of_many_transactions_has_one_callback
+    pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Adapter.new }
+    NB::Pool::FiberPool.new(1).spawn do
+      10.times { [pool.begin_db_transaction, pool.rollback_db_transaction] }
+      assert_equal 1, NB::Legacy::Locals.of(Fiber.current)[:callbacks].size
+    end
+  end
+
   def test_a_connection_with_such_methods_of_its_own_is_asked_by_these
     made = []
     pools(1, -> { Adapter.new.tap { |one| made << one } }).each do |pool|

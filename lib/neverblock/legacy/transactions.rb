@@ -49,21 +49,27 @@ module NB
       end
 
       # Inside of a `hold`, the end of that returns the connection, not the end of the transaction.
+      # A second begin is the database's to judge: the first one still holds the connection.
       def start_transaction(fiber, name, sql)
         ours = held_by(fiber).nil?
         answer = hold(true) { |connection| send_transaction(connection, name, sql) }
-        Locals.of(fiber)[self] = begun = ours
-        when_left_open(fiber)
+        keep_for(fiber) if ours
+        begun = true
         answer
       ensure
         release(fiber) if ours && !begun
       end
 
-      # What the fiber's work leaves open is rolled back, by closing the connection.
-      def when_left_open(fiber)
-        close = -> { discard_of(fiber) if Locals.of(fiber).delete(self) }
-        callbacks = Locals.of(fiber)[:callbacks]
-        callbacks ? callbacks << close : FiberState.at_end(self, &close)
+      # What the fiber's work leaves open is rolled back, by closing the connection. Each piece of
+      # work of a pooled fiber has its own callbacks, and needs one of these.
+      def keep_for(fiber)
+        locals = Locals.of(fiber)
+        locals[self] = true
+        close = -> { discard_of(fiber) if locals.delete(self) }
+        callbacks = locals[:callbacks] or return FiberState.at_end(self, &close)
+        return if callbacks.equal?(locals[[self, :callbacks]])
+
+        locals[[self, :callbacks]] = callbacks << close
       end
 
       def send_transaction(connection, name, sql)
