@@ -9,7 +9,9 @@ module NB
       # only while there are processors.
       class Crew
         LOCK = Thread::Mutex.new
-        private_constant :LOCK
+        # Seconds until a loop that could not begin is tried again.
+        PAUSE = 1
+        private_constant :LOCK, :PAUSE
         @all = ObjectSpace::WeakMap.new
 
         # @param capsule [Sidekiq::Capsule]
@@ -96,8 +98,17 @@ module NB
             one.strands.keys
           end
           waiting = Array.new(one.starts.size) { one.starts.pop }.compact
-          (left - waiting).each(&:over)
-          waiting.each { |strand| start(strand) }
+          begun = left - waiting
+          begun.each(&:over)
+          sleep PAUSE if begun.empty? && waiting.any? # it could not even begin
+          waiting.each { |strand| start_again(strand) }
+        end
+
+        def start_again(strand)
+          start(strand)
+        rescue ThreadError # the system allows no more threads now
+          sleep PAUSE
+          retry
         end
       end
     end
