@@ -11,9 +11,9 @@ module NB
       # What Active Job tells before a job's run ends without an error, and how it has ended.
       FATES = { "enqueue_retry.active_job" => :retried, "discard.active_job" => :discarded,
                 "retry_stopped.active_job" => :discarded }.freeze
-      private_constant :FATES
-
-      @fates = {}.compare_by_identity # job => status
+      # A job keeps its fate here until its run ends.
+      FATE = :@neverblock_fate
+      private_constant :FATES, :FATE
 
       class << self
         # @return [void]
@@ -31,7 +31,12 @@ module NB
         #
         # @return [void]
         # @api private
-        def start(name, _id, payload) = (JobCounts.begin(payload) unless FATES.key?(name))
+        def start(name, _id, payload)
+          return if FATES.key?(name)
+
+          payload[:job].instance_variable_set(FATE, nil) # also one of outside of a run
+          JobCounts.begin(payload)
+        end
 
         # Counts a job that has ended; Notifications calls it.
         #
@@ -39,9 +44,10 @@ module NB
         # @api private
         def finish(name, _id, payload)
           job = payload[:job]
-          return @fates[job] = FATES[name] if FATES.key?(name)
+          return job.instance_variable_set(FATE, FATES[name]) if FATES.key?(name)
 
-          JobCounts.end(payload, status(payload[:exception_object], @fates.delete(job)))
+          fate = job.instance_variable_get(FATE)
+          JobCounts.end(payload, status(payload[:exception_object], fate))
         end
 
         private
