@@ -79,6 +79,27 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "at a place that is not known"));
 }
 
+/* Whether garbage is collected is asked of the whole process. */
+static void who_waits_does_not_collect(void)
+{
+    nb_stall_t stall = stall_at("a.rb:1");
+    stall.computed_ns = 0;
+    stall.collects = stall.in_call = true;
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call flock (fd 7)");
+    CHECK(says(&stall, 0,
+               "it waits outside of the loop, in the system call flock (fd 7). NB.offload"));
+    stall.in_call = false;
+    stall.in_ruby = true;
+    snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
+    CHECK(nb_stall_waited_for_gvl(&stall));
+    CHECK(says(&stall, 0, "it waits for the GVL"));
+    stall.wait[0] = '\0';
+    CHECK(says(&stall, 0, "it collects garbage"));
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call munmap, for memory");
+    stall.computed_ns = stall.stood_ns;
+    CHECK(says(&stall, 0, "it collects garbage"));
+}
+
 /* Our hooks write small pieces to a disk while they have the GVL. */
 static void a_slow_disk_is_not_the_gvl(void)
 {
@@ -174,6 +195,7 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
+    RUN(who_waits_does_not_collect);
     RUN(a_slow_disk_is_not_the_gvl);
     RUN(the_end_of_a_told_stall_says_how_long_it_was);
     RUN(ruby_code_that_was_in_no_system_call_computes);

@@ -66,6 +66,13 @@ class WatchdogTest < Minitest::Test
     assert_match(/ at -e:4:in .*in the system call flock \(fd \d+: #{@folder}/, err)
   end
 
+  def test_what_another_thread_collects_is_not_said_of_one_that_waits
+    err = stderr("HOLDER = File.new(ERR).tap { |f| f.flock(2) }; Thread.new { GC.start until told?; HOLDER.flock(8) }\n" \
+                 "plant(repairs: false) { blocking { File.new(ERR).flock(2) } }")
+
+    assert_match(/ at -e:3:in .*: it waits outside of the loop, in the system call flock/, err)
+  end
+
   def test_a_stall_that_was_told_is_told_again_when_it_ends
     err = stderr("plant { blocking { sleep 0.01 until told?; sleep 0.5 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
 

@@ -215,6 +215,12 @@ static bool waited(const nb_stall_t *stall)
     return stall->computed_ns * 2 <= stall->stood_ns;
 }
 
+/* The process collected when it was asked, but while it waited, that was another thread. */
+static bool collected(const nb_stall_t *stall)
+{
+    return stall->collects && !(waited(stall) && stall->wait[0]);
+}
+
 /* Ruby code that was not seen in a system call computes, even if other threads, or other processes,
  * took most of the time. */
 static bool computed(const nb_stall_t *stall)
@@ -231,7 +237,7 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
  * slow), waits in the kernel, which is not standing still, or for the GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
-    return !stall->collects && !stall->in_call && waited(stall) &&
+    return !collected(stall) && !stall->in_call && waited(stall) &&
            ((stall->in_ruby && stall->wait[0]) ||
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
@@ -240,7 +246,7 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
 {
     if (nb_stall_waited_for_gvl(stall))
         snprintf(text, size, "waits for the GVL, which other threads have");
-    else if (stall->collects)
+    else if (collected(stall))
         snprintf(text, size, "collects garbage");
     else if (computed(stall))
         snprintf(text, size, "computes");
@@ -253,7 +259,7 @@ static const char *cure(const nb_stall_t *stall)
 {
     if (nb_stall_waited_for_gvl(stall))
         return "NB.in_process { } for what they compute";
-    if (stall->collects)
+    if (collected(stall))
         return "Fewer objects at a time";
     return computed(stall) ? "NB.in_process { }" : "NB.offload { }";
 }
