@@ -116,6 +116,15 @@ class WatchdogTest < Minitest::Test
     assert_equal 2, err.scan(/the loop of pid (\d+) has stood/).uniq.size, err
   end
 
+  # A child that collects cannot read its frames at once. It has no answer to fall back on.
+  def test_a_forked_child_does_not_answer_for_its_parent
+    err = stderr("R, W = IO.pipe; t = Thread.new { plant { blocking { R.read(1) } } }; sleep 0.01 until told?; told = told?\n" \
+                 "Process.wait(fork { plant { GC.start until told? > told }; exit!(0) }); W << 1; t.join")
+
+    assert_match(/pid #{err[/ (\d+) has/, 1]} goes on.* at -e:2:/, err)
+    assert_match(/has stood still for \d+ ms at -e:[13]:/, err) # or in told?, after the collection
+  end
+
   def test_waiting_in_the_loop_is_nothing_to_report
     assert_empty stderr("plant { 3.times { NB.async { sleep 0.4 } }; sleep 0.4; system('sleep 0.4') }")
   end

@@ -36,7 +36,7 @@ typedef struct {
     atomic_int state; /* the handler has the rest while it ANSWERS, else the lock's holder */
     pthread_t thread;
     VALUE ruby_thread;
-    VALUE callee; /* the innermost frame, if it is one of C; marked */
+    VALUE callee; /* the innermost frame, if it is one of C, or nil; marked */
     bool collects, in_ruby;
     char place[sizeof((nb_stall_t *)0)->place];
     char name[sizeof((nb_stall_t *)0)->callee];
@@ -158,14 +158,20 @@ void nb_witness_ask(size_t i, const nb_loop_t *loop)
         await_answer(witness);
 }
 
+/* With nobody in the handler. */
+static void forget(witness_t *witness)
+{
+    atomic_store(&witness->state, IDLE);
+    witness->callee = Qnil;
+    witness->collects = false;
+    witness->place[0] = witness->name[0] = '\0';
+}
+
 void nb_witness_dismiss(size_t i)
 {
     pthread_mutex_lock(&lock);
     take_back(&witnesses[i]);
-    atomic_store(&witnesses[i].state, IDLE);
-    witnesses[i].callee = Qnil;
-    witnesses[i].collects = false;
-    witnesses[i].place[0] = '\0';
+    forget(&witnesses[i]);
     pthread_mutex_unlock(&lock);
 }
 
@@ -249,8 +255,6 @@ void nb_witness_install(void)
     if (done)
         return;
     done = true;
-    for (size_t i = 0; i < NB_WITNESSES; i++)
-        witnesses[i].callee = Qnil;
     rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, witnesses));
     job = nb_postponed(on_job);
     install_handler();
@@ -260,5 +264,5 @@ void nb_witness_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
     for (size_t i = 0; i < NB_WITNESSES; i++)
-        atomic_store(&witnesses[i].state, IDLE);
+        forget(&witnesses[i]);
 }
