@@ -159,6 +159,18 @@ static void a_thread_without_a_core_stands_for_nothing(void)
     CHECK(!nb_stall_had_no_core(&stall));
 }
 
+/* No descriptor may be free to ask it with. */
+static void what_the_kernel_does_not_tell_is_no_wait_for_a_core(void)
+{
+    nb_scheduled_t one = {.runs = 1, .queued_ns = 5}, two = {.runs = 2, .queued_ns = 7};
+    nb_scheduled_t unknown = nb_stall_scheduled(0), here = nb_stall_scheduled(getpid());
+    CHECK_EQ(2, nb_stall_queued_ns(one, two));
+    CHECK_EQ(0, nb_stall_queued_ns(one, one));
+    CHECK_EQ(0, nb_stall_queued_ns(unknown, two));
+    CHECK_EQ(0, nb_stall_queued_ns(one, unknown));
+    CHECK(access("/proc/self/schedstat", R_OK) || here.runs);
+}
+
 static int fds[2];
 static volatile pid_t reader;
 
@@ -200,6 +212,7 @@ int main(void)
     RUN(the_end_of_a_told_stall_says_how_long_it_was);
     RUN(ruby_code_that_was_in_no_system_call_computes);
     RUN(a_thread_without_a_core_stands_for_nothing);
+    RUN(what_the_kernel_does_not_tell_is_no_wait_for_a_core);
     RUN_NATIVELY(a_thread_in_a_system_call_is_seen);
     return test_report();
 }

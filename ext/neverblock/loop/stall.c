@@ -35,14 +35,14 @@ static bool read_proc(pid_t tid, const char *name, char *text, size_t size)
     return length > 0;
 }
 
-uint64_t nb_stall_queued_ns(pid_t tid)
+nb_scheduled_t nb_stall_scheduled(pid_t tid)
 {
     char text[96];
-    unsigned long long run, queued;
+    unsigned long long ran_ns, queued_ns, runs;
     if (!read_proc(tid, "schedstat", text, sizeof(text)) ||
-        sscanf(text, "%llu %llu", &run, &queued) != 2)
-        return 0;
-    return queued;
+        sscanf(text, "%llu %llu %llu", &ran_ns, &queued_ns, &runs) != 3)
+        return (nb_scheduled_t){0};
+    return (nb_scheduled_t){.runs = runs, .queued_ns = queued_ns};
 }
 
 typedef struct {
@@ -150,10 +150,10 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
 }
 
 #else
-uint64_t nb_stall_queued_ns(pid_t tid)
+nb_scheduled_t nb_stall_scheduled(pid_t tid)
 {
     (void)tid;
-    return 0;
+    return (nb_scheduled_t){0};
 }
 
 void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
@@ -163,6 +163,11 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
     stall->runnable = stall->in_call = false;
 }
 #endif
+
+uint64_t nb_stall_queued_ns(nb_scheduled_t from, nb_scheduled_t to)
+{
+    return from.runs && to.queued_ns > from.queued_ns ? to.queued_ns - from.queued_ns : 0;
+}
 
 /* ---- one report per place and minute ------------------------------------------------------- */
 

@@ -98,7 +98,7 @@ static void begin(nb_loop_t *loop, uint64_t now)
  * the process did not run: in the latter case, this thread was late, too. */
 static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
 {
-    uint64_t lost = nb_stall_queued_ns(watched->tid) - watched->queued_ns;
+    uint64_t lost = nb_stall_queued_ns(watched->scheduled, nb_stall_scheduled(watched->tid));
     uint64_t stood = now > watched->since_ns ? now - watched->since_ns : 0;
     if (lost < watched->late_ns)
         lost = watched->late_ns;
@@ -176,7 +176,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         watched->begun = true;
         watched->begun_ns = now;
         watched->cpu_ns = cpu_ns(watched);
-        watched->queued_ns = nb_stall_queued_ns(watched->tid);
+        watched->scheduled = nb_stall_scheduled(watched->tid);
     }
     uint64_t limit_ns = watched->since_ns + watchdog.limit_ns;
     if (now < limit_ns) {
