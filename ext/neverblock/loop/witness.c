@@ -95,6 +95,7 @@ static void answer_as(witness_t *witness)
     if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
         !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
         return;
+    atomic_thread_fence(memory_order_seq_cst); /* as in mark: one of both sees the other */
     note(witness, rb_during_gc());
     nb_postponed_request(&job);
     atomic_store(&witness->state, ANSWERED);
