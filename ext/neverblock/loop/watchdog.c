@@ -192,7 +192,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         look_before(now + watchdog.limit_ns - stood);
 }
 
-/* late_ns: how long this thread did not run, and perhaps the whole machine. */
+/* late_ns: as nap returns it. */
 static void look(uint64_t now, uint64_t late_ns)
 {
     uint64_t nap_ns = watchdog.limit_ns / 2;
@@ -206,15 +206,21 @@ static void look(uint64_t now, uint64_t late_ns)
         look_before(now + SOON_NS);
 }
 
+/* Returns how late it ends: how long this thread did not run, and perhaps the whole machine. That
+ * it was asking when it should have woken up is not late. */
 static uint64_t nap(void)
 {
+    uint64_t due_ns = nb_clock_now();
+    if (due_ns < watchdog.wake_ns)
+        due_ns = watchdog.wake_ns;
     if (nb_list_empty(&watchdog.loops) && !watchdog.unsettled) {
         nb_condition_wait(&watchdog.added, &watchdog.lock, NB_NEVER);
-        watchdog.wake_ns = watchdog.last_ns = nb_clock_now();
+        due_ns = watchdog.last_ns = nb_clock_now();
     } else {
         nb_condition_wait(&watchdog.added, &watchdog.lock, watchdog.wake_ns);
     }
-    return nb_clock_now();
+    uint64_t now = nb_clock_now();
+    return now > due_ns + SOON_NS ? now - due_ns : 0;
 }
 
 static void *watch(void *unused)
@@ -223,11 +229,10 @@ static void *watch(void *unused)
     prctl(PR_SET_NAME, "nb-watchdog", 0, 0, 0);
 #endif
     pthread_mutex_lock(&watchdog.lock);
-    uint64_t now = watchdog.last_ns = nb_clock_now();
+    watchdog.last_ns = nb_clock_now();
     for (uint64_t late_ns = 0;;) {
-        look(now, late_ns);
-        now = nap();
-        late_ns = now > watchdog.wake_ns + SOON_NS ? now - watchdog.wake_ns : 0;
+        look(nb_clock_now(), late_ns);
+        late_ns = nap();
     }
     return NULL;
 }
