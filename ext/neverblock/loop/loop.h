@@ -71,7 +71,7 @@ typedef struct {
     uint64_t begun_ns;        /* when this was noted, if begun: */
     uint64_t cpu_ns;          /* what its thread had computed */
     nb_scheduled_t scheduled; /* and how it had waited for a core */
-    uint64_t late_ns;         /* by how much the watchdog was late since then */
+    uint64_t late_ns;         /* how long it did not run, as the watchdog saw */
     bool begun;
     struct nb_incident *incident; /* of watchdog.c, while it has stood for the limit; or NULL */
 } nb_watched_t;

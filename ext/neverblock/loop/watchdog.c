@@ -155,8 +155,11 @@ static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
         nb_incident_look(incident, loop, stood);
     } else {
         measure(loop, now);
-        if (!nb_incident_tell(incident)) /* later, it may stand for another reason */
+        if (!nb_incident_tell(incident)) {
+            /* All of that was no time to stand in. Later, it may stand for another reason. */
             loop->watched.incident = NULL;
+            loop->watched.late_ns = now - loop->watched.since_ns;
+        }
     }
     look_before(now + SOON_NS);
 }
