@@ -169,6 +169,12 @@ uint64_t nb_stall_queued_ns(nb_scheduled_t from, nb_scheduled_t to)
     return from.runs && to.queued_ns > from.queued_ns ? to.queued_ns - from.queued_ns : 0;
 }
 
+void nb_stall_extend(nb_stall_t *stall, uint64_t stood_ns)
+{
+    if (stall->stood_ns < stood_ns)
+        stall->stood_ns = stood_ns;
+}
+
 /* ---- one report per place and minute ------------------------------------------------------- */
 
 static struct {

@@ -112,14 +112,13 @@ static uint64_t computed_ns(const nb_watched_t *watched)
     return now > watched->cpu_ns ? now - watched->cpu_ns : 0;
 }
 
-/* Returns whether it stood for the limit. The kernel says how long a thread waited for a core only
- * when that wait is over. */
+/* Returns whether it stood for the limit. */
 static bool measure(const nb_loop_t *loop, uint64_t now)
 {
     const nb_watched_t *watched = &loop->watched;
     nb_stall_t *stall = &watched->incident->stall;
     uint64_t computed = computed_ns(watched);
-    stall->stood_ns = stood_ns(watched, now);
+    nb_stall_extend(stall, stood_ns(watched, now));
     /* Watched only since begun_ns: before that, it is assumed to have done the same. */
     stall->computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
                                         (now - watched->begun_ns + 1);
@@ -153,13 +152,10 @@ static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
         loop->watched.incident = nb_incident_begin(loop, stood);
     } else if (stood < watchdog.limit_ns + REPORT_NS) {
         nb_incident_look(incident, loop, stood);
-    } else {
-        measure(loop, now);
-        if (!nb_incident_tell(incident)) {
-            /* All of that was no time to stand in. Later, it may stand for another reason. */
-            loop->watched.incident = NULL;
-            loop->watched.late_ns = now - loop->watched.since_ns;
-        }
+    } else if (measure(loop, now) && !nb_incident_tell(incident)) {
+        /* All of that was no time to stand in. Later, it may stand for another reason. */
+        loop->watched.incident = NULL;
+        loop->watched.late_ns = now - loop->watched.since_ns;
     }
     look_before(now + SOON_NS);
 }
