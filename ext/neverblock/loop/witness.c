@@ -29,6 +29,7 @@
 
 #define PATIENCE 100 /* times NAP_NS */
 #define NAP_NS 200000
+#define YIELDS 100 /* before a nap, for a handler */
 
 enum { IDLE, ASKED, ANSWERS, ANSWERED };
 
@@ -124,20 +125,32 @@ static int send_signal(const nb_loop_t *loop)
 #endif
 }
 
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* A handler is short, but its thread may have no core. */
+static void await_handler(const witness_t *witness)
+{
+    for (int i = 0; i < YIELDS && atomic_load(&witness->state) == ANSWERS; i++)
+        sched_yield();
+    while (atomic_load(&witness->state) == ANSWERS)
+        nap();
+}
+
 /* Returns whether it is not answered yet. */
 static bool take_back(witness_t *witness)
 {
     int state = ASKED;
-    while (atomic_load(&witness->state) == ANSWERS)
-        sched_yield();
+    await_handler(witness);
     return atomic_compare_exchange_strong(&witness->state, &state, IDLE);
 }
 
 static void await_answer(witness_t *witness)
 {
-    struct timespec nap = {.tv_nsec = NAP_NS};
     for (int i = 0; i < PATIENCE && atomic_load(&witness->state) != ANSWERED; i++)
-        nanosleep(&nap, NULL);
+        nap();
 }
 
 void nb_witness_ask(size_t i, const nb_loop_t *loop)
@@ -228,8 +241,7 @@ static void mark(void *unused)
 {
     atomic_thread_fence(memory_order_seq_cst);
     for (size_t i = 0; i < NB_WITNESSES; i++) {
-        while (atomic_load(&witnesses[i].state) == ANSWERS)
-            sched_yield();
+        await_handler(&witnesses[i]);
         rb_gc_mark(witnesses[i].callee);
     }
 }
@@ -240,11 +252,20 @@ static const rb_data_type_t marker_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+/* A collector may wait for our handler, so no other one interrupts it, which might not return. */
+static void block_signals(sigset_t *set)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        sigdelset(set, faults[i]);
+}
+
 /* If somebody else has installed a handler, that stays, and reports name no place. */
 static void install_handler(void)
 {
     struct sigaction old, ours = {.sa_handler = answer, .sa_flags = SA_RESTART | SA_ONSTACK};
-    sigemptyset(&ours.sa_mask);
+    block_signals(&ours.sa_mask);
     if (!sigaction(SIGURG, NULL, &old) && !(old.sa_flags & SA_SIGINFO) &&
         (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN))
         sigaction(SIGURG, &ours, NULL);
