@@ -92,6 +92,13 @@ class WatchdogTest < Minitest::Test
     assert_match(/ at -e:5:in .*in the system call flock/, err)
   end
 
+  def test_a_stall_that_goes_on_elsewhere_in_the_same_system_call_is_named_there
+    err = stderr("R, W = IO.pipe; Thread.new { sleep 0.15; W << 1; sleep 0.01 until told?; W << 1 }\n" \
+                 "plant(repairs: false) { blocking { R.read(1)\n R.read(1) } }")
+
+    assert_match(/has stood still for \d+ ms at -e:4:/, err)
+  end
+
   def test_of_two_loops_that_stand_still_at_the_same_time_both_are_named
     err = stderr("STANDS = Queue.new; other = Thread.new { plant { STANDS << 1; blocking { sleep 0.01 until told? } } }\n" \
                  "plant { STANDS.pop; sleep 0.2; blocking { sleep 0.3 } }\nother.join")
