@@ -76,7 +76,7 @@ class WatchdogTest < Minitest::Test
   end
 
   def test_a_stall_that_was_told_is_told_again_when_it_ends
-    err = stderr("plant { blocking { sleep 0.01 until told?; sleep 0.5 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
+    err = stderr("plant { blocking { sleep 0.01 until told?; sleep 1 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
 
     told, ended, longest = err.lines
     assert_match(/has stood still for \d+ ms at -e:2:/, told)
