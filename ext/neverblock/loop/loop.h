@@ -8,10 +8,11 @@
  *
  *   timers · fdtable · chaos · chain · wake · shield · lapse   lists and tables; who is ready
  *   stacks · sampler · subject · profile   where time goes
+ *   stall · ledger                      what is known of a loop that stands still
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   place · stall · ledger · witness · incident · watchdog   standing still
+ *   place · witness · incident · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
