@@ -79,6 +79,27 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "at a place that is not known"));
 }
 
+/* Whether garbage is collected is asked of the whole process. */
+static void who_waits_does_not_collect(void)
+{
+    nb_stall_t stall = stall_at("a.rb:1");
+    stall.computed_ns = 0;
+    stall.collects = stall.in_call = true;
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call flock (fd 7)");
+    CHECK(says(&stall, 0,
+               "it waits outside of the loop, in the system call flock (fd 7). NB.offload"));
+    stall.in_call = false;
+    stall.in_ruby = true;
+    snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
+    CHECK(nb_stall_waited_for_gvl(&stall));
+    CHECK(says(&stall, 0, "it waits for the GVL"));
+    stall.wait[0] = '\0';
+    CHECK(says(&stall, 0, "it collects garbage"));
+    snprintf(stall.wait, sizeof(stall.wait), "in the system call munmap, for memory");
+    stall.computed_ns = stall.stood_ns;
+    CHECK(says(&stall, 0, "it collects garbage"));
+}
+
 /* Our hooks write small pieces to a disk while they have the GVL. */
 static void a_slow_disk_is_not_the_gvl(void)
 {
@@ -104,11 +125,13 @@ static void the_end_of_a_told_stall_says_how_long_it_was(void)
 {
     char text[1600];
     nb_stall_t stall = stall_at("a.rb:1:in `x'");
-    stall.stood_ns = 30012 * 1000000ull;
+    nb_stall_extend(&stall, 30012 * 1000000ull);
     snprintf(stall.callee, sizeof(stall.callee), "IO#read");
     nb_stall_end_text(&stall, text, sizeof(text));
     CHECK(
         strstr(text, " goes on: it stood still for 30012 ms in all at a.rb:1:in `x' (IO#read)\n"));
+    nb_stall_extend(&stall, 130 * 1000000ull); /* the rest was a wait for a core, it turns out */
+    CHECK_EQ(30012 * 1000000ull, stall.stood_ns);
 }
 
 static void ruby_code_that_was_in_no_system_call_computes(void)
@@ -136,6 +159,18 @@ static void a_thread_without_a_core_stands_for_nothing(void)
     stall.computed_ns = 0;
     stall.runnable = true; /* it took the signal */
     CHECK(!nb_stall_had_no_core(&stall));
+}
+
+/* No descriptor may be free to ask it with. */
+static void what_the_kernel_does_not_tell_is_no_wait_for_a_core(void)
+{
+    nb_scheduled_t one = {.runs = 1, .queued_ns = 5}, two = {.runs = 2, .queued_ns = 7};
+    nb_scheduled_t unknown = nb_stall_scheduled(0), here = nb_stall_scheduled(getpid());
+    CHECK_EQ(2, nb_stall_queued_ns(one, two));
+    CHECK_EQ(0, nb_stall_queued_ns(one, one));
+    CHECK_EQ(0, nb_stall_queued_ns(unknown, two));
+    CHECK_EQ(0, nb_stall_queued_ns(one, unknown));
+    CHECK(access("/proc/self/schedstat", R_OK) || here.runs);
 }
 
 static int fds[2];
@@ -174,10 +209,12 @@ int main(void)
     RUN(a_place_is_told_once_a_minute);
     RUN(of_many_places_the_oldest_is_forgotten);
     RUN(the_sentence_says_what_the_thread_did);
+    RUN(who_waits_does_not_collect);
     RUN(a_slow_disk_is_not_the_gvl);
     RUN(the_end_of_a_told_stall_says_how_long_it_was);
     RUN(ruby_code_that_was_in_no_system_call_computes);
     RUN(a_thread_without_a_core_stands_for_nothing);
+    RUN(what_the_kernel_does_not_tell_is_no_wait_for_a_core);
     RUN_NATIVELY(a_thread_in_a_system_call_is_seen);
     return test_report();
 }

@@ -66,8 +66,17 @@ class WatchdogTest < Minitest::Test
     assert_match(/ at -e:4:in .*in the system call flock \(fd \d+: #{@folder}/, err)
   end
 
+  # The pauses are for the place, which cannot be read while it collects.
+  def test_what_another_thread_collects_is_not_said_of_one_that_waits
+    err = stderr("HOLDER = File.new(ERR).tap { |f| f.flock(2) }; KEPT = Array.new(500_000) { +'' }\n" \
+                 "Thread.new { (GC.start; sleep 0.003) until told?; HOLDER.flock(8) }\n" \
+                 "plant(repairs: false) { blocking { File.new(ERR).flock(2) } }")
+
+    assert_match(/ at -e:4:in .*: it waits outside of the loop, in the system call flock/, err)
+  end
+
   def test_a_stall_that_was_told_is_told_again_when_it_ends
-    err = stderr("plant { blocking { sleep 0.01 until told?; sleep 0.5 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
+    err = stderr("plant { blocking { sleep 0.01 until told?; sleep 1 } }\n$stderr.puts NB::Native.stalls.map { |_, numbers| numbers[1] }")
 
     told, ended, longest = err.lines
     assert_match(/has stood still for \d+ ms at -e:2:/, told)
@@ -81,6 +90,13 @@ class WatchdogTest < Minitest::Test
                  "plant(repairs: false) { blocking { sleep 0.15\n File.new(ERR).flock(2) } }")
 
     assert_match(/ at -e:5:in .*in the system call flock/, err)
+  end
+
+  def test_a_stall_that_goes_on_elsewhere_in_the_same_system_call_is_named_there
+    err = stderr("R, W = IO.pipe; Thread.new { sleep 0.15; W << 1; sleep 0.01 until told?; W << 1 }\n" \
+                 "plant(repairs: false) { blocking { R.read(1)\n R.read(1) } }")
+
+    assert_match(/has stood still for \d+ ms at -e:4:/, err)
   end
 
   def test_of_two_loops_that_stand_still_at_the_same_time_both_are_named
@@ -107,6 +123,15 @@ class WatchdogTest < Minitest::Test
                  "Process.wait(fork { plant { stall } }); t.kill.join")
 
     assert_equal 2, err.scan(/the loop of pid (\d+) has stood/).uniq.size, err
+  end
+
+  # A child that collects cannot read its frames at once. It has no answer to fall back on.
+  def test_a_forked_child_does_not_answer_for_its_parent
+    err = stderr("R, W = IO.pipe; t = Thread.new { plant { blocking { R.read(1) } } }; sleep 0.01 until told?; told = told?\n" \
+                 "Process.wait(fork { plant { GC.start until told? > told }; exit!(0) }); W << 1; t.join")
+
+    assert_match(/pid #{err[/ (\d+) has/, 1]} goes on.* at -e:2:/, err)
+    assert_match(/has stood still for \d+ ms at -e:[13]:/, err) # or in told?, after the collection
   end
 
   def test_waiting_in_the_loop_is_nothing_to_report

@@ -1,8 +1,8 @@
 /* incident.c - one time that a loop stands still: what is known, and its report. Uses ruby.h.
  *
  * A stall may go on in other calls than it began with. So a loop is looked at again whenever it has
- * stood for twice as long: what is reported was seen in the second half. Who waits in the same
- * system call as before is not asked again. Read after: incident.h.
+ * stood for twice as long: what is reported was seen in the second half. Who has waited in the same
+ * system call ever since, and got no core meanwhile, is not asked again. Read after: incident.h.
  */
 #include "loop/incident.h"
 #include "loop/ledger.h"
@@ -25,6 +25,7 @@ static void ask(nb_incident_t *incident, const nb_loop_t *loop)
 {
     nb_witness_ask(index_of(incident), loop);
     nb_witness_tell(index_of(incident), &incident->stall);
+    incident->runs = nb_stall_scheduled(loop->watched.tid).runs;
 }
 
 nb_incident_t *nb_incident_begin(const nb_loop_t *loop, uint64_t stood_ns)
@@ -50,7 +51,8 @@ void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t s
         memcpy(before, stall->wait, sizeof(before));
         incident->again_ns = 2 * stood_ns;
         nb_stall_note_wait(stall, loop->watched.tid);
-        other = !stall->wait[0] || strcmp(before, stall->wait);
+        other = !stall->wait[0] || strcmp(before, stall->wait) ||
+                incident->runs != nb_stall_scheduled(loop->watched.tid).runs;
     }
     if (other || !stall->place[0])
         ask(incident, loop);

@@ -12,6 +12,7 @@ typedef struct nb_incident {
     bool written;      /* that report came to stderr */
     unsigned ended;    /* it goes on: how often to look still before this is reported */
     uint64_t again_ns; /* how long it must stand to be looked at anew */
+    uint64_t runs;     /* how often its thread had got a core when it was asked */
     nb_stall_t stall;
 } nb_incident_t;
 

@@ -8,14 +8,15 @@
  *
  *   timers · fdtable · chaos · chain · wake · shield · lapse   lists and tables; who is ready
  *   stacks · sampler · subject · profile   where time goes
+ *   stall · ledger                      what is known of a loop that stands still
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   place · stall · ledger · witness · incident · watchdog   standing still
+ *   place · witness · incident · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
- * Read after: timers.h, fdtable.h, ready.h. Used by: wait.c, hooks/, server/.
+ * Read after: timers.h, fdtable.h, ready.h, stall.h. Used by: wait.c, hooks/, server/.
  */
 #ifndef NB_LOOP_H
 #define NB_LOOP_H
@@ -24,6 +25,7 @@
 #include "base/ptrmap.h"
 #include "loop/fdtable.h"
 #include "loop/ready.h"
+#include "loop/stall.h"
 #include "loop/timers.h"
 #include <pthread.h>
 #include <ruby.h>
@@ -65,11 +67,12 @@ typedef struct {
     pthread_t thread;
     pid_t tid;
     clockid_t cpu_clock;
-    uint64_t seen;              /* its progress when last checked */
-    uint64_t since_ns;          /* since when it makes no progress */
-    uint64_t begun_ns;          /* when this was noted, if begun: */
-    uint64_t cpu_ns, queued_ns; /* what its thread had computed, and waited for a core */
-    uint64_t late_ns;           /* by how much the watchdog was late since then */
+    uint64_t seen;            /* its progress when last checked */
+    uint64_t since_ns;        /* since when it makes no progress */
+    uint64_t begun_ns;        /* when this was noted, if begun: */
+    uint64_t cpu_ns;          /* what its thread had computed */
+    nb_scheduled_t scheduled; /* and how it had waited for a core */
+    uint64_t late_ns;         /* how long it did not run, as the watchdog saw */
     bool begun;
     struct nb_incident *incident; /* of watchdog.c, while it has stood for the limit; or NULL */
 } nb_watched_t;

@@ -35,14 +35,14 @@ static bool read_proc(pid_t tid, const char *name, char *text, size_t size)
     return length > 0;
 }
 
-uint64_t nb_stall_queued_ns(pid_t tid)
+nb_scheduled_t nb_stall_scheduled(pid_t tid)
 {
     char text[96];
-    unsigned long long run, queued;
+    unsigned long long ran_ns, queued_ns, runs;
     if (!read_proc(tid, "schedstat", text, sizeof(text)) ||
-        sscanf(text, "%llu %llu", &run, &queued) != 2)
-        return 0;
-    return queued;
+        sscanf(text, "%llu %llu %llu", &ran_ns, &queued_ns, &runs) != 3)
+        return (nb_scheduled_t){0};
+    return (nb_scheduled_t){.runs = runs, .queued_ns = queued_ns};
 }
 
 typedef struct {
@@ -150,10 +150,10 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
 }
 
 #else
-uint64_t nb_stall_queued_ns(pid_t tid)
+nb_scheduled_t nb_stall_scheduled(pid_t tid)
 {
     (void)tid;
-    return 0;
+    return (nb_scheduled_t){0};
 }
 
 void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
@@ -163,6 +163,17 @@ void nb_stall_note_wait(nb_stall_t *stall, pid_t tid)
     stall->runnable = stall->in_call = false;
 }
 #endif
+
+uint64_t nb_stall_queued_ns(nb_scheduled_t from, nb_scheduled_t to)
+{
+    return from.runs && to.queued_ns > from.queued_ns ? to.queued_ns - from.queued_ns : 0;
+}
+
+void nb_stall_extend(nb_stall_t *stall, uint64_t stood_ns)
+{
+    if (stall->stood_ns < stood_ns)
+        stall->stood_ns = stood_ns;
+}
 
 /* ---- one report per place and minute ------------------------------------------------------- */
 
@@ -215,6 +226,12 @@ static bool waited(const nb_stall_t *stall)
     return stall->computed_ns * 2 <= stall->stood_ns;
 }
 
+/* The process collected when it was asked, but while it waited, that was another thread. */
+static bool collected(const nb_stall_t *stall)
+{
+    return stall->collects && !(waited(stall) && stall->wait[0]);
+}
+
 /* Ruby code that was not seen in a system call computes, even if other threads, or other processes,
  * took most of the time. */
 static bool computed(const nb_stall_t *stall)
@@ -231,7 +248,7 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
  * slow), waits in the kernel, which is not standing still, or for the GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
-    return !stall->collects && !stall->in_call && waited(stall) &&
+    return !collected(stall) && !stall->in_call && waited(stall) &&
            ((stall->in_ruby && stall->wait[0]) ||
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
@@ -240,7 +257,7 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
 {
     if (nb_stall_waited_for_gvl(stall))
         snprintf(text, size, "waits for the GVL, which other threads have");
-    else if (stall->collects)
+    else if (collected(stall))
         snprintf(text, size, "collects garbage");
     else if (computed(stall))
         snprintf(text, size, "computes");
@@ -253,7 +270,7 @@ static const char *cure(const nb_stall_t *stall)
 {
     if (nb_stall_waited_for_gvl(stall))
         return "NB.in_process { } for what they compute";
-    if (stall->collects)
+    if (collected(stall))
         return "Fewer objects at a time";
     return computed(stall) ? "NB.in_process { }" : "NB.offload { }";
 }

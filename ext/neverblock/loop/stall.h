@@ -1,5 +1,5 @@
 /* stall.h - the words of a report on a loop that stood still. Pure C. Read after: base/clock.h.
- * Used by: ledger.c, witness.c, incident.c, watchdog.c. */
+ * Used by: loop.h, ledger.c, witness.c, incident.c, watchdog.c. */
 #ifndef NB_LOOP_STALL_H
 #define NB_LOOP_STALL_H
 
@@ -20,11 +20,23 @@ typedef struct {
     char wait[512];   /* "in the system call flock (fd 7: /tmp/lock)"; empty: none, or unknown */
 } nb_stall_t;
 
-/* How long the thread has waited for a core so far; 0 if the kernel does not tell. */
-uint64_t nb_stall_queued_ns(pid_t tid);
+/* How often a thread has got a core so far, and how long it waited for one. */
+typedef struct {
+    uint64_t runs; /* 0: the kernel does not tell */
+    uint64_t queued_ns;
+} nb_scheduled_t;
+
+nb_scheduled_t nb_stall_scheduled(pid_t tid);
+
+/* How long a thread waited for a core between the two; 0 if the kernel did not tell. */
+uint64_t nb_stall_queued_ns(nb_scheduled_t from, nb_scheduled_t to);
 
 /* Records which system call the thread is in. */
 void nb_stall_note_wait(nb_stall_t *stall, pid_t tid);
+
+/* It has stood for that long. What was told stays true: the kernel says how long a thread waited
+ * for a core only when that is over, and then the stall seems to have been shorter. */
+void nb_stall_extend(nb_stall_t *stall, uint64_t stood_ns);
 
 /* Whether it mostly waited for the GVL, which other threads held. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall);

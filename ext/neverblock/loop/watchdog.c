@@ -98,7 +98,7 @@ static void begin(nb_loop_t *loop, uint64_t now)
  * the process did not run: in the latter case, this thread was late, too. */
 static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
 {
-    uint64_t lost = nb_stall_queued_ns(watched->tid) - watched->queued_ns;
+    uint64_t lost = nb_stall_queued_ns(watched->scheduled, nb_stall_scheduled(watched->tid));
     uint64_t stood = now > watched->since_ns ? now - watched->since_ns : 0;
     if (lost < watched->late_ns)
         lost = watched->late_ns;
@@ -112,14 +112,13 @@ static uint64_t computed_ns(const nb_watched_t *watched)
     return now > watched->cpu_ns ? now - watched->cpu_ns : 0;
 }
 
-/* Returns whether it stood for the limit. The kernel says how long a thread waited for a core only
- * when that wait is over. */
+/* Returns whether it stood for the limit. */
 static bool measure(const nb_loop_t *loop, uint64_t now)
 {
     const nb_watched_t *watched = &loop->watched;
     nb_stall_t *stall = &watched->incident->stall;
     uint64_t computed = computed_ns(watched);
-    stall->stood_ns = stood_ns(watched, now);
+    nb_stall_extend(stall, stood_ns(watched, now));
     /* Watched only since begun_ns: before that, it is assumed to have done the same. */
     stall->computed_ns = computed + (watched->begun_ns - watched->since_ns) * computed /
                                         (now - watched->begun_ns + 1);
@@ -153,10 +152,10 @@ static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
         loop->watched.incident = nb_incident_begin(loop, stood);
     } else if (stood < watchdog.limit_ns + REPORT_NS) {
         nb_incident_look(incident, loop, stood);
-    } else {
-        measure(loop, now);
-        if (!nb_incident_tell(incident)) /* later, it may stand for another reason */
-            loop->watched.incident = NULL;
+    } else if (measure(loop, now) && !nb_incident_tell(incident)) {
+        /* All of that was no time to stand in. Later, it may stand for another reason. */
+        loop->watched.incident = NULL;
+        loop->watched.late_ns = now - loop->watched.since_ns;
     }
     look_before(now + SOON_NS);
 }
@@ -176,7 +175,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         watched->begun = true;
         watched->begun_ns = now;
         watched->cpu_ns = cpu_ns(watched);
-        watched->queued_ns = nb_stall_queued_ns(watched->tid);
+        watched->scheduled = nb_stall_scheduled(watched->tid);
     }
     uint64_t limit_ns = watched->since_ns + watchdog.limit_ns;
     if (now < limit_ns) {
@@ -192,7 +191,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
         look_before(now + watchdog.limit_ns - stood);
 }
 
-/* late_ns: how long this thread did not run, and perhaps the whole machine. */
+/* late_ns: as nap returns it. */
 static void look(uint64_t now, uint64_t late_ns)
 {
     uint64_t nap_ns = watchdog.limit_ns / 2;
@@ -206,15 +205,21 @@ static void look(uint64_t now, uint64_t late_ns)
         look_before(now + SOON_NS);
 }
 
+/* Returns how late it ends: how long this thread did not run, and perhaps the whole machine. That
+ * it was asking when it should have woken up is not late. */
 static uint64_t nap(void)
 {
+    uint64_t due_ns = nb_clock_now();
+    if (due_ns < watchdog.wake_ns)
+        due_ns = watchdog.wake_ns;
     if (nb_list_empty(&watchdog.loops) && !watchdog.unsettled) {
         nb_condition_wait(&watchdog.added, &watchdog.lock, NB_NEVER);
-        watchdog.wake_ns = watchdog.last_ns = nb_clock_now();
+        due_ns = watchdog.last_ns = nb_clock_now();
     } else {
         nb_condition_wait(&watchdog.added, &watchdog.lock, watchdog.wake_ns);
     }
-    return nb_clock_now();
+    uint64_t now = nb_clock_now();
+    return now > due_ns + SOON_NS ? now - due_ns : 0;
 }
 
 static void *watch(void *unused)
@@ -223,11 +228,10 @@ static void *watch(void *unused)
     prctl(PR_SET_NAME, "nb-watchdog", 0, 0, 0);
 #endif
     pthread_mutex_lock(&watchdog.lock);
-    uint64_t now = watchdog.last_ns = nb_clock_now();
+    watchdog.last_ns = nb_clock_now();
     for (uint64_t late_ns = 0;;) {
-        look(now, late_ns);
-        now = nap();
-        late_ns = now > watchdog.wake_ns + SOON_NS ? now - watchdog.wake_ns : 0;
+        look(nb_clock_now(), late_ns);
+        late_ns = nap();
     }
     return NULL;
 }

@@ -29,6 +29,7 @@
 
 #define PATIENCE 100 /* times NAP_NS */
 #define NAP_NS 200000
+#define YIELDS 100 /* before a nap, for a handler */
 
 enum { IDLE, ASKED, ANSWERS, ANSWERED };
 
@@ -36,7 +37,7 @@ typedef struct {
     atomic_int state; /* the handler has the rest while it ANSWERS, else the lock's holder */
     pthread_t thread;
     VALUE ruby_thread;
-    VALUE callee; /* the innermost frame, if it is one of C; marked */
+    VALUE callee; /* the innermost frame, if it is one of C, or nil; marked */
     bool collects, in_ruby;
     char place[sizeof((nb_stall_t *)0)->place];
     char name[sizeof((nb_stall_t *)0)->callee];
@@ -95,6 +96,7 @@ static void answer_as(witness_t *witness)
     if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
         !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
         return;
+    atomic_thread_fence(memory_order_seq_cst); /* as in mark: one of both sees the other */
     note(witness, rb_during_gc());
     nb_postponed_request(&job);
     atomic_store(&witness->state, ANSWERED);
@@ -123,20 +125,32 @@ static int send_signal(const nb_loop_t *loop)
 #endif
 }
 
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* A handler is short, but its thread may have no core. */
+static void await_handler(const witness_t *witness)
+{
+    for (int i = 0; i < YIELDS && atomic_load(&witness->state) == ANSWERS; i++)
+        sched_yield();
+    while (atomic_load(&witness->state) == ANSWERS)
+        nap();
+}
+
 /* Returns whether it is not answered yet. */
 static bool take_back(witness_t *witness)
 {
     int state = ASKED;
-    while (atomic_load(&witness->state) == ANSWERS)
-        sched_yield();
+    await_handler(witness);
     return atomic_compare_exchange_strong(&witness->state, &state, IDLE);
 }
 
 static void await_answer(witness_t *witness)
 {
-    struct timespec nap = {.tv_nsec = NAP_NS};
     for (int i = 0; i < PATIENCE && atomic_load(&witness->state) != ANSWERED; i++)
-        nanosleep(&nap, NULL);
+        nap();
 }
 
 void nb_witness_ask(size_t i, const nb_loop_t *loop)
@@ -158,14 +172,20 @@ void nb_witness_ask(size_t i, const nb_loop_t *loop)
         await_answer(witness);
 }
 
+/* With nobody in the handler. */
+static void forget(witness_t *witness)
+{
+    atomic_store(&witness->state, IDLE);
+    witness->callee = Qnil;
+    witness->collects = false;
+    witness->place[0] = witness->name[0] = '\0';
+}
+
 void nb_witness_dismiss(size_t i)
 {
     pthread_mutex_lock(&lock);
     take_back(&witnesses[i]);
-    atomic_store(&witnesses[i].state, IDLE);
-    witnesses[i].callee = Qnil;
-    witnesses[i].collects = false;
-    witnesses[i].place[0] = '\0';
+    forget(&witnesses[i]);
     pthread_mutex_unlock(&lock);
 }
 
@@ -221,8 +241,7 @@ static void mark(void *unused)
 {
     atomic_thread_fence(memory_order_seq_cst);
     for (size_t i = 0; i < NB_WITNESSES; i++) {
-        while (atomic_load(&witnesses[i].state) == ANSWERS)
-            sched_yield();
+        await_handler(&witnesses[i]);
         rb_gc_mark(witnesses[i].callee);
     }
 }
@@ -233,11 +252,20 @@ static const rb_data_type_t marker_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+/* A collector may wait for our handler, so no other one interrupts it, which might not return. */
+static void block_signals(sigset_t *set)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        sigdelset(set, faults[i]);
+}
+
 /* If somebody else has installed a handler, that stays, and reports name no place. */
 static void install_handler(void)
 {
     struct sigaction old, ours = {.sa_handler = answer, .sa_flags = SA_RESTART | SA_ONSTACK};
-    sigemptyset(&ours.sa_mask);
+    block_signals(&ours.sa_mask);
     if (!sigaction(SIGURG, NULL, &old) && !(old.sa_flags & SA_SIGINFO) &&
         (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN))
         sigaction(SIGURG, &ours, NULL);
@@ -249,8 +277,6 @@ void nb_witness_install(void)
     if (done)
         return;
     done = true;
-    for (size_t i = 0; i < NB_WITNESSES; i++)
-        witnesses[i].callee = Qnil;
     rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, witnesses));
     job = nb_postponed(on_job);
     install_handler();
@@ -260,5 +286,5 @@ void nb_witness_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
     for (size_t i = 0; i < NB_WITNESSES; i++)
-        atomic_store(&witnesses[i].state, IDLE);
+        forget(&witnesses[i]);
 }

@@ -22,10 +22,10 @@ void nb_witness_tell(size_t i, nb_stall_t *stall);
 /* Finds the names of the methods in C; otherwise a postponed job does. With the GVL. */
 void nb_witness_name(void);
 
-/* Called once, with the GVL, after nb_place_install. */
+/* Called once, with the GVL, after nb_witness_forget and nb_place_install. */
 void nb_witness_install(void);
 
-/* In a forked child. */
+/* At the start, and in a forked child. */
 void nb_witness_forget(void);
 
 #endif
