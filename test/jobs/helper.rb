@@ -18,10 +18,14 @@ module QueueApp
   FOLDER = Dir.mktmpdir("nb-jobs")
   Minitest.after_run { FileUtils.rm_rf(FOLDER) }
 
+  # Seconds that a program may take to end, on a machine that does other work.
+  LONGEST_STOP = 120
+
   # A running `bin/jobs` or `sidekiq`.
   Program = Struct.new(:pid, :waiter, :log) do
     def stop(signal = :TERM)
       Process.kill(signal, pid)
+      waiter.join(LONGEST_STOP) or raise "#{pid} runs #{LONGEST_STOP} s after #{signal}:\n#{tell}"
       waiter.value
     end
 
