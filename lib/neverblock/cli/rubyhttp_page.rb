@@ -42,8 +42,8 @@ module NB
 
       def footer
         "Written by nb rubyhttp chart from its rows. “%&nbsp;CPU” divides CPU time by elapsed " \
-          "time, so a slow site seems to cost less. By CPU time per gigabyte it costs more, because " \
-          "the same bytes come in more and smaller parts."
+          "time, so a slow site seems to cost less. By CPU time per gigabyte it costs more, " \
+          "because the same bytes come in more and smaller parts."
       end
 
       def section(title, unit, number)
