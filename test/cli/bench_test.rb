@@ -5,6 +5,7 @@ require "stringio"
 require "tmpdir"
 require_relative "../../lib/neverblock/cli"
 require_relative "../../lib/neverblock/cli/bench"
+require_relative "../../bench/bench"
 
 class BenchCommandTest < Minitest::Test
   COMMAND = NB::CLI::Bench
