@@ -64,28 +64,26 @@ class ServerTallyTest < Minitest::Test
   RUBY
 
   def test_a_new_master_gets_all_counters_however_many_there_are
-    Dir.mktmpdir do |folder|
-      File.write("#{folder}/master.rb", REPORT + PROGRAM)
-      out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" },
-        "#{folder}/master.rb")
-      assert_predicate status, :success?, out
-      assert_equal "true\n40\n1240\n", out
-    end
+    assert_equal "true\n40\n1240\n", replaced(PROGRAM)
   end
 
   # USR2 would end the cluster, only to save its counters.
   def test_a_master_without_a_temporary_folder_is_replaced_all_the_same
+    assert_equal "true\n0\n0\n", replaced(<<~RUBY)
+      require "tmpdir"
+      def Dir.tmpdir = raise(ArgumentError, "could not find a temporary directory")
+      #{PROGRAM}
+    RUBY
+  end
+
+  # @return [String] what the program says, and its successor
+  def replaced(program)
     Dir.mktmpdir do |folder|
-      File.write("#{folder}/master.rb", <<~RUBY)
-        #{REPORT}
-        require "tmpdir"
-        def Dir.tmpdir = raise(ArgumentError, "could not find a temporary directory")
-        #{PROGRAM}
-      RUBY
+      File.write("#{folder}/master.rb", REPORT + program)
       out, status = Open3.capture2e(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" },
         "#{folder}/master.rb")
       assert_predicate status, :success?, out
-      assert_equal "true\n0\n0\n", out
+      return out
     end
   end
 
