@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "shared/downloads"
+
 Bench.table "g1" do
+  extend Bench::Downloads
   title "Ways to fill Net::HTTP's buffer"
   question "How much CPU time does a download take with each way of reading, from fast sites and " \
            "slow ones?"
@@ -26,15 +29,9 @@ Bench.table "g1" do
             "custom-256kbuffer-notimeout" => "256 KB", "custom-1mbuffer-notimeout" => "1 MB",
             "custom-copystream" => "IO.copy_stream", "custom-splice" => "splice, nothing read" }
   axis :impl, impls.keys, title: "way", labels: impls
-  axis :site, %w[dallas seattle london], title: "site", quick: %w[dallas seattle]
   workload "buffers"
   runtime "blocking"
-  ours
-  patience 60
-  again { |cell| cell[:impl] == "stock" }
-
-  view "G1", title: "CPU time per gigabyte", unit: "s/GB", better: :lower, rows: :impl,
-             columns: :site, compare: "stock", amount: true
+  downloads :impl, "stock", sites: %w[dallas seattle london]
   view "G1 %", title: "CPU time by clock, as the article has it", unit: "%", better: :lower,
                rows: :impl, columns: :site, metric: "cpu_percent"
 end

@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "shared/downloads"
+
 Bench.table "g2" do
+  extend Bench::Downloads
   title "Net::HTTP beside other clients"
   question "How much CPU time does a download take with each HTTP client?"
   source article: "Ruby Net::HTTP performance study", author: "apocryph", year: 2008,
@@ -18,15 +21,8 @@ Bench.table "g2" do
              "typhoeus" => "Typhoeus", "async-http" => "async-http",
              "em-http-request" => "em-http-request", "curl" => "curl, the program" }
   axis :impl, labels.keys, title: "client", labels: labels
-  axis :site, %w[dallas seattle], title: "site", quick: %w[dallas]
   workload "http_clients"
   runtime "http_clients"
-  ours
-  patience 60
-  again { |cell| cell[:impl] == "stock" }
-
-  view "G2", title: "CPU time per gigabyte", unit: "s/GB", better: :lower, rows: :impl,
-             columns: :site, compare: "stock", amount: true
-  view "G2 rate", title: "Megabytes per second", unit: "MB/s", rows: :impl, columns: :site,
-                  metric: "mb_per_s"
+  downloads :impl, "stock"
+  download_rate :impl
 end

@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "shared/downloads"
+
 Bench.table "g8" do
+  extend Bench::Downloads
   title "Net::HTTP as it is, in a loop"
   question "How much CPU time does a download by unchanged Net::HTTP take in NeverBlock's loop, " \
            "in Async's, in a thread, and without any of these?"
@@ -13,14 +16,7 @@ Bench.table "g8" do
     of `nb rubyhttp`, one download at a time; G1 has the other ways to fill the buffer.
   TEXT
   axis :runtime, %w[blocking threads async nb], title: "run by"
-  axis :site, %w[dallas seattle], title: "site", quick: %w[dallas]
   workload "stock_downloads"
-  ours
-  patience 60
-  again { |cell| cell[:runtime] == "nb" }
-
-  view "G8", title: "CPU time per gigabyte", unit: "s/GB", better: :lower, rows: :runtime,
-             columns: :site, compare: "nb", amount: true
-  view "G8 rate", title: "Megabytes per second", unit: "MB/s", rows: :runtime, columns: :site,
-                  metric: "mb_per_s"
+  downloads :runtime, "nb"
+  download_rate :runtime
 end
