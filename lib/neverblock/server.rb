@@ -283,8 +283,8 @@ module NB
 
     def start
       @options.for_rails if defined?(::Rails.application) && ::Rails.application
-      core_options = @options.to_h.merge(log: @core.log?, shared: @shared == true)
-      @core.configure(@app, Environment.template(errors: @log || $stderr), core_options)
+      @core.configure(@app, Environment.template(@log || $stderr, workers: @shared == true),
+                      @options.to_h.merge(log: @core.log?, shared: @shared == true))
       @core.start
       @collections&.start
       @scheduler = Fiber.scheduler

@@ -22,7 +22,8 @@ class ServerBasicsTest < Minitest::Test
              "Cookie: p=1\r\nCookie: q=2\r\nContent-Type: t/u\r\nConnection: close\r\n\r\n")
     expected = {
       "REQUEST_METHOD" => "GET", "PATH_INFO" => "/a%20b", "QUERY_STRING" => "c=d",
-      "SCRIPT_NAME" => "", "REQUEST_URI" => "/a%20b?c=d", "SERVER_NAME" => "x.y",
+      "SCRIPT_NAME" => "", "REQUEST_URI" => "/a%20b?c=d", "REQUEST_PATH" => "/a%20b",
+      "SERVER_NAME" => "x.y",
       "SERVER_PORT" => "81", "HTTP_HOST" => "x.y:81", "HTTP_ACCEPT" => "a, b", "HTTP_X_FOO" => "1",
       "HTTP_COOKIE" => "p=1; q=2", "CONTENT_TYPE" => "t/u", "SERVER_PROTOCOL" => "HTTP/1.1",
       "REMOTE_ADDR" => "127.0.0.1", "rack.url_scheme" => "http"
@@ -84,7 +85,7 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     get
     assert_equal %W[a b\n c\n], log.lines
     io = StringIO.new
-    assert_same io, NB::Server::Environment.template(errors: io)["rack.errors"]
+    assert_same io, NB::Server::Environment.template(io, workers: false)["rack.errors"]
   end
 
   def test_keep_alive_serves_many_requests_on_one_connection

@@ -41,6 +41,16 @@ class ServerClusterTest < Minitest::Test
     refute File.exist?(@socket)
   end
 
+  # Some libraries ask whether what they keep in memory is all there is.
+  def test_the_application_knows_whether_it_has_siblings
+    File.write("#{@dir}/config.ru", 'run ->(env) { [200, {}, [env["rack.multiprocess"] ? "1" : "0"]] }')
+    {[] => 0, %w[-w 1] => 1, %w[-w 2] => 1}.each do |flags, answer|
+      start(*flags)
+      assert_equal answer, get, flags.inspect
+      finish
+    end
+  end
+
   # In containers, Rails logs to the standard output.
   def test_what_the_application_prints_is_there_with_its_response
     File.write("#{@dir}/config.ru", "run ->(env) { puts 'a line'; [200, {}, [Process.pid.to_s]] }")

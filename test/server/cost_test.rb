@@ -63,7 +63,7 @@ class ServerCostTest < Minitest::Test
 
   # A template without room makes each copy of it grow.
   def test_env_does_not_grow
-    template = NB::Server::Environment.template(errors: $stderr)
+    template = NB::Server::Environment.template($stderr, workers: false)
     env = env_of(FIELDS.first(1))
     assert_operator env.size, :>, 16
     assert_operator ObjectSpace.memsize_of(env), :<=, ObjectSpace.memsize_of(template.dup)

@@ -144,7 +144,7 @@ class ServerInputTest < Minitest::Test
       lines = upload("5000000", folder)
       assert_equal ["507 the request body cannot be stored", "200 no file"], [lines.grep(/\A507/).first, lines.last]
       assert_equal 1, lines.grep(/Z Errno::EFBIG: File too large - a request body was refused, make room in #{folder} or change TMPDIR/).size, lines
-      assert_equal 1, lines.grep(/POST .* NB::Server::BodyError: the request body cannot be stored: File too large/).size, lines
+      assert_equal 1, lines.grep(/POST .* NB::Server::BodyStorageError: the request body cannot be stored: File too large/).size, lines
     end
   end
 end

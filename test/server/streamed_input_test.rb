@@ -167,6 +167,37 @@ class ServerStreamedInputTest < Minitest::Test
     assert_match(/BodyError/, @log.string)
   end
 
+  # It would only be thrown away.
+  def test_a_chunk_that_is_announced_too_large_is_not_waited_for
+    {"#{CHUNKED}1389\r\n" => {}, "#{CHUNKED}#{frame("x" * 4000)}3e9\r\nx" => {},
+     "#{CHUNKED}1389\r\nx" => {body_streaming: false}}.each do |request, options|
+      serve_streaming(body_bytes: 5000, **options) { |env| [200, {}, [env["rack.input"].read]] }
+      assert_match(/\AHTTP\/1.1 413 /, exchange(request, shut: false))
+    end
+  end
+
+  def test_each_refusal_has_a_class_and_a_status_of_its_own
+    told = Thread::Queue.new
+    app = lambda do |env|
+      told << env["rack.input"].readpartial(9)
+      env["rack.input"].read
+    rescue NB::Server::BodyError => error
+      told << [error.class, error.http_status]
+      raise
+    end
+    {"1389\r\n" => [:BodyTooLargeError, 413], "x" => [:BodyError, 400],
+     "1;#{"a" * 20_000}" => [:BodyFieldsTooLargeError, 431],
+     "" => [:BodyTimeoutError, 408]}.each do |rest, (name, status)|
+      serve_streaming(body_bytes: 5000, body_timeout: rest.empty? ? 0.1 : 60, &app)
+      socket = connect
+      socket.write("#{CHUNKED}#{frame("a")}")
+      assert_equal "a", Timeout.timeout(60) { told.pop }
+      socket.write(rest)
+      assert_match(/\AHTTP\/1.1 #{status} /, Timeout.timeout(60) { socket.gets })
+      assert_equal [NB::Server.const_get(name), status], Timeout.timeout(60) { told.pop }
+    end
+  end
+
   def test_a_silent_client_ends_the_read
     told = Thread::Queue.new
     serve_streaming(body_timeout: 0.1) do |env|

@@ -86,6 +86,8 @@ const char *nb_body_text(int status)
         return "the request body came too slowly";
     case 413:
         return "the request body is too large";
+    case 431:
+        return "the chunk extensions and trailers of the request body are too long";
     case 503:
         return "there is no room for the request body at the moment";
     case 507:
@@ -194,6 +196,8 @@ static ssize_t feed_chunks(nb_conn_t *conn, nb_body_t *body, char *bytes, size_t
         used += piece.used;
     } while (result == NB_CHUNKED_DATA);
     int error = count ? add(conn, body, data, count) : 0;
+    if (!error && body->chunked.left > conn->server->options.body_max_bytes - body->received)
+        return -413; /* it is announced; no need to wait for the bytes */
     body->complete = result == NB_CHUNKED_DONE;
     return error ? error : (ssize_t)used;
 }

@@ -21,9 +21,9 @@
 #define HOST_BYTES 64
 
 static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
-static VALUE key_method, key_path, key_uri, key_query, key_protocol, key_name, key_port, key_remote,
-    key_input, key_hijack, key_finished, key_after, key_upgrade, key_scheme, key_length, key_early,
-    key_exchange, key_queue;
+static VALUE key_method, key_path, key_request_path, key_uri, key_query, key_protocol, key_name,
+    key_port, key_remote, key_input, key_hijack, key_finished, key_after, key_upgrade, key_scheme,
+    key_length, key_early, key_exchange, key_queue;
 static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix, text_chunked;
 static VALUE method_names[8];
 
@@ -222,13 +222,14 @@ static void set_target(VALUE env, const nb_incoming_t *in, nb_request_t *request
     rb_hash_aset(env, key_uri, span_text(in, head->target));
     if (head->query.size)
         rb_hash_aset(env, key_query, span_text(in, head->query));
+    VALUE path = text_star;
     if (head->path.size > 1)
-        rb_hash_aset(env, key_path, span_text(in, head->path));
-    else if (head->form == NB_TARGET_ASTERISK ||
-             (!head->path.size && head->method.size == 7 && memcmp(method, "OPTIONS", 7) == 0))
-        rb_hash_aset(env, key_path, text_star);
-    else
-        rb_hash_aset(env, key_path, binary("/", 1));
+        path = span_text(in, head->path);
+    else if (head->form != NB_TARGET_ASTERISK &&
+             (head->path.size || head->method.size != 7 || memcmp(method, "OPTIONS", 7) != 0))
+        path = binary("/", 1);
+    rb_hash_aset(env, key_path, path);
+    rb_hash_aset(env, key_request_path, path); /* as Puma has it */
 }
 
 static bool says(VALUE env, int known, const char *text)
@@ -354,6 +355,7 @@ static void make_keys(void)
 {
     key_method = nb_env_key("REQUEST_METHOD");
     key_path = nb_env_key("PATH_INFO");
+    key_request_path = nb_env_key("REQUEST_PATH");
     key_uri = nb_env_key("REQUEST_URI");
     key_query = nb_env_key("QUERY_STRING");
     key_protocol = nb_env_key("SERVER_PROTOCOL");

@@ -188,9 +188,27 @@ static int wait_for_body(nb_conn_t *conn)
     return waited == NB_WAITED ? 0 : 408;
 }
 
+static const char *error_name(int status)
+{
+    switch (status) {
+    case 408:
+        return "BodyTimeoutError";
+    case 413:
+        return "BodyTooLargeError";
+    case 431:
+        return "BodyFieldsTooLargeError";
+    case 503:
+        return "BodyRoomError";
+    case 507:
+        return "BodyStorageError";
+    default:
+        return "BodyError";
+    }
+}
+
 static void raise_refused(const nb_request_t *request)
 {
-    VALUE klass = rb_const_get(rb_mNBServer, rb_intern("BodyError"));
+    VALUE klass = rb_const_get(rb_mNBServer, rb_intern(error_name(request->refused_body)));
     const char *text = nb_body_text(request->refused_body);
     if (request->refused_body == 507)
         rb_raise(klass, "%s: %s", text, strerror(request->conn->server->body_errno));

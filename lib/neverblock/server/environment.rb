@@ -50,7 +50,7 @@ module NB
       # Keys that every request sets. They are in the template so that a copy has room for them: a
       # Hash of 13 keys has 16 places, and would otherwise grow in every request.
       OF_EACH = %w[
-        REQUEST_METHOD REQUEST_URI PATH_INFO REMOTE_ADDR SERVER_PORT rack.hijack
+        REQUEST_METHOD REQUEST_URI REQUEST_PATH PATH_INFO REMOTE_ADDR SERVER_PORT rack.hijack
         rack.response_finished rack.after_reply neverblock.exchange neverblock.queue_seconds
       ].to_h { |key| [key, nil] }.freeze
       private_constant :OF_EACH, :SOFTWARE
@@ -58,12 +58,13 @@ module NB
       module_function
 
       # @param errors [#write] what rack.errors writes to
+      # @param workers [Boolean] whether other processes serve the same application
       # @return [Hash]
-      def template(errors:)
+      def template(errors, workers:)
         {
           "rack.errors" => ErrorStream.of(errors), "rack.url_scheme" => "http",
           "rack.input" => EmptyInput.new.freeze,
-          "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => false,
+          "rack.hijack?" => true, "rack.multithread" => true, "rack.multiprocess" => workers,
           "rack.run_once" => false,
           "SERVER_NAME" => "localhost", "SCRIPT_NAME" => "", "QUERY_STRING" => "",
           "SERVER_PROTOCOL" => "HTTP/1.1", "SERVER_SOFTWARE" => SOFTWARE,

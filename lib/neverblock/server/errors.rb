@@ -19,10 +19,44 @@ module NB
       include NB::Error
     end
 
-    # Reading rack.input failed: the body ended early, came too slowly, is malformed, too large or
-    # cannot be stored. Becomes 400, 408, 413, 503 or 507.
+    # Reading rack.input failed: the body ended early or is malformed (400), or see the subclasses.
+    # Unless the application rescues it, the request is answered with {#http_status}.
     class BodyError < ::IOError
       include NB::Error
+
+      # @return [Integer] the status for the client
+      # @scheduling never waits
+      def http_status = 400
+    end
+
+    # The body came too slowly: see `body_timeout` and `body_bytes_per_second`.
+    class BodyTimeoutError < BodyError
+      # @return [Integer] (see BodyError#http_status)
+      def http_status = 408
+    end
+
+    # The body is larger than `body_bytes`.
+    class BodyTooLargeError < BodyError
+      # @return [Integer] (see BodyError#http_status)
+      def http_status = 413
+    end
+
+    # The body's chunk extensions and trailers are too long.
+    class BodyFieldsTooLargeError < BodyError
+      # @return [Integer] (see BodyError#http_status)
+      def http_status = 431
+    end
+
+    # All bodies together have reached `bodies_file_bytes`.
+    class BodyRoomError < BodyError
+      # @return [Integer] (see BodyError#http_status)
+      def http_status = 503
+    end
+
+    # The body could not be written to a temporary file.
+    class BodyStorageError < BodyError
+      # @return [Integer] (see BodyError#http_status)
+      def http_status = 507
     end
   end
 end
