@@ -77,6 +77,7 @@ class RailsBootTest < Minitest::Test
     p [state.isolation_level, state.scope, ActiveRecord.async_query_executor, ActiveRecord::Base.connection_db_config.checkout_timeout,
        ActiveSupport::Concurrency::ShareLock.const_defined?(:Thread, false),
        (ActiveRecord::ConnectionAdapters.resolve("neverblock_mysql2") rescue $!.class)]
+    p Rails.application.middleware.map(&:name)
     puts Patches.all.grep_v(/\A(#<Class:(Process|Kernel)>|Kernel#|Timeout|ConnectionPool)/) if defined?(NB)
   RUBY
 
@@ -90,6 +91,7 @@ class RailsBootTest < Minitest::Test
     end
     assert_equal plain, off
     assert_match(/\A\[:fiber/, on)
+    assert_equal 2, on.scan("NB::Rails::RefusedBody").size
     assert_operator on.lines.size, :>, 10
   end
 

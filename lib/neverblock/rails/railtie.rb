@@ -85,6 +85,17 @@ module NB
           :service_unavailable
       end
 
+      # Nor is a body that the server refused. It is read before the error pages, by
+      # Rack::MethodOverride, and within them.
+      initializer "neverblock.refused_body", after: :load_environment_config do |app|
+        if config.neverblock.enabled && app.config.respond_to?(:action_dispatch)
+          require_relative "refused_body"
+          [ActionDispatch::Executor, ActionDispatch::DebugExceptions].each do |outer|
+            app.config.middleware.insert_after(outer, RefusedBody)
+          end
+        end
+      end
+
       # Runs after the application's lines, before anything of Rails is used.
       initializer "neverblock.cures", after: :load_environment_config,
                                       before: "active_record.initialize_database" do |app|

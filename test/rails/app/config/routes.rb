@@ -12,6 +12,7 @@ Rails.application.routes.draw do
   post "/upload", to: "files#upload"
   get "/live", to: "live#show"
   post "/login", to: "pages#login"
+  post "/received", to: "pages#received"
   # As docs/OBSERVE.md has it with Devise, whose `authenticate` is such a constraint.
   constraints(->(request) { request.session[:admin] }) do
     mount NB::Page.new(allow: :all) => "/loop"

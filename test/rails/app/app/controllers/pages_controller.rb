@@ -34,6 +34,12 @@ class PagesController < ApplicationController
     render(plain: "queued")
   end
 
+  def received
+    raise "of the application" if params[:raise]
+
+    render(plain: "#{params.to_unsafe_h.size} #{request.raw_post.bytesize}")
+  end
+
   def login
     session[:admin] = params[:password] == "s3cret"
     render(plain: session[:admin].to_s)
