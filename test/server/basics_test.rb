@@ -58,6 +58,23 @@ class ServerBasicsTest < Minitest::Test
     refute seen.key?("HTTP_HOST")
   end
 
+  # A client that looks the name up may get either.
+  def test_localhost_is_both_loopbacks_at_one_port
+    loopbacks = Socket.ip_address_list.select(&:ipv6_loopback?).map(&:ip_address)
+    2.times do
+      server = serve(HELLO, bind: "tcp://localhost:0")
+      assert_equal ["127.0.0.1", *loopbacks], server.listener_fds.values.map { |fd|
+        Socket.for_fd(fd).tap { |io| io.autoclose = false }.local_address.ip_address
+      }
+      ["127.0.0.1", *loopbacks].each do |host|
+        Socket.tcp(host, server.port) do |socket|
+          socket.write("GET / HTTP/1.0\r\n\r\n")
+          assert_equal "hello", Timeout.timeout(60) { socket.read }.lines.last
+        end
+      end
+    end
+  end
+
   def test_the_server_loads_itself
     result = Subprocess.ruby("print NB::Server.new(->(env) {}).inspect")
     assert_equal ["#<NB::Server tcp://127.0.0.1:9292 not ready>", ""], [result.out, result.err]

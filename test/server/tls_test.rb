@@ -11,11 +11,11 @@ class ServerTlsTest < Minitest::Test
   include ServerTest
 
   GET = "GET / HTTP/1.1\r\n#{HOST}\r\n".freeze
-  def serve_tls(**options, &app)
+  def serve_tls(host: "127.0.0.1", **options, &app)
     Dir.mktmpdir do |folder|
       File.write("#{folder}/key", Certificates::KEY.to_pem)
       File.write("#{folder}/cert", Certificates.certificate.to_pem)
-      serve(app, bind: "ssl://127.0.0.1:0?cert=#{folder}/cert&key=#{folder}/key", **options)
+      serve(app, bind: "ssl://#{host}:0?cert=#{folder}/cert&key=#{folder}/key", **options)
     end
   end
 
@@ -38,6 +38,19 @@ class ServerTlsTest < Minitest::Test
     "127.0.0.1:99999?cert=cert&key=key" => /a port is a number from 0 to 65535/,
     "?cert=cert&key=key" => /bind: expected/, "a@b:0/x?cert=cert&key=key#y" => /no file for key/, "" => /no file for cert and key/
   }.freeze
+
+  def test_localhost_is_both_loopbacks
+    server = serve_tls(host: "localhost", &HELLO)
+    hosts = ["127.0.0.1", *Socket.ip_address_list.select(&:ipv6_loopback?).map(&:ip_address)]
+    hosts.each do |host|
+      Socket.tcp(host, server.port) do |socket|
+        tls = OpenSSL::SSL::SSLSocket.new(socket).connect
+        tls.write("GET / HTTP/1.0\r\n\r\n")
+        assert_equal "hello", Timeout.timeout(60) { tls.read }.lines.last
+        tls.close
+      end
+    end
+  end
 
   # Whoever asks for client certificates must not get a server that lets everyone in.
   def test_an_address_of_which_nothing_is_ignored

@@ -8,13 +8,27 @@ module NB
     #
     # @api private
     module Address
+      LOCALHOST = %r{\A(?:tcp|ssl)://\Klocalhost(?=[:/?]|\z)}
+      private_constant :LOCALHOST
+
       # @param addresses [String, Array<String>] the value of `bind:`
       # @return [Array<Binding, Tls>] at least one
       # @raise [ArgumentError]
       def self.all(addresses)
         list = Array(addresses)
-        list.empty? ? refuse(addresses) : list.map { |address| parse(address) }
+        list.empty? ? refuse(addresses) : list.flat_map { |address| each_of(address) }
       end
+
+      # Clients look `localhost` up, and may get either address: as Puma does, we listen at both.
+      def self.each_of(address)
+        return [parse(address)] unless LOCALHOST.match?(address.to_s) && both_loopbacks?
+
+        v4, v6 = %w[127.0.0.1 [::1]].map { |host| parse(address.sub(LOCALHOST, host)) }
+        [v4, v6.beside(v4)]
+      end
+
+      def self.both_loopbacks? = Socket.ip_address_list.any?(&:ipv6_loopback?)
+      private_class_method :each_of, :both_loopbacks?
 
       # @param address [String] as in `bind:`
       # @return [Binding, Tls]

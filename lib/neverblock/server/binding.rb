@@ -60,6 +60,13 @@ module NB
         @ours = ours
       end
 
+      # Its port 0 stands for the port of the other, which is opened first.
+      # @return [self]
+      def beside(other)
+        @beside = other
+        self
+      end
+
       # Opens the listener, unless it is open.
       # @param backlog [Integer, nil] connections that may wait; nil: {BACKLOG}, or as many as
       #   whoever opened the listener has said
@@ -168,7 +175,7 @@ module NB
       def inode = !@path.start_with?("\0") && File.socket?(@path) && File.stat(@path).ino
 
       def look_up
-        Addrinfo.tcp(@host, @port)
+        Addrinfo.tcp(@host, @port.zero? && @beside ? @beside.port : @port)
       rescue SocketError => error
         raise error.class, "#{@host}: #{error.message}"
       end

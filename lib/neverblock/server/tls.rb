@@ -70,6 +70,12 @@ module NB
         @context.alpn_select_cb = ->(protocols) { protocol(protocols) }
       end
 
+      # @return [self] (see Binding#beside)
+      def beside(other)
+        @binding.beside(other)
+        self
+      end
+
       # Opens the listener.
       # @param options see {Binding#open}
       # @return [self]
