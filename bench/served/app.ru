@@ -11,25 +11,11 @@ BIG = ("x" * 3_000_000).freeze
 LINE = "#{"y" * 31}\n".freeze
 FILE = ENV.fetch("BENCH_FILE", __FILE__)
 
-# All connections are made before the first request, so that no request is measured that waits for
-# one to be made.
-class Pool
-  def initialize(size)
-    @idle = Thread::Queue.new
-    size.times { @idle << PG.connect(ENV.fetch("BENCH_DATABASE")) }
-  end
-
-  def with
-    connection = @idle.pop
-    yield connection
-  ensure
-    @idle << connection if connection
-  end
-end
-
 if ENV["BENCH_DATABASE"]
   require "pg"
-  POOL = Pool.new(Integer(ENV.fetch("BENCH_POOL", "50")))
+  require_relative "pool"
+  size = Integer(ENV.fetch("BENCH_POOL", "50"))
+  POOL = Pool.new(size) { PG.connect(ENV.fetch("BENCH_DATABASE")) }
 end
 
 # A thousand parts, each of its own; the server decides how they travel.

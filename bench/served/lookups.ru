@@ -4,27 +4,12 @@
 # environment says which store, where, and how many connections are shared.
 
 require "json"
+require_relative "pool"
 
 # Of the same length, as ab wants answers.
 NUMBERS = (100_001..200_000).freeze
 PORT = Integer(ENV.fetch("BENCH_PORT"))
 POOL = Integer(ENV.fetch("BENCH_POOL"))
-
-# Plain connections in a queue that threads and any scheduler can wait for, all made before the
-# first request.
-class Pool
-  def initialize(&connect)
-    @idle = Thread::Queue.new
-    POOL.times { @idle << connect.call }
-  end
-
-  def with
-    connection = @idle.pop
-    yield connection
-  ensure
-    @idle << connection if connection
-  end
-end
 
 MARIADB = { host: "127.0.0.1", port: PORT, username: "nb", password: "secret",
             database: "nb" }.freeze
@@ -35,19 +20,19 @@ FIND =
   case ENV.fetch("BENCH_STORE")
   when "mysql2"
     require "mysql2"
-    pool = Pool.new { Mysql2::Client.new(MARIADB) }
+    pool = Pool.new(POOL) { Mysql2::Client.new(MARIADB) }
     lambda do |ids|
       pool.with { |client| ids.map { |id| client.query("#{SQL}#{id}").first.fetch("name") } }
     end
   when "trilogy"
     require "trilogy"
-    pool = Pool.new { Trilogy.new(**MARIADB) }
+    pool = Pool.new(POOL) { Trilogy.new(**MARIADB) }
     lambda do |ids|
       pool.with { |client| ids.map { |id| client.query("#{SQL}#{id}").rows.first.first } }
     end
   when "redis"
     require "redis-client"
-    pool = Pool.new { RedisClient.new(port: PORT).tap { |client| client.call("PING") } }
+    pool = Pool.new(POOL) { RedisClient.new(port: PORT).tap { |client| client.call("PING") } }
     lambda do |ids|
       pool.with { |client| ids.map { |id| client.call("GET", "thing:#{id}") } }
     end

@@ -3,9 +3,9 @@
 # Pages that compute between short queries, as a large application's do, and one that waits.
 
 require "pg"
+require_relative "pool"
 
-POOL = Thread::Queue.new
-Integer(ENV.fetch("BENCH_POOL")).times { POOL << PG.connect(ENV.fetch("BENCH_DATABASE")) }
+POOL = Pool.new(Integer(ENV.fetch("BENCH_POOL"))) { PG.connect(ENV.fetch("BENCH_DATABASE")) }
 
 def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
 
@@ -16,13 +16,12 @@ def compute
 end
 
 def page(queries)
-  connection = POOL.pop
-  queries.times do
-    connection.exec("select 1").clear
-    compute
+  POOL.with do |connection|
+    queries.times do
+      connection.exec("select 1").clear
+      compute
+    end
   end
-ensure
-  POOL << connection if connection
 end
 
 PAGES = {

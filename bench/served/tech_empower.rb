@@ -4,9 +4,10 @@ require "erb"
 require "json"
 require "pg"
 require "time"
+require_relative "pool"
 
 # TechEmpower's six pages, the same text for every server and framework. They ask the database with
-# prepared statements, over plain connections in a queue: threads and any scheduler can wait for it.
+# prepared statements, over plain connections.
 module TechEmpower
   HELLO = "Hello, World!"
   IDS = (1..10_000).freeze
@@ -29,18 +30,15 @@ module TechEmpower
   HTML
 
   class << self
-    # All connections are made before the first request.
-    #
     # @param url [String] of the database
-    # @param size [Integer]
+    # @param size [Integer] how many connections each process makes
     # @return [void]
-    def connect(url, size)
-      @idle = Thread::Queue.new
-      size.times do
+    def use(url, size)
+      @pool = Pool.new(size) do
         connection = PG.connect(url)
         connection.type_map_for_results = PG::BasicTypeMapForResults.new(connection)
         STATEMENTS.each { |name, sql| connection.prepare(name, sql) }
-        @idle << connection
+        connection
       end
     end
 
@@ -48,12 +46,12 @@ module TechEmpower
     def message = { message: HELLO }
 
     # @return [Hash]
-    def world = with { |connection| find(connection, rand(IDS)) }
+    def world = @pool.with { |connection| find(connection, rand(IDS)) }
 
     # @param text [String, nil] the parameter of the request
     # @return [Array<Hash>]
     def worlds(text)
-      with { |connection| some(text).map { |id| find(connection, id) } }
+      @pool.with { |connection| some(text).map { |id| find(connection, id) } }
     end
 
     # In the order of their numbers, so that no two requests wait for each other's rows.
@@ -61,7 +59,7 @@ module TechEmpower
     # @param text [String, nil] the parameter of the request
     # @return [Array<Hash>] as they are now
     def updated(text)
-      with do |connection|
+      @pool.with do |connection|
         some(text).sort.map do |id|
           row = find(connection, id)
           row[:randomNumber] = rand(IDS)
@@ -73,7 +71,7 @@ module TechEmpower
 
     # @return [String] HTML
     def fortunes
-      rows = with { |connection| connection.exec_prepared("fortunes").values }
+      rows = @pool.with { |connection| connection.exec_prepared("fortunes").values }
       page([*rows, ADDED].sort_by(&:last))
     end
 
@@ -87,13 +85,6 @@ module TechEmpower
       id, number = connection.exec_prepared("world", [id]).values.first
       { id: id, randomNumber: number }
     end
-
-    def with
-      connection = @idle.pop
-      yield connection
-    ensure
-      @idle << connection if connection
-    end
   end
-  connect(ENV.fetch("BENCH_DATABASE"), Integer(ENV.fetch("BENCH_POOL"))) if ENV["BENCH_DATABASE"]
+  use(ENV.fetch("BENCH_DATABASE"), Integer(ENV.fetch("BENCH_POOL"))) if ENV["BENCH_DATABASE"]
 end

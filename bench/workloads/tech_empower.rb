@@ -44,6 +44,7 @@ module Bench
       def load_environment = super.merge("LOAD_PIPELINE" => @kind[:pipeline]&.to_s)
 
       def check
+        @store&.settle
         Net::HTTP.start("127.0.0.1", @server.port) do |http|
           look_at(http.get(@kind[:path]), params[:queries])
           COUNTS.each { |text, count| look_at(http.get(@kind[:path].sub(/\d+\z/, text)), count) } if

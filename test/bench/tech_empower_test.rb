@@ -55,6 +55,21 @@ class BenchTechEmpowerTest < Minitest::Test
       end
     end
 
+    next unless %w[db updates].include?(page)
+
+    # They fork after they have loaded the application.
+    %w[nb_server puma].each do |runtime|
+      define_method("test_#{page}_is_served_right_by_two_workers_of_#{runtime}") do
+        params = { runtime: runtime, connections: 16, queries: 3, workers: 2 }
+        sample = cell(id, params, port: Databases.postgresql.port)
+
+        assert_equal [nil, 0], sample.values_at("failure", "errors"), sample["first_error"]
+        assert_operator sample["operations"], :>, 0
+      end
+    end
+  end
+
+  PAGES.each_value do |page|
     define_method("test_#{page}_that_is_wrong_is_seen") do
       body, complaint = WRONG.fetch(page)
       errors, first = look_at(page, body)

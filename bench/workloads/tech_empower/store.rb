@@ -47,6 +47,16 @@ module Bench
                      .values.to_h { |row| row.map(&:to_i) }
         end
 
+        # Waits until nobody else has begun or ended a statement for a tenth of a second: requests
+        # that wrk no longer waits for are still answered.
+        # @return [void]
+        def settle
+          sleep 0.02 until @connection.exec(<<~SQL).getvalue(0, 0) == "t"
+            select coalesce(max(state_change) < clock_timestamp() - interval '0.1 s', true)
+            from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+          SQL
+        end
+
         # @return [void]
         def close = @connection.close
       end
