@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require "jobs/helper"
+require "active_support/testing/constant_stubbing"
 
 # Solid Queue's workers with `fibers:`, in processes as its `bin/jobs` makes them, on PostgreSQL.
 class SolidQueueTest < Minitest::Test
   include QueueApp::Tests.on("postgresql")
+  include ActiveSupport::Testing::ConstantStubbing
 
   # One after the other they would need 100 s; five threads need 20 s.
   def test_a_hundred_wait_at_once_and_each_leaves_its_row
@@ -19,6 +21,18 @@ class SolidQueueTest < Minitest::Test
     stop
     assert_match(/async nil, threads \d, busy 0, dead 0, connections [1-5], NB/, exit_notes.first)
     assert_none_left
+  end
+
+  # One query for all, not one for each; and a failure of it leaves the claims as they are.
+  def test_jobs_that_are_claimed_together_are_loaded_together
+    { { fibers: 100 } => 0, { threads: 100 } => 20 }.each do |size, queries|
+      assert_equal [20, queries], claimed(size)
+    end
+    failing = Class.new { def initialize(**) = raise(ActiveRecord::StatementInvalid, "cut off") }
+    told = claimed({ fibers: 100 }) do |claim|
+      stub_const(ActiveRecord::Associations, :Preloader, failing, &claim)
+    end
+    assert_equal [20, 20], told
   end
 
   def test_state_does_not_cross
@@ -106,6 +120,26 @@ class SolidQueueTest < Minitest::Test
   end
 
   private
+
+  # @yieldparam claim [Proc] to be called
+  # @return [Array(Integer, Integer)] how many jobs, and how many queries it takes to have them
+  def claimed(size)
+    enqueue(CallJob, 20, 0)
+    worker = SolidQueue::Worker.new(queues: "*", **size)
+    worker.send(:register)
+    claim = -> { worker.send(:claim_executions) }
+    executions = block_given? ? yield(claim) : claim.call
+    [executions.size, queries { executions.each(&:job) }]
+  ensure
+    worker&.send(:deregister)
+    QueueApp.empty
+  end
+
+  def queries(&block)
+    count = 0
+    ActiveSupport::Notifications.subscribed(->(*) { count += 1 }, "sql.active_record", &block)
+    count
+  end
 
   def pool
     metadata = worker.metadata

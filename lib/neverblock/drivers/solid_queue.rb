@@ -40,9 +40,11 @@ module NB
           Birth.cure_puma
           return unless ::SolidQueue::Pool.respond_to?(:build)
 
+          require_relative "solid_queue/claims"
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
           ::SolidQueue::Configuration.prepend(Configuration)
+          ::SolidQueue::Worker.prepend(Claims)
           JobStop.install
         end
 
