@@ -5,6 +5,7 @@ require_relative "../loop/repairs"
 require_relative "../sync/interruption"
 require_relative "../sync/tidy"
 require_relative "sequel/accounts"
+require_relative "sequel/connecting"
 require_relative "sequel/timed"
 
 module NB
@@ -228,6 +229,7 @@ module NB
       ::Sequel.extend(Sequel)
       ::Sequel::Database.prepend(Sequel::Database, Sequel::Timed)
       ::Sequel::ConnectionPool.include(Sequel::Pool)
+      ::Sequel::ConnectionPool.prepend(Sequel::Connecting)
       Pools.source { Sequel::Accounts.all }
     end
   end

@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+
+# Excon keeps one socket per connection object and thread, so threads can share a persistent
+# connection object. Fibers of one thread would share a socket, too, and read each other's answers.
+# In a loop, each call of `request` or `requests` has a socket to itself, which afterwards waits for
+# the next call, in whichever fiber. If a call is left in the middle, its socket is closed.
+module NB
+  module Drivers
+    # What Excon::Connection does in a loop.
+    module ExconSockets
+      # What one call uses. `sockets`: what Excon keeps per thread. `pid`: a forked child must leave
+      # its parent's sockets alone.
+      Lease = Struct.new(:sockets, :pid)
+      NONE = {}.compare_by_identity.freeze # before the first call
+      private_constant :Lease, :NONE
+
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          ::Excon::Connection.prepend(self)
+        end
+
+        # @api private
+        def on? = @driver.on? && Repairs.loop_here
+      end
+
+      # Has a socket to itself.
+      def request(...) = neverblock_lease { super }
+
+      # Has a socket to itself.
+      def requests(...) = neverblock_lease { super }
+
+      # Outside a call, also closes the sockets that wait for the next one.
+      def reset
+        neverblock_idle.pop(neverblock_idle.size).each { |lease| neverblock_close(lease) } unless
+          neverblock_leased
+        super
+      end
+
+      private
+
+      def sockets
+        neverblock_leased&.sockets || super
+      end
+
+      def neverblock_leased
+        lease = (@neverblock_leases || NONE)[Fiber.current] or return
+        lease.sockets, lease.pid = {}, Process.pid if lease.pid != Process.pid
+        lease
+      end
+
+      # A call within a call (a retry, or one of `requests`) uses the same sockets.
+      #
+      # Excon before 1.11 resets a connection when a call begins while this variable is false: a
+      # call was left in the middle. Here it only means that another fiber is in the middle of one.
+      def neverblock_lease(&call)
+        return yield unless ExconSockets.on? && @data[:thread_safe_sockets]
+
+        @persistent_socket_reusable = true
+        return yield if neverblock_leased
+
+        neverblock_call(@neverblock_leases ||= {}.compare_by_identity, Fiber.current, &call)
+      end
+
+      def neverblock_call(leases, fiber)
+        lease = leases[fiber] = neverblock_idle.pop || Lease.new({}, Process.pid)
+        value = yield
+        whole = true
+        value
+      ensure
+        leases.delete(fiber)
+        whole ? neverblock_keep(lease) : neverblock_close(lease)
+      end
+
+      def neverblock_keep(lease)
+        neverblock_idle.push(lease) unless lease.sockets.empty? || lease.pid != Process.pid
+      end
+
+      def neverblock_idle
+        return @neverblock_idle if @neverblock_pid == Process.pid
+
+        @neverblock_pid = Process.pid
+        @neverblock_idle = []
+      end
+
+      def neverblock_close(lease)
+        lease&.sockets&.each_value do |socket|
+          socket.close
+        rescue StandardError
+          nil # as Excon does
+        end
+      end
+    end
+  end
+end
+
+NB::Drivers.register("excon", constant: "Excon::Connection", version: "Excon::VERSION",
+                              versions: [">= 0.100", "< 2"]) do |driver|
+  NB::Drivers::ExconSockets.install(driver)
+end
