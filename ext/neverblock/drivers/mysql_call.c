@@ -59,6 +59,23 @@ static void raise_again(VALUE raised)
     rb_exc_raise(raised);
 }
 
+static VALUE close_client(VALUE client)
+{
+    return rb_funcall(client, rb_intern("close"), 0);
+}
+
+/* The library closes a connection that is gone when it waits for it. If it had no need to wait
+ * after the interruption, the answer may still be to come, and the next query would get it. */
+static void close_open(const nb_mysql_call_t *call)
+{
+    int tag;
+    if (!call->mysql->socket)
+        return;
+    rb_protect(close_client, call->client, &tag);
+    if (tag) /* what has interrupted the call comes first */
+        rb_set_errinfo(Qnil);
+}
+
 static bool has_raised(void *call)
 {
     return ((nb_mysql_call_t *)call)->refused;
@@ -70,7 +87,7 @@ static bool has_raised(void *call)
  *     has found of this client
  *   @yieldparam in_loop [Boolean]
  *   @return the block's value
- *   @raise what was raised in a wait; then the library has closed the connection
+ *   @raise what was raised in a wait; then the connection is closed
  *   @raise what {.in_use} raises, if another fiber waits inside the library for this client
  *   @scheduling may wait */
 static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
@@ -95,8 +112,10 @@ static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
         nb_mysql_free_found(client, has_raised, &call);
     VALUE value = call.raised != Qundef ? Qnil : rb_protect(rb_yield, Qtrue, &tag);
     nb_mysql_call_end(&call);
-    if (call.raised != Qundef)
+    if (call.raised != Qundef) {
+        close_open(&call);
         raise_again(call.raised);
+    }
     if (tag)
         rb_jump_tag(tag);
     RB_GC_GUARD(client);
