@@ -3,6 +3,8 @@
 require "minitest/autorun"
 require "neverblock"
 require "excon"
+require "set" # httpx 1.9 forgets it on Ruby 3.1
+require "httpx"
 require "net/http/persistent"
 require_relative "../support/subprocess"
 require_relative "../support/token_server"
@@ -29,6 +31,10 @@ class SharedClientTest < Minitest::Test
     "excon_not_persistent" => lambda do |origin|
       http = Excon.new(origin)
       ->(path) { [http.get(path: path).body] }
+    end,
+    "httpx_persistent" => lambda do |origin|
+      http = HTTPX.plugin(:persistent).with(origin: origin)
+      ->(path) { [http.get(path).raise_for_status.body.to_s] }
     end,
     "net_http_persistent" => lambda do |origin|
       http = Net::HTTP::Persistent.new
@@ -68,6 +74,14 @@ class SharedClientTest < Minitest::Test
         end
       end
     end
+  end
+
+  # As with Excon: the pool is the session's.
+  def test_the_next_fiber_uses_the_connection_of_the_last_one
+    http = HTTPX.plugin(:persistent).with(origin: @server.origin)
+    NB.run { 5.times { |i| NB.async { http.get("/#{i}").raise_for_status }.wait } }
+    assert_equal 1, @server.accepted
+    http.close
   end
 
   # As one thread after another does.

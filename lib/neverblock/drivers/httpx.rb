@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "loop_fiber"
+
+# HTTPX keeps what a session waits for (its selector) per thread, so threads can share a persistent
+# session. Fibers of one thread shared the selector and its connections, too: when one fiber was
+# interrupted, all others got its error, or waited forever. In a loop, each fiber has a selector to
+# itself; the connections come from the session's pool, which is made for threads. A connection that
+# was left in the middle of a request does not return to the pool: its next user would send the old
+# request first.
+module NB
+  module Drivers
+    # Prepended to HTTPX::Pool.
+    module HTTPXPool
+      # Works like HTTPX's own method, for connections that have answered all requests.
+      # @api private
+      def checkin_connection(connection)
+        return super unless HTTPXSessions.selectors && connection.inflight?
+
+        neverblock_drop(connection)
+      end
+
+      # Forgets a connection that is lent, as #checkin_connection takes one back.
+      # @api private
+      def neverblock_drop(connection)
+        return if connection.options.io
+
+        @connection_mtx.synchronize do
+          drop_connection(connection)
+          @max_connections_cond.signal
+          @origin_conds[connection.origin.to_s].signal
+        end
+      end
+    end
+
+    # What HTTPX::Session does in a loop.
+    module HTTPXSessions
+      # The fiber's instance variable with its selectors, by session.
+      SELECTORS = :@neverblock_httpx_selectors
+      private_constant :SELECTORS
+
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          ::HTTPX::Session.prepend(self)
+          ::HTTPX::Pool.prepend(HTTPXPool)
+        end
+
+        # @return [Hash, nil] of the loop's fiber; nil: the thread's own are used
+        # @api private
+        def selectors
+          fiber = LoopFiber.current if @driver.on?
+          return unless fiber
+
+          fiber.instance_variable_get(SELECTORS) ||
+            fiber.instance_variable_set(SELECTORS, {}.compare_by_identity)
+        end
+      end
+
+      private
+
+      def selector_store = HTTPXSessions.selectors || super
+
+      # Ends a call of a persistent session.
+      def deactivate(selector, *)
+        cut = HTTPXSessions.selectors ? selector.each_connection.select(&:inflight?) : []
+        cut.each { |connection| neverblock_drop(connection, selector) }
+        super
+      end
+
+      def neverblock_drop(connection, selector)
+        selector.deregister(connection)
+        @pool.neverblock_drop(connection)
+        connection.to_io&.close
+      rescue IOError, SystemCallError
+        nil # it was closed already
+      end
+    end
+  end
+end
+
+NB::Drivers.register("httpx", constant: "HTTPX::Session", version: "HTTPX::VERSION",
+                              versions: ["~> 1.9"]) do |driver|
+  NB::Drivers::HTTPXSessions.install(driver)
+end
