@@ -31,31 +31,36 @@ module NB
 
     # The body came too slowly: see `body_timeout` and `body_bytes_per_second`.
     class BodyTimeoutError < BodyError
-      # @return [Integer] (see BodyError#http_status)
+      # @return [Integer] 408
+      # @scheduling never waits
       def http_status = 408
     end
 
     # The body is larger than `body_bytes`.
     class BodyTooLargeError < BodyError
-      # @return [Integer] (see BodyError#http_status)
+      # @return [Integer] 413
+      # @scheduling never waits
       def http_status = 413
     end
 
     # The body's chunk extensions and trailers are too long.
     class BodyFieldsTooLargeError < BodyError
-      # @return [Integer] (see BodyError#http_status)
+      # @return [Integer] 431
+      # @scheduling never waits
       def http_status = 431
     end
 
     # All bodies together have reached `bodies_file_bytes`.
     class BodyRoomError < BodyError
-      # @return [Integer] (see BodyError#http_status)
+      # @return [Integer] 503
+      # @scheduling never waits
       def http_status = 503
     end
 
     # The body could not be written to a temporary file.
     class BodyStorageError < BodyError
-      # @return [Integer] (see BodyError#http_status)
+      # @return [Integer] 507
+      # @scheduling never waits
       def http_status = 507
     end
   end

@@ -70,7 +70,8 @@ module NB
         @context.alpn_select_cb = ->(protocols) { protocol(protocols) }
       end
 
-      # @return [self] (see Binding#beside)
+      # As {Binding#beside}.
+      # @return [self]
       def beside(other)
         @binding.beside(other)
         self
