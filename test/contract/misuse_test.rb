@@ -22,6 +22,20 @@ class MisuseTest < ScriptCase
     show(NB::Native.backends.first) { NB::Scheduler.new(backend: "") }
   RUBY
 
+  # Its caller would go on in the middle of the block.
+  script "NB.run in a fiber entered by transfer", SHOW + <<~'RUBY', out: "FiberError\nFiberError\n2\n3\n", only: :fibers
+    first = Fiber.current
+    [true, false].each do |blocking|
+      Fiber.new(blocking: blocking) do
+        show("transfer", "#resume") { NB.run { NB.async { sleep 0.001 } } }
+        first.transfer
+      end.transfer
+    end
+    Fiber.new { p NB.run { NB.async { sleep(0.001) && 2 }.value } }.resume
+    Fiber.new { first.transfer }.transfer
+    p NB.run { NB.async { sleep(0.001) && 3 }.value }
+  RUBY
+
   script "an unknown NB_BACKEND lists the known", SHOW + <<~'RUBY', out: "ArgumentError\n", only: :fibers
     source = "begin; NB.run { }; rescue ArgumentError => error; print error.message; end"
     said = IO.popen({ "NB_BACKEND" => "kqueues" }, [Gem.ruby, "-I", $:.first, "-rneverblock", "-e", source], &:read)

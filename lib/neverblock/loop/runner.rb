@@ -22,6 +22,7 @@ module NB
         scheduler = Fiber.scheduler
         return new(scheduler).join(&block) if scheduler.is_a?(Scheduler)
         refuse(scheduler) if scheduler
+        refuse_transferred(Fiber.current)
         unless Fiber.current.blocking?
           return new(nil).from_blocking_fiber do
             run(backend: backend, repairs: repairs, clock: clock, drain: drain, &block)
@@ -53,6 +54,26 @@ module NB
       def refuse(scheduler)
         raise NoSchedulerError, "NB.run: this thread already has a #{scheduler.class}; call it " \
                                 "inside one of its fibers, or on a thread without a scheduler"
+      end
+
+      # When a fiber of the loop ends, Ruby continues the last fiber of the chain of those that have
+      # resumed each other. A fiber entered by Fiber#transfer is not in that chain, so its caller
+      # would continue before the block has ended. The thread's first fiber looks the same to Ruby,
+      # but has no block, whose place #inspect would tell.
+      def refuse_transferred(fiber)
+        return unless fiber.inspect.match?(/:\d+ \(/) && !resumed?(fiber)
+
+        raise FiberError, "NB.run: this fiber was entered by Fiber#transfer, so Ruby would leave " \
+                          "it when another fiber ends; enter it by #resume"
+      end
+
+      def resumed?(fiber)
+        probe = ::Fiber.new do
+          fiber.resume
+        rescue FiberError => error
+          fiber.transfer(error.message.include?("double resume"))
+        end
+        probe.transfer
       end
 
       def refuse_clock
