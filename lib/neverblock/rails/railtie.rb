@@ -90,9 +90,8 @@ module NB
       initializer "neverblock.refused_body", after: :load_environment_config do |app|
         if config.neverblock.enabled && app.config.respond_to?(:action_dispatch)
           require_relative "refused_body"
-          [ActionDispatch::Executor, ActionDispatch::DebugExceptions].each do |outer|
-            app.config.middleware.insert_after(outer, RefusedBody)
-          end
+          app.config.middleware.insert_after(ActionDispatch::Executor, RefusedBody)
+          app.config.middleware.insert_before(ActionDispatch::Callbacks, RefusedBody)
         end
       end
 
