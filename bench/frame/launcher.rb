@@ -67,7 +67,7 @@ module Bench
     def execute(command, environment, patience)
       Tempfile.create("bench-cell") do |errors|
         text = start(command, environment, errors.path) { |output| read(output, patience) }
-        next failure("no result within #{patience} s").tap { stop } unless text
+        next late(patience, File.read(errors.path)).tap { stop } unless text
 
         status = Process.wait2(@pid).last
         @pid = nil
@@ -113,10 +113,19 @@ module Bench
       failure("the last line is no JSON: #{line.strip[0, 200]}")
     end
 
+    def late(patience, errors)
+      failure(["no result within #{patience} s", first_line(errors)].compact.join(": "))
+    end
+
     def complaint(status, errors)
       how = status.signaled? ? "killed by signal #{status.termsig}" : "exit #{status.exitstatus}"
-      first = errors.lines.grep_v(/warning:/).first.to_s.strip
-      "#{how}: #{first.sub("#{ROOT}/", "")[0, 300]}"
+      "#{how}: #{first_line(errors)}"
+    end
+
+    # @return [String, nil]
+    def first_line(errors)
+      line = errors.lines.grep_v(/warning:/).first
+      line&.strip&.sub("#{ROOT}/", "")&.slice(0, 300)
     end
 
     def failure(text)

@@ -111,6 +111,14 @@ class BenchSessionTest < Minitest::Test
     end
   end
 
+  # What the process said may be the reason.
+  def test_a_sample_that_is_late_says_what_its_process_has_said
+    late = Bench::Launcher.allocate.method(:late)
+    assert_equal ["no result within 5 s", "no result within 5 s: app.rb:1: no such file"],
+                 ["", "a warning: x\n#{Bench::ROOT}/app.rb:1: no such file\nmore\n"]
+                   .map { |said| late.call(5, said)["failure"] }
+  end
+
   def test_a_cell_that_hangs_is_given_up
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     measure(table("idle", patience: 1, waiting: 1), seconds: 60) do |result, _session|
