@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require "socket"
 require "tempfile"
+require_relative "listening"
 
 module Bench
   # A server that cells talk to, in a process of its own: started once for a table, stopped after.
@@ -21,7 +21,7 @@ module Bench
       return Database.new(kind) if Database::KINDS.include?(kind)
       return new([Compiled.program(kind.to_s), "server"]) unless kind == :delayd
 
-      free = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+      free = Listening.free_port
       command = delayd || [*ruby.command, File.join(ROOT, "exe", "nb"), "delayd"]
       new([*command, "--port", free.to_s], port: free)
     end
@@ -39,7 +39,7 @@ module Bench
       [input, writer].each(&:close)
       @errors = errors
       @port = port || Integer(output.gets)
-      wait_until_listening
+      wait_until_it_listens
     rescue SystemCallError, TypeError, ArgumentError => error
       raise Error, "#{command.join(" ")} does not start: #{error.message}"
     end
@@ -55,24 +55,12 @@ module Bench
 
     private
 
-    def wait_until_listening
-      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-      begin
-        TCPSocket.open("127.0.0.1", port, &:close)
-      rescue Errno::ECONNREFUSED
-        give_up("ended") if Process.wait(@pid, Process::WNOHANG)
-        late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-        give_up("does not listen within #{PATIENCE} s") if late
-
-        sleep(0.02)
-        retry
-      end
-    end
-
-    def give_up(what)
+    def wait_until_it_listens
+      Listening.wait(@pid, PATIENCE) { Listening.at?(port) }
+    rescue RuntimeError => error
       stop
       reason = File.read(@errors.path).lines.first.to_s.strip
-      raise Error, "#{@command.join(" ")} #{what}: #{reason}"
+      raise Error, "#{@command.join(" ")} #{error.message}: #{reason}"
     end
   end
 end

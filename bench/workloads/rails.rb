@@ -103,7 +103,7 @@ module Bench
       end
 
       def start_service
-        port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+        port = Listening.free_port
         @service_url = "http://127.0.0.1:#{port}/"
         Process.spawn(RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", File.join(ROOT, "exe", "nb"),
                       "delayd", "--port", port.to_s, "--delay", params[:service_ms].to_s, "-q")

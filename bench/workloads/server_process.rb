@@ -4,6 +4,7 @@ require "etc"
 require "rbconfig"
 require "socket"
 require "tempfile"
+require_relative "../frame/listening"
 require_relative "session_processes"
 
 module Bench
@@ -38,7 +39,7 @@ module Bench
       # @param cores [Array<Integer>]
       # @param environment [Hash]
       def initialize(runtime, application: "app.ru", cores: [0], environment: {})
-        @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+        @port = Listening.free_port
         command = runtime.command(@port, File.join(APPLICATIONS, application))
         input, @input = IO.pipe # the C server ends with its standard input
         @log = Tempfile.new("bench-served")
@@ -71,16 +72,10 @@ module Bench
       end
 
       def wait_until_it_answers
-        deadline = now + PATIENCE
-        until answers?
-          raise "the server ended: #{log}" if Process.wait(@pid, Process::WNOHANG)
-          raise "no answer within #{PATIENCE} s: #{log}" if now > deadline
-
-          sleep(0.002)
-        end
-      rescue RuntimeError
+        Listening.wait(@pid, PATIENCE, pause: 0.002) { answers? }
+      rescue RuntimeError => error
         stop
-        raise
+        raise "the server #{error.message}: #{log}"
       end
 
       def answers?

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
-require "socket"
+require_relative "../frame/listening"
 require_relative "server_process"
 
 module Bench
@@ -81,18 +81,10 @@ module Bench
       end
 
       def start_mongo(cores)
-        @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+        @port = Listening.free_port
         command = [*Runtime.ruby, MONGO, port.to_s]
         @pid = Process.spawn(*ServerProcess.pin(cores, command))
-        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-        begin
-          TCPSocket.open("127.0.0.1", port, &:close)
-        rescue Errno::ECONNREFUSED
-          raise if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-
-          sleep(0.05)
-          retry
-        end
+        Listening.wait(@pid, PATIENCE) { Listening.at?(port) }
       end
     end
   end

@@ -51,6 +51,6 @@ class BenchServerTest < Minitest::Test
       Bench::Server.start(:delayd, ruby: nil, delayd: command)
     end
 
-    assert_match(/ended: no room/, error.message)
+    assert_match(/ended before it answered: no room/, error.message)
   end
 end

@@ -2,8 +2,8 @@
 
 require "etc"
 require "fileutils"
-require "socket"
 require "tmpdir"
+require_relative "../../frame/listening"
 
 module Bench
   module Workloads
@@ -22,7 +22,7 @@ module Bench
       def initialize
         @user = Process.uid.zero? ? "postgres" : Etc.getlogin || "postgres"
         @folder = claim
-        @port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
+        @port = Listening.free_port
       end
 
       # @return [String]
@@ -62,13 +62,10 @@ module Bench
       def log = "#{@folder}.log"
 
       def wait
-        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-        until system(*as_user("pg_isready", "-q", "-h", "127.0.0.1", "-p", port.to_s))
-          late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-          raise "PostgreSQL does not start: #{File.read(log)}" if late
-
-          sleep(0.05)
-        end
+        ready = as_user("pg_isready", "-q", "-h", "127.0.0.1", "-p", port.to_s)
+        Listening.wait(@pid, PATIENCE, pause: 0.05) { system(*ready) }
+      rescue RuntimeError => error
+        raise "PostgreSQL #{error.message}: #{File.read(log)}"
       end
 
       def initdb

@@ -3,8 +3,8 @@
 require "fileutils"
 require "net/http"
 require "rbconfig"
-require "socket"
 require "tmpdir"
+require_relative "../../frame/listening"
 
 module Bench
   module Workloads
@@ -43,7 +43,7 @@ module Bench
       # @return [self]
       def start
         @port = @kind.start_with?("pumas") ? behind_nginx(Integer(@kind[5..])) : single
-        wait_for(@port)
+        wait_for(@port, @pids.last)
         self
       end
 
@@ -78,15 +78,15 @@ module Bench
       private
 
       def single
-        port = free_port
+        port = Listening.free_port
         spawn_one(command(port))
         port
       end
 
       def behind_nginx(count)
-        ports = Array.new(count) { free_port.tap { |port| spawn_one(puma(port, 1)) } }
-        ports.each { |port| wait_for(port) }
-        port = free_port
+        ports = Array.new(count) { Listening.free_port.tap { |port| spawn_one(puma(port, 1)) } }
+        ports.zip(@pids) { |port, pid| wait_for(port, pid) }
+        port = Listening.free_port
         File.write(File.join(@folder, "nginx.conf"), nginx(port, ports))
         spawn_one(["nginx", "-p", @folder, "-c", "nginx.conf", "-g", "daemon off;"])
         port
@@ -152,18 +152,20 @@ module Bench
                                                        err: %i[child out])
       end
 
-      def wait_for(port)
-        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-        begin
-          answer = Net::HTTP.get_response("127.0.0.1", @path, port)
-          raise "#{@kind} answers #{answer.code}: #{log}" unless answer.code == "200"
-        rescue SystemCallError, EOFError
-          raise "#{@kind} does not answer: #{log}" if
-            Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+      # @param pid [Integer] of the process behind the port
+      def wait_for(port, pid)
+        Listening.wait(pid, PATIENCE, pause: 0.05) { answers?(port) }
+      rescue RuntimeError => error
+        raise "#{@kind} #{error.message}: #{log}"
+      end
 
-          sleep(0.05)
-          retry
-        end
+      def answers?(port)
+        answer = Net::HTTP.get_response("127.0.0.1", @path, port)
+        raise "answers #{answer.code}" unless answer.code == "200"
+
+        true
+      rescue SystemCallError, EOFError
+        false
       end
 
       # Of each of its processes the fields of proc(5), without the name: pid, state, parent …; the
@@ -187,8 +189,6 @@ module Bench
       rescue Errno::ESRCH
         nil
       end
-
-      def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }
     end
   end
 end
