@@ -61,6 +61,22 @@ class JobsDoctorTest < Minitest::Test
                  findings.first["what"])
   end
 
+  # Sidekiq runs such blocks in its own process only; they count more than the file.
+  def test_sidekiq_set_by_an_initializer
+    lines = <<~RUBY
+      Sidekiq.configure_server do |config|
+        raise "this is not Sidekiq's process"
+        config.concurrency = 100
+        # config.concurrency = 3
+        config[:fibers] = true
+        config.capsule("mail") { |mail| mail.concurrency = 2 }
+      end
+    RUBY
+    files = { "sidekiq.yml": "concurrency: 4\n", "initializers/sidekiq.rb": lines }
+    examine("sidekiq", files: files, APP_CONNECTIONS: "5")
+    assert_finding "warning", /Sidekiq: 5 connections to primary for 100 fibers/, /connections: 12/
+  end
+
   def test_workers_that_only_puma_starts
     fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }
     examine("solid_queue", files: { "puma.rb": "plugin :solid_queue if true\n" }, **fibers)

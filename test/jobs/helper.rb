@@ -167,7 +167,10 @@ module QueueApp
     folder = Dir.mktmpdir("app", FOLDER)
     FileUtils.mkdir("#{folder}/config")
     files[:"environment.rb"] = "require #{"#{ROOT}/environment".dump}\n"
-    files.each { |name, text| File.write("#{folder}/config/#{name}", text) }
+    files.each do |name, text|
+      FileUtils.mkdir_p(File.dirname("#{folder}/config/#{name}"))
+      File.write("#{folder}/config/#{name}", text)
+    end
     folder
   end
 

@@ -44,12 +44,26 @@ module NB
           defined?(NB::Drivers::GoodJob) && NB::Drivers::GoodJob.fibers? ? true : false
         end
 
-        # Sidekiq itself reads this file only in its own process.
+        # Sidekiq itself reads this file only in its own process. There, too, the application sets
+        # what it likes, which counts more.
         def sidekiq
-          settings = read(::Rails.root.join("config/sidekiq.yml"))
+          settings = { **read(::Rails.root.join("config/sidekiq.yml")), **sidekiq_initializers }
           [{ queue: "Sidekiq", processes: 1, fibers: settings[:fibers] ? true : false, keeps: false,
              at_once: settings.fetch(:concurrency, 5), databases: databases }]
         end
+
+        # Found by reading: blocks of `Sidekiq.configure_server` are for Sidekiq's process alone,
+        # and may do anything, such as filling a schedule in Redis.
+        def sidekiq_initializers
+          text = Dir[::Rails.root.join("config/initializers/**/*.rb")].map { |file| code(file) }
+                                                                      .grep(/Sidekiq/).join
+          fibers = text[/\[:fibers\]\s*=\s*(true|false)/, 1]
+          concurrency = text[/\bconfig(?:\.concurrency|\[:concurrency\])\s*=\s*(\d+)/, 1]
+          { fibers: fibers && fibers == "true", concurrency: concurrency&.to_i }.compact
+        end
+
+        # Without the lines that are comments.
+        def code(file) = File.readlines(file).grep_v(/\A\s*#/).join
 
         def read(file)
           return {} unless file.file?
