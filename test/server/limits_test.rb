@@ -295,6 +295,20 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     assert_equal 200, read_response((sockets - [refused]).first).status
   end
 
+  # Its client would take a body for the next response. Whichever of the two is refused.
+  def test_a_head_that_waited_in_vain_gets_no_body
+    gate = Thread::Queue.new
+    serve(fibers: 1, queue_timeout: 0.05) { |_env| gate.pop && [200, {}, []] }
+    sockets = Array.new(2) do
+      connect.tap { |socket| socket.write("HEAD / HTTP/1.1\r\n#{HOST}\r\n") }
+    end
+    refused = IO.select(sockets, nil, nil, 60)[0].first
+    head = Timeout.timeout(60) { refused.read }
+    gate << true
+    assert_match(/\AHTTP\/1.1 503 /, head)
+    assert_equal "", head.split("\r\n\r\n", 2).last
+  end
+
   def test_connections
     serve(HELLO, connections: 2)
     sockets = Array.new(3) { connect.tap { |socket|

@@ -112,11 +112,22 @@ static refused_t refused_request(const nb_conn_t *conn, const nb_incoming_t *inc
     return incoming ? (refused_t){incoming->head, incoming->bytes} : (refused_t){0};
 }
 
-static bool is_head(const refused_t *request)
+/* A request that waited in the queue was not read: what has arrived of it says. */
+static bool begins_as_head(const nb_conn_t *conn)
+{
+    char bytes[5];
+    if (conn->in.size)
+        return conn->in.size >= 5 && memcmp(conn->in.bytes, "HEAD ", 5) == 0;
+    return recv(conn->watch.fd, bytes, 5, MSG_PEEK | MSG_DONTWAIT) == 5 &&
+           memcmp(bytes, "HEAD ", 5) == 0;
+}
+
+static bool is_head(const nb_conn_t *conn, const refused_t *request)
 {
     const nb_head_t *head = request->head;
-    return head && head->method.size == 4 &&
-           memcmp(request->bytes + head->method.at, "HEAD", 4) == 0;
+    if (!head || !head->method.size)
+        return begins_as_head(conn);
+    return head->method.size == 4 && memcmp(request->bytes + head->method.at, "HEAD", 4) == 0;
 }
 
 static void note_refusal(nb_conn_t *conn, int status, size_t sent, const refused_t *request)
@@ -164,7 +175,7 @@ void nb_conn_refuse(nb_conn_t *conn, int status, const char *text, const nb_inco
                         "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s\n",
                         status, nb_status_text(status), nb_server_date(server), body,
                         status == 503 ? "Retry-After: 1\r\n" : "", text);
-    if (is_head(&request))
+    if (is_head(conn, &request))
         size -= (int)body;
     /* A client that does not take 512 bytes gets nothing. */
     ssize_t sent = send(conn->watch.fd, answer, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
