@@ -36,6 +36,15 @@ class MisuseTest < ScriptCase
     p NB.run { NB.async { sleep(0.001) && 3 }.value }
   RUBY
 
+  # There it is the first fiber.
+  script "NB.run in a child forked by such a fiber", <<~'RUBY', out: "4\n" * 3, only: :fibers
+    first = Fiber.current
+    child = -> { Process.wait(fork { p NB.run { NB.async { sleep(0.001) && 4 }.value } }) }
+    Fiber.new { child.call && first.transfer }.transfer
+    Fiber.new { child.call }.resume
+    NB.run { NB.async { child.call }.wait }
+  RUBY
+
   script "an unknown NB_BACKEND lists the known", SHOW + <<~'RUBY', out: "ArgumentError\n", only: :fibers
     source = "begin; NB.run { }; rescue ArgumentError => error; print error.message; end"
     said = IO.popen({ "NB_BACKEND" => "kqueues" }, [Gem.ruby, "-I", $:.first, "-rneverblock", "-e", source], &:read)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "drain"
+require_relative "fork"
 require_relative "scheduler"
 
 module NB
@@ -9,6 +10,8 @@ module NB
     # How the block was left: with a value, an exception, a `break` or a `throw`.
     Outcome = Struct.new(:kind, :value)
     private_constant :Outcome
+
+    Fork.in_child { @first_in_child = ::Fiber.current }
 
     class << self
       # Implements {NB.run}.
@@ -58,10 +61,12 @@ module NB
 
       # When a fiber of the loop ends, Ruby continues the last fiber of the chain of those that have
       # resumed each other. A fiber entered by Fiber#transfer is not in that chain, so its caller
-      # would continue before the block has ended. The thread's first fiber looks the same to Ruby,
-      # but has no block, whose place #inspect would tell.
+      # would continue before the block has ended. The first fiber of a thread or a forked child
+      # begins the chain, but looks the same to Ruby. A thread's has no block, whose place #inspect
+      # would tell.
       def refuse_transferred(fiber)
-        return unless fiber.inspect.match?(/:\d+ \(/) && !resumed?(fiber)
+        return if fiber.equal?(@first_in_child) || !fiber.inspect.match?(/:\d+ \(/)
+        return if resumed?(fiber)
 
         raise FiberError, "NB.run: this fiber was entered by Fiber#transfer, so Ruby would leave " \
                           "it when another fiber ends; enter it by #resume"
