@@ -130,7 +130,7 @@ class ServerDeadlineTest < Minitest::Test
     serve(body_streaming: true, body_memory_bytes: 10, body_timeout: 0.3) { |_env| [200, {}, body] }
     socket = connect
     socket.write(POST, "Content-Length: 100\r\n\r\n")
-    assert_equal NB::Server::BodyError, Timeout.timeout(60) { told.pop }
+    assert_equal NB::Server::BodyTimeoutError, Timeout.timeout(60) { told.pop }
     refute @server.stats[:connections].zero?
   end
 
