@@ -42,7 +42,7 @@ class ServerLingeringTest < Minitest::Test
       socket.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 40000000\r\n\r\n")
       Timeout.timeout(60) { 40.times { socket.write("x" * 1_000_000) } }
       assert_match(/\AHTTP\/1.1 413 /, Timeout.timeout(60) { socket.read })
-      assert_operator @server.stats[:request_bytes], :>, 39_000_000
+      eventually { @server.stats[:request_bytes] > 39_000_000 } # the rest may be with the kernel still
     end
   end
 
