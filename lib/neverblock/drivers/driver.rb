@@ -96,7 +96,7 @@ module NB
         return unsupported unless version.nil? || requirement.satisfied_by?(version)
 
         @cure.call(self)
-      rescue StandardError => error # without the cure the library works, but blocks the loop
+      rescue StandardError => error # without the cure, the library works as it does without us
         refuse("the cure failed: #{error.message} (#{error.class}, #{error.backtrace.first})")
       end
 
@@ -107,7 +107,8 @@ module NB
       def refuse(reason)
         @reason = reason
         @state = :unsupported
-        notice("left as it is, so it blocks the loop: #{reason}")
+        notice("left as it is, so in a loop it may block other fibers or mix up what they share: " \
+               "#{reason}")
       end
 
       # Ruby may run without RubyGems: then no version is known.
