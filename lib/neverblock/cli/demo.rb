@@ -107,8 +107,9 @@ module NB
         def ruby = ::Bench::RubyTarget.new(yjit: RUBY_VERSION >= "3.2")
 
         def write_page(results, folder)
-          lead = "A first look: one short sample per number, so a busy machine shows. " \
-                 "The full tables, with more clients and intervals, come from nb bench."
+          lead = "A first look: one short sample per number, so other work on the machine " \
+                 "distorts them. The full tables, with more clients and intervals, come from " \
+                 "nb bench."
           page = ::Bench::Report::Page.new(results, title: "NeverBlock in a minute", lead: lead)
           puts "Page: #{page.write(File.join(folder, "index.html"))}"
         end
