@@ -37,12 +37,14 @@ class MisuseTest < ScriptCase
   RUBY
 
   # There it is the first fiber.
-  script "NB.run in a child forked by such a fiber", <<~'RUBY', out: "4\n" * 3, only: :fibers
+  script "NB.run in a child forked by such a fiber, and in its child and its thread", <<~'RUBY', out: "4\n" * 5, only: :fibers
     first = Fiber.current
     child = -> { Process.wait(fork { p NB.run { NB.async { sleep(0.001) && 4 }.value } }) }
     Fiber.new { child.call && first.transfer }.transfer
     Fiber.new { child.call }.resume
     NB.run { NB.async { child.call }.wait }
+    Fiber.new { Process.wait(fork { child.call }) && first.transfer }.transfer
+    Fiber.new { Process.wait(fork { Thread.new(&child).join }) && first.transfer }.transfer
   RUBY
 
   script "an unknown NB_BACKEND lists the known", SHOW + <<~'RUBY', out: "ArgumentError\n", only: :fibers
