@@ -22,7 +22,7 @@ class ServerMemoryTest < Minitest::Test
     end
   end
 
-  # Without the lines of pools, whose number depends on what was collected: it has a bound of its own.
+  # Without the lines of pools, whose number depends on what was collected: it has its own bound.
   def text
     lines = NB::Server::Exposition.new("text/plain").text(@metrics).lines
     @pool_lines, others = lines.partition { |line| line.include?('pool="') }
