@@ -84,6 +84,59 @@ class SharedClientTest < Minitest::Test
     http.close
   end
 
+  # HTTPX takes a request whose answer has begun for one that is not in flight.
+  def test_an_answer_that_nobody_reads_to_its_end_costs_its_connection
+    http = HTTPX.plugin(:persistent, pool_options: { max_connections_per_origin: 1,
+                                                     pool_timeout: LIMIT })
+                .plugin(:stream).with(origin: @server.origin)
+    NB.run do
+      NB.timeout(LIMIT) do
+        3.times do |i|
+          NB.async { http.get("/held#{i}", stream: true).each { break } }.wait # rubocop:disable Lint/UnreachableLoop
+          own(->(path) { [http.get(path, stream: true).each.to_a.join] }, "/#{i}")
+        end
+      end
+    end
+  end
+
+  def test_a_request_from_the_block_that_reads_an_answer_leaves_that_answer_alone
+    http = HTTPX.plugin(:persistent).plugin(:stream).with(origin: @server.origin)
+    NB.run do
+      NB.timeout(LIMIT) do
+        text = +""
+        http.get("/outer", stream: true).each do |part|
+          text << part
+          own(->(path) { [http.get(path).body.to_s] }, "/inner")
+        end
+        assert_equal TokenServer.body("/outer"), text
+      end
+    end
+  end
+
+  # Each of the many sockets that fibers leave would fail one request.
+  def test_a_socket_that_the_server_closed_while_it_was_idle_is_not_used
+    http = Excon.new(@server.origin, persistent: true)
+    NB.run do
+      NB.timeout(LIMIT) do
+        Array.new(5) { |i| NB.async { http.get(path: "/#{i}") } }.each(&:value)
+        assert_equal 5, @server.accepted
+        @server.hang_up
+        10.times { |i| own(->(path) { [http.get(path: path).body] }, "/#{i}") }
+      end
+    end
+  end
+
+  def test_calls_that_are_left_in_the_middle_and_never_end_are_collected
+    http = Excon.new(@server.origin, persistent: true)
+    NB.run do
+      NB.timeout(LIMIT) do
+        NB.async { 20.times { half_read(http) } }.wait
+        GC.start
+        sleep 0.001 until @server.open < 10 # a few may still be on a stack
+      end
+    end
+  end
+
   # As one thread after another does.
   def test_the_next_fiber_uses_the_socket_of_the_last_one
     http = Excon.new(@server.origin, persistent: true)
@@ -129,6 +182,13 @@ class SharedClientTest < Minitest::Test
     3.times { |round| own(get, "/first#{index}-#{round}") }
     assert_raises(Timeout::Error) { yield proc { get["/held#{index}"] } } if block_given?
     3.times { |round| own(get, "/then#{index}-#{round}") }
+  end
+
+  def half_read(http)
+    parts = Enumerator.new do |enum|
+      http.get(path: "/held", response_block: ->(part, *) { enum << part })
+    end
+    parts.next
   end
 
   def own(get, path)

@@ -117,6 +117,21 @@ class RailsPoolTest < Minitest::Test
     assert_equal %i[all one], order
   end
 
+  def test_who_waits_while_the_pool_is_disconnected_has_one_connection
+    NB.run do
+      gate = Thread::Queue.new
+      held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
+      sleep(0.001) until pool.stat[:busy] == 12
+      undone = NB.async { Account.transaction { Account.create!(id: 2, balance: 1) && raise(ActiveRecord::Rollback) } }
+      sleep(0.001) until pool.stat[:waiting] == 1
+      all = NB.async { pool.disconnect }
+      sleep(0.001) until pool.stat[:waiting] == 2
+      gate.close
+      NB.timeout(20) { [*held, all, undone].each(&:value) }
+    end
+    assert_equal [1], Account.ids
+  end
+
   def test_who_wanted_all_connections_is_not_preferred_afterwards
     queue = pool.instance_variable_get(:@available)
     order = []

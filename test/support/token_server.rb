@@ -26,6 +26,12 @@ class TokenServer
   # @return [Integer] connections that the client has not closed
   def open = @open.size
 
+  # Closes all connections, as a server does with those that are idle for too long.
+  def hang_up
+    @open.each_key(&:shutdown)
+    sleep 0.001 until @open.empty?
+  end
+
   def close
     @server.close
     @accepting.join

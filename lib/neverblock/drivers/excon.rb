@@ -6,7 +6,9 @@ require_relative "../loop/repairs"
 # Excon keeps one socket per connection object and thread, so threads can share a persistent
 # connection object. Fibers of one thread would share a socket, too, and read each other's answers.
 # In a loop, each call of `request` or `requests` has a socket to itself, which afterwards waits for
-# the next call, in whichever fiber. If a call is left in the middle, its socket is closed.
+# the next call, in whichever fiber. If a call is left in the middle, its socket is closed. So is
+# one that the server closed while it waited: many fibers leave many sockets, and each would fail
+# once.
 module NB
   module Drivers
     # What Excon::Connection does in a loop.
@@ -14,8 +16,10 @@ module NB
       # What one call uses. `sockets`: what Excon keeps per thread. `pid`: a forked child must leave
       # its parent's sockets alone.
       Lease = Struct.new(:sockets, :pid)
-      NONE = {}.compare_by_identity.freeze # before the first call
-      private_constant :Lease, :NONE
+      # The fiber's instance variable with its leases, by connection: nothing else refers to a fiber
+      # that is left in the middle of a call and never ends, such as an Enumerator's.
+      LEASES = :@neverblock_excon_leases
+      private_constant :Lease, :LEASES
 
       class << self
         # Applies the cure.
@@ -28,6 +32,16 @@ module NB
 
         # @api private
         def on? = @driver.on? && Repairs.loop_here
+
+        # @return [Hash, nil] of this fiber
+        # @api private
+        def leases = Fiber.current.instance_variable_get(LEASES)
+
+        # @return [Hash] the same, made if needed
+        # @api private
+        def make_leases
+          leases || Fiber.current.instance_variable_set(LEASES, {}.compare_by_identity)
+        end
       end
 
       # Has a socket to itself.
@@ -50,7 +64,7 @@ module NB
       end
 
       def neverblock_leased
-        lease = (@neverblock_leases || NONE)[Fiber.current] or return
+        lease = ExconSockets.leases&.[](self) or return
         lease.sockets, lease.pid = {}, Process.pid if lease.pid != Process.pid
         lease
       end
@@ -65,17 +79,32 @@ module NB
         @persistent_socket_reusable = true
         return yield if neverblock_leased
 
-        neverblock_call(@neverblock_leases ||= {}.compare_by_identity, Fiber.current, &call)
+        neverblock_call(ExconSockets.make_leases, &call)
       end
 
-      def neverblock_call(leases, fiber)
-        lease = leases[fiber] = neverblock_idle.pop || Lease.new({}, Process.pid)
+      def neverblock_call(leases)
+        lease = leases[self] = neverblock_idle.pop || Lease.new({}, Process.pid)
+        neverblock_drop_dead(lease)
         value = yield
         whole = true
         value
       ensure
-        leases.delete(fiber)
+        leases.delete(self)
         whole ? neverblock_keep(lease) : neverblock_close(lease)
+      end
+
+      def neverblock_drop_dead(lease)
+        dead = lease.sockets.reject { |_, socket| neverblock_quiet?(socket) }
+        neverblock_close(Lease.new(dead, lease.pid))
+        dead.each_key { |key| lease.sockets.delete(key) }
+      end
+
+      # Whether nothing unasked has arrived, such as the end of the stream.
+      def neverblock_quiet?(socket)
+        io = socket.instance_variable_get(:@socket)
+        !io.closed? && io.read_nonblock(1, exception: false) == :wait_readable
+      rescue StandardError
+        false
       end
 
       def neverblock_keep(lease)

@@ -16,7 +16,7 @@ module NB
       # Works like HTTPX's own method, for connections that have answered all requests.
       # @api private
       def checkin_connection(connection)
-        return super unless HTTPXSessions.selectors && connection.inflight?
+        return super unless HTTPXSessions.selectors && HTTPXSessions.cut?(connection)
 
         neverblock_drop(connection)
       end
@@ -38,7 +38,9 @@ module NB
     module HTTPXSessions
       # The fiber's instance variable with its selectors, by session.
       SELECTORS = :@neverblock_httpx_selectors
-      private_constant :SELECTORS
+      # The selector's, with the connections that calls around the current one use.
+      OUTER = :@neverblock_outer
+      private_constant :SELECTORS, :OUTER
 
       class << self
         # Applies the cure.
@@ -49,6 +51,18 @@ module NB
           ::HTTPX::Session.prepend(self)
           ::HTTPX::Pool.prepend(HTTPXPool)
         end
+
+        # For HTTPX, a request whose answer has begun is not in flight any more; but it counts it.
+        #
+        # @return [Boolean] whether a request was left in the middle
+        # @api private
+        def cut?(connection)
+          connection.inflight? || connection.instance_variable_get(:@inflight).positive?
+        end
+
+        # @return [Array] the connections that {cut?}
+        # @api private
+        def cut(selector) = selector.each_connection.select { |connection| cut?(connection) }
 
         # @return [Hash, nil] of the loop's fiber; nil: the thread's own are used
         # @api private
@@ -65,9 +79,23 @@ module NB
 
       def selector_store = HTTPXSessions.selectors || super
 
+      # A call may come from the block of another one, which reads its answer there: that one is in
+      # the middle of its request, too, and goes on afterwards.
+      def send_requests(*)
+        selector = HTTPXSessions.selectors&.[](self)
+        return super unless selector
+
+        outer = selector.instance_variable_get(OUTER)
+        selector.instance_variable_set(OUTER, HTTPXSessions.cut(selector))
+        super
+      ensure
+        selector&.instance_variable_set(OUTER, outer)
+      end
+
       # Ends a call of a persistent session.
       def deactivate(selector, *)
-        cut = HTTPXSessions.selectors ? selector.each_connection.select(&:inflight?) : []
+        cut = HTTPXSessions.selectors ? HTTPXSessions.cut(selector) : []
+        cut -= selector.instance_variable_get(OUTER) || []
         cut.each { |connection| neverblock_drop(connection, selector) }
         super
       end

@@ -17,6 +17,10 @@ module NB
     # - A transaction that `begin_transaction` or `execute("BEGIN")` began and nobody ended would be
     #   handed on, and the next user's rows would never be committed. Here such a connection is
     #   closed instead, and the database rolls back.
+    #
+    # And whoever waits for a connection gets it, even if somebody disconnects the pool meanwhile,
+    # in whichever thread. By itself Rails then forgets whom that connection is for: a block began
+    # its transaction there, its statements took another connection, and committed at once.
     module ReturnedConnection
       # Prepended to ActiveRecord's connection pool.
       module Pool
@@ -76,11 +80,20 @@ module NB
         end
       end
 
+      # Prepended to Rails' class for who has which connection.
+      module Leases
+        # Does nothing: the pool has taken back each connection before, and cleared its lease. Those
+        # of fibers and threads that wait for a connection are still needed.
+        # @api private
+        def clear; end
+      end
+
       # @return [void]
       # @scheduling never waits
       def self.install
         ActiveSupport.on_load(:active_record) do
           ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
+          ::ActiveRecord::ConnectionAdapters::ConnectionPool::LeaseRegistry.prepend(Leases)
           ::ActiveRecord::ConnectionAdapters::AbstractAdapter.prepend(Adapter)
         end
       end
