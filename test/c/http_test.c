@@ -120,6 +120,7 @@ static void test_good_requests(void)
     good("GET /a/b?c=d?e HTTP/1.1\r\n" H "\r\n", "/a/b", "c=d?e", "a", KEEP, 0);
     good("GET /? HTTP/1.1\r\nhOsT:\t b.c:80 \t\r\n\r\n", "/", "", "b.c:80", KEEP, 0);
     good("GET // HTTP/1.1\r\n" H "\r\n", "//", "", "a", KEEP, 0);
+    good("GET /\xc3\xa9?\xff HTTP/1.1\r\n" H "\r\n", "/\xc3\xa9", "\xff", "a", KEEP, 0);
     good("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "*", "", "", KEEP, 0);
     good("GET http://x:1/p?q HTTP/1.1\r\n" H "\r\n", "/p", "q", "x:1", KEEP, 0);
     good("GET HTTPS://x HTTP/1.1\r\n" H "\r\n", "", "", "x", KEEP | NB_HEAD_HTTPS, 0);
@@ -181,7 +182,8 @@ static void test_request_lines(void)
     HEAD("OPTIONS ** HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("GET /a#b HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("GET /\x7f HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
-    HEAD("GET /\xc3\xa9 HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
+    HEAD("GET http://\xc3\xa9/ HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
+    HEAD("GET /\"<> HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("GET /\0 HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("GET /\r HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("GET http:// HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);

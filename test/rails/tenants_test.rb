@@ -94,7 +94,7 @@ class RailsTenantsTest < Minitest::Test
     each_request { |_, _| refute_match(OWN, path) }
   end
 
-  # As a new thread does. Each request holds a connection, and its fiber needs another of the twelve.
+  # As a new thread does. Each request holds a connection, and its fiber needs another of twelve.
   def test_fibers_that_a_request_starts_begin_with_the_default_schema
     each_request(concurrency: 6) do |tenant, _|
       Apartment::Tenant.switch(tenant) do

@@ -88,6 +88,27 @@ class ServerControlTest < Minitest::Test
     eventually { out.string.include?("a\\\\x9b2Jb") }
   end
 
+  # Clients send them as they are, though RFC 3986 wants them encoded.
+  def test_bytes_in_a_target_do_not_end_it
+    out = StringIO.new
+    gate = Thread::Queue.new
+    serve(access_log: out, access_log_format: :json) do |env|
+      gate.pop
+      [200, TEXT, [env.values_at("PATH_INFO", "QUERY_STRING", "REQUEST_URI").join(" ")]]
+    end
+    with_control(@server) do |address|
+      socket = connect
+      socket.write("GET /\xff?q=\xc3\xa9 HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n".b)
+      eventually { @server.stats[:running] == 1 }
+      assert_equal ["/\\xff"], ask(address, "/requests").map { |request| request["path"] }
+      assert_includes JSON.generate(@server.snapshot), "/\\\\xff"
+      gate << true
+      assert_operator socket.read, :end_with?, "/\xff q=\xc3\xa9 /\xff?q=\xc3\xa9".b
+    end
+    eventually { out.string.include?("\n") }
+    assert_equal "/\\xff", JSON.parse(out.string)["uri"][/[^?]+/]
+  end
+
   # A path of the program that is no text is in each backtrace.
   def test_a_program_in_a_folder_whose_name_is_no_text
     gate = Thread::Queue.new

@@ -41,7 +41,7 @@ class ServerStrictTest < Minitest::Test
       "#{CHUNKED}5\rX", "#{CHUNKED}5\r\nhello\n0", "#{CHUNKED}5;x=\"\n\"\r\n", "#{CHUNKED}5;x\n", "#{CHUNKED}0\n\n", "#{CHUNKED}0\r\n\n",
       "#{CHUNKED}0\r\n T: u\r\n\r\n", "#{CHUNKED}0\r\nT : u\r\n\r\n", "#{CHUNKED}0\r\nT: u\n\r\n", "#{CHUNKED}0\r\nT: a\0\r\n\r\n", "#{CHUNKED}0\r\n: u\r\n\r\n",
       "GET /\rX HTTP/1.1\r\n#{HOST}\r\n", "GET / HTTP/1.1 \r\n#{HOST}\r\n", "GET / HTTP/1.1\r\r\n#{HOST}\r\n", " GET / HTTP/1.1\r\n#{HOST}\r\n",
-      "GET\t/ HTTP/1.1\r\n#{HOST}\r\n", "GET /\tHTTP/1.1\r\n#{HOST}\r\n", "G\u00e9T / HTTP/1.1\r\n#{HOST}\r\n", "GET /\u00e9 HTTP/1.1\r\n#{HOST}\r\n",
+      "GET\t/ HTTP/1.1\r\n#{HOST}\r\n", "GET /\tHTTP/1.1\r\n#{HOST}\r\n", "G\u00e9T / HTTP/1.1\r\n#{HOST}\r\n", "GET http://\u00e9/ HTTP/1.1\r\n#{HOST}\r\n",
       "GET / HTTP/1.10\r\n#{HOST}\r\n", "GET / HTTP/1\r\n#{HOST}\r\n", "GET / HTTP/01.1\r\n#{HOST}\r\n", "GET / HTTP/1.x\r\n#{HOST}\r\n",
       "GET / HTTPS/1.1\r\n#{HOST}\r\n", "GET\r\n\r\n", "\0GET / HTTP/1.1\r\n#{HOST}\r\n", "GET  HTTP/1.1\r\n#{HOST}\r\n",
       "GET http:///x HTTP/1.1\r\n#{HOST}\r\n", "GET http://h:port/ HTTP/1.1\r\n#{HOST}\r\n", "GET ftp://h/ HTTP/1.1\r\n#{HOST}\r\n",

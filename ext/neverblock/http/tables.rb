@@ -58,8 +58,9 @@ puts <<~C
   /* clang-format off */
   /* RFC 9110 5.6.2: what methods and field names are made of. */
   #{char_table("nb_is_token") { |c| c.match?(/[!#$%&'*+\-.^_`|~0-9A-Za-z]/n) }}
-  /* A request target: printable ASCII without space, quote, angle brackets and hash. */
-  #{char_table("nb_is_target") { |c| c.match?(/[!-~]/n) && !"\"<>#".include?(c) }}
+  /* A request target: no blank, control character, quote, angle bracket or hash. Bytes above 0x7f
+   * are not in RFC 3986, but clients send them. */
+  #{char_table("nb_is_target") { |c| c.match?(/[^\x00- "#<>\x7f]/n) }}
   /* RFC 3986 3.2.2: reg-name, and the colon and brackets around it are checked apart. */
   #{char_table("nb_is_host") { |c| c.match?(/[A-Za-z0-9\-._~%!$&'()*+,;=]/n) }}
   enum nb_field_known {
