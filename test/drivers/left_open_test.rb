@@ -34,6 +34,18 @@ class LeftOpenTest < Minitest::Test
     "a pipeline with queries" => ->(db) { db.enter_pipeline_mode && db.send_query_params("SELECT 1", []) && db.pipeline_sync }
   }.freeze
 
+  # What mysql2 and trilogy leave beside.
+  MULTI = { "mysql2" => { flags: Mysql2::Client::MULTI_STATEMENTS }, "trilogy" => { multi_statement: true } }.freeze
+  UNREAD = {
+    "mysql2 an asynchronous query" => ->(db) { db.query("SELECT 1", async: true) },
+    "mysql2 a slow asynchronous query" => ->(db) { db.query("SELECT SLEEP(20)", async: true) },
+    "mysql2 a stream" => ->(db) { db.query("SELECT 1 UNION SELECT 2", stream: true, cache_rows: false) },
+    "mysql2 half a stream" => ->(db) { db.query("SELECT 1 UNION SELECT 2", stream: true, cache_rows: false).first },
+    "mysql2 a second result" => ->(db) { db.query("SELECT 1; SELECT 2") },
+    "mysql2 a prepared stream" => ->(db) { db.prepare("SELECT 1 UNION SELECT 2").execute(stream: true, cache_rows: false) },
+    "trilogy a second result" => ->(db) { db.query("SELECT 1; SELECT 2") }
+  }.freeze
+
   LIBRARIES.each do |name, (connect, read)|
     %w[threads loop].each do |world|
       define_method("test_a_pool_of_ours_with_#{name}_in_#{world}") do
@@ -51,6 +63,37 @@ class LeftOpenTest < Minitest::Test
           assert_equal [["42"], ["0"]], pool.with { |db| [read[db, "SELECT 42"], read[db, "SELECT count(*) FROM left_open"]] }
         end
       end
+    end
+  end
+
+  UNREAD.each do |what, leave|
+    define_method("test_#{what.tr(" ", "_")}") do
+      library = what[/\w+/]
+      options = Databases.mariadb.options.merge(MULTI.fetch(library))
+      connect = library == "mysql2" ? -> { Mysql2::Client.new(**options) } : -> { Trilogy.new(options) }
+      NB.run do
+        NB.timeout(15) do
+          pool = NB::ConnectionPool.new(size: 1, &connect)
+          2.times do
+            pool.with { |db| leave.call(db) }
+            assert_equal [42], pool.with { |db| LIBRARIES.fetch(library).last[db, "SELECT 42"] }
+          end
+        end
+      end
+    end
+  end
+
+  # Costs a ROLLBACK, not the connection.
+  def test_mysql2_keeps_a_connection_whose_stream_was_read
+    NB.run do
+      pool = NB::ConnectionPool.new(size: 1) { Mysql2::Client.new(**Databases.mariadb.options) }
+      ids = Array.new(3) do
+        pool.with do |db|
+          assert_equal [[1], [2]], db.query("SELECT 1 UNION SELECT 2", stream: true, cache_rows: false, as: :array).to_a
+          db.thread_id
+        end
+      end
+      assert_equal 1, ids.uniq.size
     end
   end
 

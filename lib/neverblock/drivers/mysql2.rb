@@ -45,6 +45,7 @@ module NB
 
           _, @tls_waits = answer
           Tidy.ask(::Mysql2::Client) { |client| MysqlWait.in_transaction?(client) }
+          Tidy.ask(::Mysql2::Client, :unread) { |client| perhaps_unread?(client) }
           wait_in_client
           wait_in_statement
           wait_in_result
@@ -128,6 +129,17 @@ module NB
           end
         end
 
+        # Whether another result follows, or one was left to the program, which may have read it:
+        # the server can tell. Asked once. A client that was never initialized has no memory to
+        # look at.
+        def perhaps_unread?(client)
+          return false unless client.instance_variable_defined?(:@query_options)
+
+          left = client.instance_variable_get(:@neverblock_unread)
+          client.instance_variable_set(:@neverblock_unread, false)
+          left || client.more_results?
+        end
+
         # By itself mysql2 would send, wait for the fd (for which Ruby makes an IO object), and
         # read. If the query is sent as an async one, the library waits when it reads: 20 % less CPU
         # per small query.
@@ -135,6 +147,7 @@ module NB
           mine = self
           Repairs.replace(::Mysql2::Client, :_query) do |original|
             proc do |sql, options|
+              @neverblock_unread = true if options[:async] || options[:stream]
               mine.call(self) do |in_loop|
                 next mine.keep(original.bind_call(self, sql, options), self) if
                   !in_loop || options[:async] || @read_timeout

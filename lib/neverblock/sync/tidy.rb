@@ -13,16 +13,18 @@ module NB
     IN_TRANSACTION = [2, 3].freeze
     private_constant :IDLE, :ACTIVE, :IN_TRANSACTION
 
-    @asked = {}
+    @asked = { transaction: {}, unread: {} }
 
     class << self
-      # Registers how to ask connections of a class whether they are in a transaction.
+      # Registers how to ask connections of a class whether they are in a transaction, or whether a
+      # result may be unread.
       #
       # @param type [Class]
+      # @param about [Symbol] :transaction or :unread
       # @yieldparam connection [Object]
       # @yieldreturn [Boolean]
       # @return [void]
-      def ask(type, &question) = @asked[type] = question
+      def ask(type, about = :transaction, &question) = @asked.fetch(about)[type] = question
 
       # Whether a transaction is open, as far as the client knows; nothing is sent.
       #
@@ -34,21 +36,21 @@ module NB
           IN_TRANSACTION.include?(connection.transaction_status)
         elsif connection.respond_to?(:in_transaction?) then connection.in_transaction?
         elsif connection.respond_to?(:transaction_active?) then connection.transaction_active?
-        else @asked.any? { |type, question| connection.is_a?(type) && question.call(connection) }
+        else asked?(connection, :transaction)
         end
       rescue StandardError
         false # the connection is closed
       end
 
-      # Whether somebody left a transaction open, or with pg an unread answer or a pipeline.
+      # Whether somebody left a transaction open, an unread answer or, with pg, a pipeline.
       #
       # @param connection [Object]
       # @return [Boolean]
       # @scheduling never waits
       def left_open?(connection)
-        return in_transaction?(connection) unless connection.respond_to?(:transaction_status)
+        return busy?(connection) if connection.respond_to?(:transaction_status)
 
-        busy?(connection)
+        in_transaction?(connection) || unread?(connection)
       rescue StandardError
         false # the connection is closed
       end
@@ -68,6 +70,16 @@ module NB
       end
 
       private
+
+      def asked?(connection, about)
+        @asked[about].any? { |type, question| connection.is_a?(type) && question.call(connection) }
+      end
+
+      def unread?(connection)
+        return connection.more_results_exist? if connection.respond_to?(:more_results_exist?)
+
+        asked?(connection, :unread)
+      end
 
       def postgresql(connection)
         if connection.transaction_status == ACTIVE
