@@ -6,12 +6,36 @@ require_relative "../loop/offload"
 # bcrypt computes for tenths of a second: Devise and has_secure_password at each sign-in. From
 # 3.1.18 on it releases the GVL meanwhile, so that other threads go on; in a loop, it computes on a
 # native thread, so that other fibers do. Older versions keep the GVL, there or here.
-NB::Drivers.register("bcrypt", constant: "BCrypt::Engine") do |driver|
-  NB::Repairs.replace(BCrypt::Engine.singleton_class, :__bc_crypt) do |original|
-    proc do |secret, salt|
-      next original.bind_call(self, secret, salt) unless driver.on? && NB::Repairs.loop_here
+module NB
+  module Drivers
+    # Prepended to what computes in BCrypt::Engine, which works in any Ractor.
+    module BCryptHash
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          ::BCrypt::Engine.singleton_class.prepend(self)
+        end
 
-      NB.offload { original.bind_call(self, secret, salt) }
+        # Asks for the loop first: other Ractors, which have none, may not see the driver.
+        #
+        # @api private
+        def on? = Repairs.loop_here && @driver.on?
+      end
+
+      private
+
+      def __bc_crypt(secret, salt)
+        return super unless BCryptHash.on?
+
+        NB.offload { super }
+      end
     end
   end
+end
+
+NB::Drivers.register("bcrypt", constant: "BCrypt::Engine") do |driver|
+  NB::Drivers::BCryptHash.install(driver)
 end

@@ -30,8 +30,10 @@ module NB
           ::Excon::Connection.prepend(self)
         end
 
+        # Asks for the loop first: other Ractors, which have none, may not see the driver.
+        #
         # @api private
-        def on? = @driver.on? && Repairs.loop_here
+        def on? = Repairs.loop_here && @driver.on?
 
         # @return [Hash, nil] of this fiber
         # @api private

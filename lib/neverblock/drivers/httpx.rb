@@ -67,8 +67,8 @@ module NB
         # @return [Hash, nil] of the loop's fiber; nil: the thread's own are used
         # @api private
         def selectors
-          fiber = LoopFiber.current if @driver.on?
-          return unless fiber
+          fiber = LoopFiber.current # nil in other Ractors, which may not see the driver
+          return unless fiber && @driver.on?
 
           fiber.instance_variable_get(SELECTORS) ||
             fiber.instance_variable_set(SELECTORS, {}.compare_by_identity)
