@@ -16,7 +16,7 @@ class RactorDriversTest < Minitest::Test
     "httpx" => ["", 'HTTPX.get("http://127.0.0.1:#{port}/").to_s', "ok"],
     "redis-client" => ["", 'RedisClient.new(port: Integer(ENV["REDIS"])).call("PING")', "PONG"],
     "pg" => ["", 'PG.connect(ENV["PG"]).exec("SELECT 1").values', [["1"]]],
-    "trilogy" => ["options = { host: '127.0.0.1', port: Integer(ENV['MARIADB']), username: 'root' }",
+    "trilogy" => ["options = {host: '127.0.0.1', port: Integer(ENV['MARIADB']), username: 'root'}",
                   'Trilogy.new(options).query("SELECT 1").rows', [[1]]],
     "bcrypt" => ["", 'BCrypt::Password.create("a", cost: 4).to_s.size', 60],
     "open3" => ["", 'Open3.capture2e("echo", "a").first', "a\n"]
