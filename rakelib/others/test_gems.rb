@@ -15,7 +15,7 @@ module Others
                 minitest-stub-const:0.6 mocha:2.7.1 msgpack:1.8.0
                 open4:1.3.4 pry:0.15.2 rack-cache:1.17.0 simplecov:0.22.0
                 test-unit:3.7.8 test-unit-ruby-core:1.0.16
-                timecop:0.9.10 toxiproxy:2.0.2].freeze
+                timecop:0.9.10 toxiproxy:2.0.2 webrick:1.9.2].freeze
     MORE = {
       "3.1" => SHARED,
       "3.4" => [*SHARED, *%w[maxitest:6.1.0 metrics:0.15.0 minitest-memory:1.1.1
