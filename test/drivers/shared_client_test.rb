@@ -113,14 +113,15 @@ class SharedClientTest < Minitest::Test
     end
   end
 
-  # Each of the many sockets that fibers leave would fail one request.
-  def test_a_socket_that_the_server_closed_while_it_was_idle_is_not_used
+  # As the one socket of a thread does; each of the many that fibers leave would fail one request.
+  def test_idle_sockets_that_the_server_closed_fail_one_request
     http = Excon.new(@server.origin, persistent: true)
     NB.run do
       NB.timeout(LIMIT) do
         Array.new(5) { |i| NB.async { http.get(path: "/#{i}") } }.each(&:value)
         assert_equal 5, @server.accepted
         @server.hang_up
+        assert_raises(Excon::Error::Socket) { http.get(path: "/first") }
         10.times { |i| own(->(path) { [http.get(path: path).body] }, "/#{i}") }
       end
     end

@@ -6,9 +6,9 @@ require_relative "../loop/repairs"
 # Excon keeps one socket per connection object and thread, so threads can share a persistent
 # connection object. Fibers of one thread would share a socket, too, and read each other's answers.
 # In a loop, each call of `request` or `requests` has a socket to itself, which afterwards waits for
-# the next call, in whichever fiber. If a call is left in the middle, its socket is closed. So is
-# one that the server closed while it waited: many fibers leave many sockets, and each would fail
-# once.
+# the next call, in whichever fiber. If a call is left in the middle, its socket is closed. So are
+# then all that the server has closed while they waited: a thread's socket fails once after a
+# restart of the server, and so do the many that fibers have left, not each of them.
 module NB
   module Drivers
     # What Excon::Connection does in a loop.
@@ -86,25 +86,29 @@ module NB
 
       def neverblock_call(leases)
         lease = leases[self] = neverblock_idle.pop || Lease.new({}, Process.pid)
-        neverblock_drop_dead(lease)
         value = yield
         whole = true
         value
       ensure
         leases.delete(self)
-        whole ? neverblock_keep(lease) : neverblock_close(lease)
+        whole ? neverblock_keep(lease) : neverblock_drop(lease)
       end
 
-      def neverblock_drop_dead(lease)
-        dead = lease.sockets.reject { |_, socket| neverblock_quiet?(socket) }
-        neverblock_close(Lease.new(dead, lease.pid))
-        dead.each_key { |key| lease.sockets.delete(key) }
+      # Taken out first, because other fibers may run while it reads.
+      def neverblock_drop(lease)
+        neverblock_close(lease)
+        idle = neverblock_idle.pop(neverblock_idle.size)
+        quiet, dead = idle.partition { |one| neverblock_quiet?(one) }
+        neverblock_idle.concat(quiet)
+        dead.each { |one| neverblock_close(one) }
       end
 
       # Whether nothing unasked has arrived, such as the end of the stream.
-      def neverblock_quiet?(socket)
-        io = socket.instance_variable_get(:@socket)
-        !io.closed? && io.read_nonblock(1, exception: false) == :wait_readable
+      def neverblock_quiet?(lease)
+        lease.sockets.each_value.all? do |socket|
+          io = socket.instance_variable_get(:@socket)
+          !io.closed? && io.read_nonblock(1, exception: false) == :wait_readable
+        end
       rescue StandardError
         false
       end
