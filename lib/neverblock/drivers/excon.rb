@@ -6,9 +6,9 @@ require_relative "../loop/repairs"
 # Excon keeps one socket per connection object and thread, so threads can share a persistent
 # connection object. Fibers of one thread would share a socket, too, and read each other's answers.
 # In a loop, each call of `request` or `requests` has a socket to itself, which afterwards waits for
-# the next call, in whichever fiber. If a call is left in the middle, its socket is closed. So are
-# then all that the server has closed while they waited: a thread's socket fails once after a
-# restart of the server, and so do the many that fibers have left, not each of them.
+# the next call, in whichever fiber. If a call fails or is left in the middle, its socket is closed,
+# and with it each waiting socket that the server has closed: so after a restart of the server one
+# call fails, as in a thread, not one for each waiting socket.
 module NB
   module Drivers
     # What Excon::Connection does in a loop.
