@@ -136,7 +136,7 @@ class ServerClusterTest < Minitest::Test
     eventually { workers.size == 2 }
     killed = workers.first["pid"]
     Process.kill("KILL", killed)
-    eventually { workers.size == 2 && workers.none? { |worker| worker["pid"] == killed } }
+    eventually { replaced?([killed]) }
     assert_match(/died: .*KILL/, File.read(@log))
     finish
   end
@@ -164,7 +164,7 @@ class ServerClusterTest < Minitest::Test
     old = eventually { workers.size == 2 && workers }.map { |worker| worker["pid"] }
     failed = under_load do
       Process.kill("USR1", @pid)
-      eventually { workers.size == 2 && (workers.map { |worker| worker["pid"] } & old).empty? }
+      eventually { replaced?(old) }
     end
     assert_equal 0, failed
     finish

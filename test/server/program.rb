@@ -73,6 +73,15 @@ module ServerProgram
   def stats = JSON.parse(NB::Server::Control.ask(@control))
   def workers = stats["workers"].select { |worker| worker["ready"] }
 
+  # Asks once: between two answers, a worker may have ended or begun.
+  #
+  # @param old [Array<Integer>] pids
+  # @return [Boolean] whether so many workers serve, and none of the old ones
+  def replaced?(old, count = 2)
+    serving = workers.map { |worker| worker["pid"] }
+    serving.size == count && !serving.intersect?(old)
+  end
+
   def pids
     workers.map { |worker| worker["pid"] }
   rescue SystemCallError, EOFError
