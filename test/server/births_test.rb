@@ -181,7 +181,7 @@ class ServerBirthsTest < Minitest::Test
     sleep 1.5 # the old worker reports each second, and its master does not listen
     assert_equal [old, true], [get, ready?]
     go
-    eventually { pids.any? && !pids.include?(old) }
+    eventually { (now = pids).any? && !now.include?(old) }
     eventually { !alive?(old) }
     assert_equal pids.first, get
     assert_predicate finish, :success?
@@ -207,7 +207,7 @@ class ServerBirthsTest < Minitest::Test
     assert_equal [old, true], [get, ready?]
     File.write("#{@dir}/config.ru", RACKUP)
     Process.kill("USR2", @pid)
-    eventually { pids.any? && !pids.include?(old) }
+    eventually { (now = pids).any? && !now.include?(old) }
     eventually { !alive?(old) }
     assert_equal pids.first, get
     finish
@@ -269,7 +269,7 @@ class ServerBirthsTest < Minitest::Test
       answer = UNIXSocket.open(@socket) { |io| io.write("GET /x HTTP/1.0\r\n\r\n") && io.read }
       assert_match(/\r\n\r\n 0 0\z/, answer)
       Process.kill("USR2", @pid)
-      eventually { pids.any? && !pids.include?(old) && !alive?(old) }
+      eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
     end
     finish
   end
@@ -281,7 +281,7 @@ class ServerBirthsTest < Minitest::Test
     RUBY
     old = get
     Process.kill("USR2", @pid)
-    eventually { pids.any? && !pids.include?(old) && !alive?(old) }
+    eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
     child = Integer(File.read("#{@dir}/child"))
     Process.kill("KILL", child)
     eventually { !File.exist?("/proc/#{child}") }
@@ -292,7 +292,7 @@ class ServerBirthsTest < Minitest::Test
     File.write("#{@dir}/config.ru", "require 'neverblock'\n#{RACKUP.sub("sleep 0.3", "NB.async { sleep }")}")
     start("-w", "2", config: "drain_timeout 1")
     assert_kind_of Integer, get("/slow")
-    all = eventually { pids.size == 2 && pids }
+    all = eventually { (now = pids).size == 2 && now }
     Process.kill("KILL", @pid)
     Process.wait(@pid)
     eventually { all.none? { |pid| alive?(pid) } }

@@ -100,12 +100,12 @@ class ServerClusterLoadTest < Minitest::Test
 
   def test_usr1
     start_cluster("-w", "2")
-    old = eventually { pids.size == 2 && pids }
+    old = eventually { (now = pids).size == 2 && now }
     clients = under_load do
       2.times do
         before = pids
         Process.kill("USR1", @pid)
-        eventually { pids.size == 2 && (pids & before).empty? }
+        eventually { (now = pids).size == 2 && (now & before).empty? }
       end
     end
     assert_empty lost(clients)
@@ -116,7 +116,7 @@ class ServerClusterLoadTest < Minitest::Test
 
   def test_usr2
     start_cluster("-w", "2")
-    old = eventually { pids.size == 2 && pids }
+    old = eventually { (now = pids).size == 2 && now }
     clients = under_load do
       Process.kill("USR2", @pid)
       eventually { (now = pids).size == 2 && (now & old).empty? }
@@ -150,9 +150,9 @@ class ServerClusterLoadTest < Minitest::Test
     eventually { pids.size == 2 }
     clients = under_load do
       3.times do
-        killed = eventually { pids.size == 2 && pids.first }
+        killed = eventually { (now = pids).size == 2 && now.first }
         Process.kill("KILL", killed)
-        eventually { pids.size == 2 && !pids.include?(killed) }
+        eventually { (now = pids).size == 2 && !now.include?(killed) }
       end
     end
     assert_operator lost(clients).size, :<=, 3 * CLIENTS

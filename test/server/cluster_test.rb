@@ -114,7 +114,7 @@ class ServerClusterTest < Minitest::Test
     File.write("#{@dir}/config.ru", "at_exit { File.write('ends', Process.pid.to_s + ' ', mode: 'a') }\n#{RACKUP}")
     [true, false].each do |preload|
       start("-w", "2", config: "preload_app! #{preload}")
-      expected = eventually { pids.size == 2 && pids }
+      expected = eventually { (now = pids).size == 2 && now }
       expected << @pid if preload
       assert_predicate finish, :success?
       assert_equal expected.sort, File.read("#{@dir}/ends").split.map(&:to_i).sort
@@ -149,7 +149,7 @@ class ServerClusterTest < Minitest::Test
       start("-w", "1", out: lost, err: lost)
       old = pids
       Process.kill("KILL", *old)
-      eventually { pids.any? && pids != old }
+      eventually { (now = pids).any? && now != old }
       %w[PWR HUP TTIN].each { |name| Process.kill(name, @pid) }
       eventually { pids.size == 2 }
       assert_includes pids, get
@@ -161,7 +161,7 @@ class ServerClusterTest < Minitest::Test
 
   def test_usr1_replaces_all_workers_without_a_failed_request
     start("-w", "2")
-    old = eventually { workers.size == 2 && workers }.map { |worker| worker["pid"] }
+    old = eventually { (now = workers).size == 2 && now }.map { |worker| worker["pid"] }
     failed = under_load do
       Process.kill("USR1", @pid)
       eventually { replaced?(old) }
@@ -172,7 +172,7 @@ class ServerClusterTest < Minitest::Test
 
   def test_usr2_replaces_the_master_without_a_failed_request
     start("-w", "2")
-    old = eventually { workers.size == 2 && workers }.map { |worker| worker["pid"] }
+    old = eventually { (now = workers).size == 2 && now }.map { |worker| worker["pid"] }
     failed = under_load do
       Process.kill("USR2", @pid)
       eventually { (now = pids).size == 2 && (now & old).empty? }

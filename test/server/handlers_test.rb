@@ -84,7 +84,7 @@ class ServerHandlersTest < Minitest::Test
     2.times do
       old = eventually { pids.first }
       Process.kill("USR2", @pid)
-      eventually { pids.any? && !pids.include?(old) && !alive?(old) }
+      eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
       assert_equal pids.first, ask
     end
     assert_equal @pid, File.read("#{@dir}/pid").to_i

@@ -142,7 +142,7 @@ class ServerSignalsTest < Minitest::Test
   def grow_and_ask(path)
     old = pids
     Process.kill("TTIN", @pid)
-    fresh = eventually { pids.size == 3 && (pids - old).first }
+    fresh = eventually { (now = pids).size == 3 && (now - old).first }
     eventually { get("/third") == fresh }
     eventually { File.read(path).include?("/third") }
     refute_includes File.read("#{path}.1"), "/third"

@@ -253,7 +253,7 @@ class ServerSnapshotProgramTest < Minitest::Test
   # Stopped by a signal, no thread of it runs.
   def test_a_worker_that_does_not_answer_is_told_by_what_the_master_knows
     start("-w", "2")
-    eventually { workers.size == 2 && workers.all? { |worker| worker["rss_kb"] } }
+    eventually { (now = workers).size == 2 && now.all? { |worker| worker["rss_kb"] } }
     Process.kill("STOP", stopped = pids.first)
     began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     silent, other = snapshot["workers"].partition { |worker| worker["silent"] }
