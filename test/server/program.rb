@@ -73,17 +73,11 @@ module ServerProgram
   def stats = JSON.parse(NB::Server::Control.ask(@control))
   def workers = stats["workers"].select { |worker| worker["ready"] }
 
-  # Asks once: between two answers, a worker may have ended or begun.
-  #
-  # @param old [Array<Integer>] pids
-  # @return [Boolean] whether so many workers serve, and none of the old ones
-  def replaced?(old, count = 2)
-    serving = workers.map { |worker| worker["pid"] }
-    serving.size == count && !serving.intersect?(old)
-  end
+  # Ask once per condition: between two answers, a worker may have ended or begun.
+  def serving_pids = workers.map { |worker| worker["pid"] }
 
   def pids
-    workers.map { |worker| worker["pid"] }
+    serving_pids
   rescue SystemCallError, EOFError
     [] # refused, or closed before the answer: the control socket is between two masters
   end
