@@ -138,6 +138,28 @@ class WatchdogTest < Minitest::Test
     assert_empty stderr("plant { 3.times { NB.async { sleep 0.4 } }; sleep 0.4; system('sleep 0.4') }")
   end
 
+  # The kernel counts how often its thread has gone to sleep.
+  def test_while_all_sleep_nobody_looks
+    err = stderr("WATCH = '/proc/self/task/*/comm'; def task = Dir[WATCH].find { |f| File.read(f) == \"nb-watchdog\\n\" }\n" \
+                 "def naps = File.read(File.join(File.dirname(task), 'status'))[/^voluntary.*?(\\d+)/, 1].to_i\n" \
+                 "plant { sleep 0.5; from = naps; sleep 1; $stderr.puts naps - from }")
+
+    assert_operator Integer(err), :<, 5
+  end
+
+  def test_a_stall_after_a_long_sleep_is_told_and_does_not_include_it
+    err = stderr("plant { sleep 3; blocking { sleep 0.01 until told? } }")
+
+    assert_match(/has stood still for \d+ ms at -e:2:/, err)
+    assert_operator err[/\d+ ms/].to_i, :<, 3_000
+  end
+
+  def test_a_stall_of_one_loop_is_told_while_another_sleeps
+    err = stderr("other = Thread.new { NB.run { sleep } }; plant { sleep 0.5; blocking { sleep 0.01 until told? } }; other.kill.join")
+
+    assert_match(/has stood still for \d+ ms at -e:2:/, err)
+  end
+
   def test_a_stopped_process_is_nothing_to_report
     assert_empty stderr("spawn(\"sleep 0.2; kill -STOP \#{$$}; sleep 0.5; kill -CONT \#{$$}\", err: '/dev/null')\n" \
                         "plant { t = Process.clock_gettime(1) + 1; sleep(0) while Process.clock_gettime(1) < t }")

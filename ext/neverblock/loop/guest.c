@@ -2,6 +2,7 @@
 #include "loop/guest.h"
 #include "base/clock.h"
 #include "loop/wait.h"
+#include "loop/watchdog.h"
 
 #define ROUNDS 16 /* in which fibers make each other ready before the host gets its turn */
 
@@ -29,7 +30,7 @@ static void rest(nb_loop_t *loop)
 /* No longer a guest. Touches nothing that a forked child shares with its parent. */
 static void leave(nb_loop_t *loop)
 {
-    atomic_store(&loop->asleep, false);
+    nb_watchdog_awake(loop);
     loop->guest.host = 0;
 }
 
@@ -82,7 +83,7 @@ static VALUE rb_nb_scheduler_turn_as_guest(VALUE self)
     if (!nb_guest_is_host(loop, rb_fiber_current()))
         rb_raise(rb_path2class("FiberError"),
                  "only the fiber that called begin_as_guest may give turns");
-    atomic_store(&loop->asleep, false);
+    nb_watchdog_awake(loop);
     loop->guest.turning = true;
     return rb_ensure(run_others, (VALUE)loop, end_turn, (VALUE)loop);
 }

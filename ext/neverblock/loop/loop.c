@@ -4,6 +4,7 @@
 #include "loop/profile.h"
 #include "loop/virtual.h"
 #include "loop/wait.h"
+#include "loop/watchdog.h"
 #include <limits.h>
 #include <ruby/thread.h>
 #include <ruby/version.h>
@@ -226,7 +227,7 @@ static bool ask_asleep(nb_loop_t *loop)
     rb_nogvl(ask_backend, loop, nb_loop_signal, loop, RB_NOGVL_INTR_FAIL | RB_NOGVL_UBF_ASYNC_SAFE);
     if (nb_profile_on)
         nb_profile_woke(loop);
-    atomic_store(&loop->asleep, false);
+    nb_watchdog_awake(loop);
     bool refused = loop->event_count == REFUSED;
     if (refused)
         loop->event_count = 0;

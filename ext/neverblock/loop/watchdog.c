@@ -2,8 +2,10 @@
  * incident.h.
  *
  * A thread that Ruby does not know looks at the counters of the process's loops, so the loops do
- * nothing for it, and it needs no GVL. When a loop has not turned for the limit, it asks where the
- * loop's thread is (incident.c), and reports that when the loop continues, or after another second.
+ * nothing for it, and it needs no GVL. While all of them sleep, it sleeps too, and the first that
+ * wakes up rouses it: a process in which everybody waits uses no CPU. When a loop has not turned
+ * for the limit, it asks where the loop's thread is (incident.c), and reports that when the loop
+ * continues, or after another second.
  */
 #include "loop/watchdog.h"
 #include "base/condition.h"
@@ -19,6 +21,8 @@
 #include <sys/syscall.h>
 #endif
 
+atomic_bool nb_watchdog_sleeps;
+
 #define REPORT_NS NB_NS_PER_S /* after the limit, of a loop that does not go on */
 #define SOON_NS 5000000
 #define STACK_SIZE (256 * 1024)
@@ -26,7 +30,7 @@
 /* The list changes only while both the GVL and the lock are held. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t added;
+    pthread_cond_t roused;
     nb_list_t loops;
     uint64_t limit_ns; /* 0: the watchdog is off */
     uint64_t last_ns;  /* when it last checked */
@@ -44,9 +48,10 @@ static nb_loop_t *loop_at(nb_list_t *item)
 static void forget(void)
 {
     pthread_mutex_init(&watchdog.lock, NULL);
-    nb_condition_init(&watchdog.added);
+    nb_condition_init(&watchdog.roused);
     watchdog.runs = false;
     watchdog.unsettled = false;
+    atomic_store(&nb_watchdog_sleeps, false);
     while (!nb_list_empty(&watchdog.loops)) {
         loop_at(watchdog.loops.next)->watched.incident = NULL;
         nb_list_remove(watchdog.loops.next);
@@ -164,6 +169,7 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
 {
     nb_watched_t *watched = &loop->watched;
     watched->late_ns += late_ns;
+    watched->rests = atomic_load(&loop->asleep) && watched->seen == progress_of(loop);
     if (!may_stand(loop) || watched->seen != progress_of(loop)) {
         end(loop, now);
         watched->late_ns = late_ns;
@@ -205,6 +211,43 @@ static void look(uint64_t now, uint64_t late_ns)
         look_before(now + SOON_NS);
 }
 
+/* Whether every loop has been asleep from one look to the next. */
+static bool all_rest(void)
+{
+    for (nb_list_t *item = watchdog.loops.next; item != &watchdog.loops; item = item->next)
+        if (!loop_at(item)->watched.rests || !atomic_load(&loop_at(item)->asleep))
+            return false;
+    return true;
+}
+
+/* Sleeps until a loop is added or wakes up, if there is nothing to look at before that. Returns
+ * whether it slept. The loops begin anew then: while asleep, they did not stand. */
+static bool sleep_too(void)
+{
+    if (watchdog.unsettled)
+        return false;
+    atomic_store(&nb_watchdog_sleeps, true); /* first: a loop that wakes up from now on says so */
+    bool may = all_rest();
+    if (may)
+        nb_condition_wait(&watchdog.roused, &watchdog.lock, NB_NEVER);
+    atomic_store(&nb_watchdog_sleeps, false);
+    if (!may)
+        return false;
+    watchdog.last_ns = nb_clock_now();
+    for (nb_list_t *item = watchdog.loops.next; item != &watchdog.loops; item = item->next)
+        begin(loop_at(item), watchdog.last_ns);
+    return true;
+}
+
+void nb_watchdog_rouse(void)
+{
+    if (!atomic_exchange(&nb_watchdog_sleeps, false))
+        return;
+    pthread_mutex_lock(&watchdog.lock);
+    pthread_cond_signal(&watchdog.roused);
+    pthread_mutex_unlock(&watchdog.lock);
+}
+
 /* Returns how late it ends: how long this thread did not run, and perhaps the whole machine. That
  * it was asking when it should have woken up is not late. */
 static uint64_t nap(void)
@@ -212,12 +255,9 @@ static uint64_t nap(void)
     uint64_t due_ns = nb_clock_now();
     if (due_ns < watchdog.wake_ns)
         due_ns = watchdog.wake_ns;
-    if (nb_list_empty(&watchdog.loops) && !watchdog.unsettled) {
-        nb_condition_wait(&watchdog.added, &watchdog.lock, NB_NEVER);
-        due_ns = watchdog.last_ns = nb_clock_now();
-    } else {
-        nb_condition_wait(&watchdog.added, &watchdog.lock, watchdog.wake_ns);
-    }
+    if (sleep_too())
+        return 0;
+    nb_condition_wait(&watchdog.roused, &watchdog.lock, watchdog.wake_ns);
     uint64_t now = nb_clock_now();
     return now > due_ns + SOON_NS ? now - due_ns : 0;
 }
@@ -273,7 +313,7 @@ void nb_watchdog_add(nb_loop_t *loop)
         nb_list_append(&watchdog.loops, &loop->watched.link);
         if (!watchdog.runs)
             start();
-        pthread_cond_signal(&watchdog.added);
+        pthread_cond_signal(&watchdog.roused);
     }
     pthread_mutex_unlock(&watchdog.lock);
 }
