@@ -28,4 +28,31 @@ class TerminalTest < ScriptCase
       finish strand
     end
   RUBY
+
+  script "a full terminal stops only those who write to it", <<~RUBY, out: "300000\n300000\n"
+    #{OPEN}
+    slave.raw!
+    inside do
+      strand = go do
+        sleep 0.1
+        got = 0
+        got += master.readpartial(65_536).bytesize while got < 600_000
+      end
+      p slave.write("x" * 300_000)
+      p 3_000.times.sum { slave.write("y" * 99, "\\n") }
+      finish strand
+    end
+  RUBY
+
+  script "a full terminal lets a writer be cancelled", <<~RUBY, out: "nil\n:late\n"
+    #{OPEN}
+    slave.raw!
+    inside do
+      p Timeout.timeout(0.2) { slave.write("x" * 300_000) }
+    rescue Timeout::Error
+      p nil
+      sleep 0.01
+      p :late
+    end
+  RUBY
 end

@@ -11,6 +11,7 @@
 #include <ruby/fiber/scheduler.h>
 #include <ruby/io.h>
 #include <ruby/io/buffer.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <termios.h>
@@ -21,10 +22,15 @@ int ruby_thread_has_gvl_p(void); /* exported, in no public header */
 #define CURRENT_POSITION ((off_t)-1)
 #define INLINE_WRITE_BYTES (256 * 1024) /* into the page cache: about 50 us */
 
-static bool is_file(int fd)
+static mode_t kind_of(int fd)
 {
     struct stat info;
-    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    return fstat(fd, &info) == 0 ? info.st_mode & S_IFMT : 0;
+}
+
+static bool is_file(int fd)
+{
+    return kind_of(fd) == S_IFREG;
 }
 
 /* ---- by an offload thread ------------------------------------------------------------------ */
@@ -136,6 +142,29 @@ ssize_t nb_file_read(nb_loop_t *loop, int fd, void *base, size_t size)
     return count < 0 ? -errno : count;
 }
 
+/* A writable terminal may have room for a single byte, and blocks until it has taken all. */
+static bool may_block(int fd)
+{
+    return isatty(fd) && !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+/* What a poll has called writable. A blocking pipe takes PIPE_BUF bytes then without blocking, but
+ * not certainly more; of a terminal's, a cancelled fiber leaves no more to be written later. */
+static ssize_t write_ready(nb_loop_t *loop, int fd, const void *base, size_t size)
+{
+    mode_t kind = kind_of(fd);
+    if (kind == S_IFSOCK) {
+        ssize_t count = send(fd, base, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return count < 0 ? -errno : count;
+    }
+    if (size > PIPE_BUF && kind != S_IFREG)
+        size = PIPE_BUF;
+    if (kind == S_IFCHR && may_block(fd))
+        return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
+    ssize_t count = write(fd, base, size);
+    return count < 0 ? -errno : count;
+}
+
 ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
 {
     if (size > INLINE_WRITE_BYTES && is_file(fd))
@@ -150,11 +179,7 @@ ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
         return -EBADF;
     if (ready <= 0)
         return ready ? ready : -EAGAIN;
-    /* A writable blocking pipe takes PIPE_BUF bytes without blocking, but not certainly more. */
-    if (size > PIPE_BUF && !is_file(fd))
-        size = PIPE_BUF;
-    count = write(fd, base, size);
-    return count < 0 ? -errno : count;
+    return write_ready(loop, fd, base, size);
 }
 
 /* ---- io_pread, io_pwrite ------------------------------------------------------------------- */
