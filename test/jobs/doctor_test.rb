@@ -7,15 +7,22 @@ require "support/program"
 # `nb doctor` on applications with job queues.
 class JobsDoctorTest < Minitest::Test
   def test_good_job_whose_jobs_keep_their_connections
-    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50")
+    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50",
+                        GOOD_JOB_SHUTDOWN_TIMEOUT: "25")
     assert_finding "warning", /GoodJob: 50 fibers, .* keeps a connection .* and primary has 12/,
                    /skiplocked/
   end
 
   def test_good_job_as_it_should_be
     examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_MAX_THREADS: "50",
-                        GOOD_JOB_LOCK_STRATEGY: "skiplocked")
+                        GOOD_JOB_LOCK_STRATEGY: "skiplocked", GOOD_JOB_SHUTDOWN_TIMEOUT: "25")
     assert_empty findings
+  end
+
+  def test_good_job_that_waits_for_its_jobs_without_limit
+    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_LOCK_STRATEGY: "skiplocked")
+    assert_finding "note", /GoodJob: a stop waits for running jobs without limit/,
+                   /shutdown_timeout = 25/
   end
 
   def test_solid_queue_with_threads_and_with_few_connections
@@ -59,6 +66,14 @@ class JobsDoctorTest < Minitest::Test
     assert_equal %w[warning note], (findings.map { |finding| finding["level"] })
     assert_match(/20 threads, each with a connection while its job runs, and primary has 12/,
                  findings.first["what"])
+  end
+
+  def test_sidekiq_whose_stop_is_too_short_for_threads
+    examine_sidekiq("concurrency: 3\ntimeout: 1\n")
+    assert_equal %w[note warning], (findings.map { |finding| finding["level"] }.sort)
+    assert_includes findings.to_s, "with a timeout of 1 s, a stop can lose jobs"
+    examine_sidekiq("fibers: true\nconcurrency: 3\ntimeout: 1\n")
+    assert_empty findings
   end
 
   # Sidekiq runs such blocks in its own process only; they count more than the file.

@@ -16,7 +16,7 @@ class QueueApp::Storm
   # Several minutes on a busy machine.
   BY_NAME = "takes minutes: rake jobs:storm"
   # Seconds after which jobs that are not done count as lost.
-  LIMIT = [600, COUNT / 2].max
+  LIMIT = [600, COUNT / 10].max
   SLICE = 1000
 
   # @return [Array<String>] what was done to the crews

@@ -9,7 +9,8 @@ module NB
         # @return [Array<Hash{Symbol => Object}>] for each queue, and there for workers with threads
         #   and with fibers: its name, how many worker processes one supervisor starts, how many
         #   jobs each runs at most at once, whether in fibers, whether a job keeps its connection,
-        #   and the databases with their connections: the queue's and the application's
+        #   the databases with their connections: the queue's and the application's, and how many
+        #   seconds a stop waits for jobs (nil: until all have ended)
         # @scheduling never waits
         # @api private
         def collect
@@ -29,7 +30,8 @@ module NB
           workers.group_by { |worker| worker.key?(:fibers) }.map do |fibers, some|
             at_once = some.map { |worker| worker.fetch(fibers ? :fibers : :threads, 3) }.max
             { queue: "Solid Queue", processes: some.size, fibers: fibers, keeps: false,
-              at_once: at_once, databases: databases(::SolidQueue::Record) }
+              at_once: at_once, databases: databases(::SolidQueue::Record),
+              stop: ::SolidQueue.shutdown_timeout.to_f }
           end
         end
 
@@ -37,7 +39,8 @@ module NB
           settings = ::GoodJob.configuration
           [{ queue: "GoodJob", processes: 1, fibers: good_job_fibers?,
              at_once: settings.respond_to?(:threads) ? settings.threads : settings.max_threads,
-             keeps: settings.lock_strategy != :skiplocked, databases: databases(::GoodJob::Job) }]
+             keeps: settings.lock_strategy != :skiplocked, databases: databases(::GoodJob::Job),
+             stop: settings.shutdown_timeout.then { |seconds| seconds.negative? ? nil : seconds } }]
         end
 
         def good_job_fibers?
@@ -49,7 +52,8 @@ module NB
         def sidekiq
           settings = { **read(::Rails.root.join("config/sidekiq.yml")), **sidekiq_initializers }
           [{ queue: "Sidekiq", processes: 1, fibers: settings[:fibers] ? true : false, keeps: false,
-             at_once: settings.fetch(:concurrency, 5), databases: databases }]
+             at_once: settings.fetch(:concurrency, 5), databases: databases,
+             stop: (settings[:timeout] || 25).to_i }]
         end
 
         # Found by reading: blocks of `Sidekiq.configure_server` are for Sidekiq's process alone,
@@ -59,7 +63,9 @@ module NB
                                                                       .grep(/Sidekiq/).join
           fibers = text[/\[:fibers\]\s*=\s*(true|false)/, 1]
           concurrency = text[/\bconfig(?:\.concurrency|\[:concurrency\])\s*=\s*(\d+)/, 1]
-          { fibers: fibers && fibers == "true", concurrency: concurrency&.to_i }.compact
+          timeout = text[/\bconfig\[:timeout\]\s*=\s*(\d+)/, 1]
+          { fibers: fibers && fibers == "true", concurrency: concurrency&.to_i,
+            timeout: timeout&.to_i }.compact
         end
 
         # Without the lines that are comments.

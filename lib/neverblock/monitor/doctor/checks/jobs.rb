@@ -11,7 +11,9 @@ module NB
 
       (project.gems.keys & %w[solid_queue good_job sidekiq]).any?
     end
-    private_constant :SHARED_CONNECTIONS, :JOBS
+    # Seconds. In less time, Sidekiq's threads still ask Redis for jobs when it pushes them back.
+    SIDEKIQ_STOP = 3
+    private_constant :SHARED_CONNECTIONS, :JOBS, :SIDEKIQ_STOP
 
     check "jobs", rails: true, applies: JOBS do |project|
       project.facts.fetch("jobs", []).each do |jobs|
@@ -43,6 +45,21 @@ module NB
                     "one another",
                     cure: "config/database.yml: connections: #{SHARED_CONNECTIONS}"
           end
+        end
+      end
+    end
+
+    check "job stops", rails: true, applies: JOBS do |project|
+      project.facts.fetch("jobs", []).each do |jobs|
+        name, stop = jobs.values_at("queue", "stop")
+        if stop.nil?
+          note "#{name}: a stop waits for running jobs without limit; if the process is killed " \
+               "meanwhile, its jobs may have to wait for minutes",
+               cure: "config.good_job.shutdown_timeout = 25, or what your deployment allows " \
+                     "between TERM and KILL, less 5 s"
+        elsif name == "Sidekiq" && !jobs["fibers"] && stop < SIDEKIQ_STOP
+          warning "Sidekiq: with a timeout of #{stop} s, a stop can lose jobs of its threads",
+                  cure: "config/sidekiq.yml: timeout: #{SIDEKIQ_STOP} or more, or fibers: true"
         end
       end
     end
