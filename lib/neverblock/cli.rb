@@ -5,19 +5,20 @@ require_relative "version"
 module NB
   # The program `nb`: finds the command, runs it, turns its errors into an exit status.
   #
-  # A command is a module with `SUMMARY`, `USAGE` and `run(argv)`, alone in cli/<name>.rb. Only the
-  # one that was asked for is loaded, so that `nb run` adds as little as it can to a script.
+  # A command is a module with `SUMMARY`, `USAGE` and `run(argv)`, in its own file cli/<name>.rb.
+  # Only the command that runs is loaded, so that `nb run` adds as little as it can to a script.
   module CLI
     # Exit status when the command line was wrong.
     USAGE_STATUS = 2
-    # Exit status after Ctrl-C, as shells have it.
+    # Exit status after Ctrl-C, as in shells.
     INTERRUPTED = 130
-    # What they run reports its own errors.
+    # The commands that run other programs, which report their own errors.
     OWN_REPORTS = %w[run profile serve jobs].freeze
-    # What run a script read their words by hand: the script gets them as they are.
+    # The commands that run a script. They parse their options by hand, and the script gets its
+    # arguments unchanged.
     SCRIPTS = %w[run profile].freeze
     private_constant :INTERRUPTED, :OWN_REPORTS, :SCRIPTS
-    # Every command and the constant it is.
+    # The name of each command, and that of its constant.
     COMMANDS = {
       "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
       "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
@@ -28,12 +29,12 @@ module NB
     # The command line was wrong. The message says what, with the value.
     class UsageError < StandardError; end
 
-    # The command line was right, and the command failed. The message says why, and the cure.
+    # The command line was right, and the command failed. The message says why, and what to do.
     class Failure < StandardError; end
 
     class << self
       # @param argv [Array<String>] the words after `nb`
-      # @return [Integer] the exit status: 0 well, 1 failed, 2 wrong command line
+      # @return [Integer] the exit status: 0 success, 1 failure, 2 wrong command line
       def start(argv)
         name, *rest = argv
         choose(name, SCRIPTS.include?(name) ? rest : readable(rest))
@@ -57,18 +58,18 @@ module NB
 
       # @param name [String] of a command
       # @return [Module] the command
-      # @raise [UsageError] for a name that is none, with the one that may have been meant
+      # @raise [UsageError] for an unknown name; the message suggests a similar one
       def command(name)
         constant = COMMANDS[name] or raise UsageError, unknown(name)
         load_or_complain { require_relative "cli/#{name}" }
         const_get(constant)
       end
 
-      # Loads the library, for what runs in a loop.
+      # Loads the library, for commands that run in a loop.
       #
-      # @param backend [String, nil] that the loop will be told
+      # @param backend [String, nil] of the loop
       # @return [void]
-      # @raise [UsageError] if that, or a variable of the environment, is none that a loop takes
+      # @raise [UsageError] if the backend, or an environment variable, is not valid
       def load_loop(backend = nil)
         load_or_complain do
           require_relative "../neverblock"
@@ -86,8 +87,8 @@ module NB
                           "#{value.inspect}"
       end
 
-      # @param option [String] that names it
-      # @param path [String] of a folder, which is made unless it is there
+      # @param option [String] that named the folder, for the message
+      # @param path [String] of the folder; it is created if it does not exist
       # @return [String] the path
       # @raise [UsageError, Failure]
       def folder(option, path)
@@ -100,7 +101,7 @@ module NB
         raise Failure, "#{option}: cannot use this folder: #{error.message}: name another one"
       end
 
-      # Says something on stderr, also under ruby -W0, where warn says nothing.
+      # Prints to stderr, also under ruby -W0, where `warn` prints nothing.
       #
       # @param text [String]
       # @return [nil]
@@ -136,7 +137,7 @@ module NB
         end
       end
 
-      # What a variable of the environment must be.
+      # An environment variable that is not valid raises ArgumentError.
       def load_or_complain
         yield
       rescue ArgumentError => error

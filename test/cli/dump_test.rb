@@ -78,7 +78,7 @@ class DumpCommandTest < Minitest::Test
     [pid, plain].each do |other|
       _, err, status = dump(other)
       assert_equal 1, status.exitstatus
-      assert_match(/\Anb dump: process #{other} handles no SIGPWR .*\n\z/, err)
+      assert_match(/\Anb dump: process #{other} does not handle SIGPWR .*\n\z/, err)
       assert_nil Process.wait(other, Process::WNOHANG)
     end
   ensure

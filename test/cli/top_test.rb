@@ -245,7 +245,7 @@ class TopTest < Minitest::Test
   def test_without_a_terminal_it_says_what_to_do
     start
     _, err, status = Program.nb("top", @control)
-    assert_equal ["nb top: needs a terminal that can move the cursor: --once and --json do not\n", 1], [err, status.exitstatus]
+    assert_equal ["nb top: needs a terminal that can move the cursor; use --once or --json instead\n", 1], [err, status.exitstatus]
   end
 
   EVIL = "\e]0;pwned\a\e[31m\u009b2J\n"

@@ -13,32 +13,32 @@ module NB
       USAGE = <<~TEXT
         usage: nb bench [ID ...] [options]
 
-        Measures the tables with these IDs (all, if you give none; nb bench --list shows them), prints
-        them, and writes every sample and a page. Cells that are compared are measured in pairs, with
-        a look after 6, 12 and 20 of them: only what is still undecided is measured on. A sample beside
-        which other programs use more than 5 % of a core is taken again. Ctrl-C ends it and keeps what
-        is done; --resume goes on from there.
+        Measures the tables with these IDs and prints them; without IDs, all tables (nb bench --list
+        shows them). It also writes every sample and a page. Cells that are compared are measured in
+        pairs. After 6, 12 and 20 pairs it measures on only what is still undecided. A sample during
+        which other programs use more than 5 % of a core is taken again. Ctrl-C ends the session and
+        keeps its samples; --resume continues it.
 
           -l, --list           list the tables, their questions and how long they take
-          -q, --quick          samples of 1 s instead of 5 s, 3 passes and so no verdicts, fewer
-                               columns, --busy
+          -q, --quick          samples of 1 s instead of 5 s, fewer columns, 3 passes (too few for
+                               verdicts), and --busy
           -n, --pairs N        N passes over all cells; samples of the same pass make a pair
           -s, --seconds S      minimum length of a sample
-          -o, --only IDS       only these runtimes, with commas between: --only threads,nb
+          -o, --only IDS       only these runtimes, comma-separated: --only threads,nb
           -w, --where AXIS=V   only these values of an axis: --where connections=64,1000; may be given
                                more than once
-          -b, --budget TIME    90s, 12m or 2h: leave out, and name, the cells that take too long for it;
-                               installing rivals does not count
+          -b, --budget TIME    90s, 12m or 2h: leave out the cells that do not fit in this time, and
+                               name them; installing rivals does not count
               --runs N         F1 and F2: the mean of N runs per process (10; the article has 100)
-              --maps N         raise the machine's vm.max_map_count to N meanwhile, if it is lower:
-                               100,000 fibers (B1, B2) need 300000; as root
+              --maps N         while it measures, raise the machine's vm.max_map_count to N if it is
+                               lower (needs root): 100,000 fibers (B1, B2) need 300000
               --resume         measure what the last session in the directory has not measured
-              --busy           keep samples beside which other programs compute
+              --busy           keep samples during which other programs compute
           -r, --ruby PATH      the Ruby that cells run on (this one); may be given more than once
-              --no-yjit        without YJIT; otherwise with it, if the Ruby has it
-              --out DIR        where samples (JSONL) and page go: bench/results/DATE-HOST,
-                               or tmp/bench for a quick run
-              --delayd COMMAND use another delay server; it gets --port N
+              --no-yjit        without YJIT (by default with it, if the Ruby has it)
+              --out DIR        where samples (JSONL) and page go (bench/results/DATE-HOST, or
+                               tmp/bench for a quick run)
+              --delayd COMMAND use this delay server; it is started with --port N
               --report DIR     measure nothing; report the samples in DIR, and write their page
               --docs           put the headline numbers into docs/BENCHMARKS.md
       TEXT

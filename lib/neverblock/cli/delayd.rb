@@ -13,7 +13,7 @@ module NB
       USAGE = <<~TEXT
         usage: nb delayd [--port N] [--delay MS] [--body BYTES] [--close] [--bind ADDRESS] [--workers N]
 
-        Answers every HTTP request after a delay. A request may ask for its own:
+        Answers every HTTP request after a delay. A request may set its own delay and length:
         GET /?ms=28.6&bytes=1000
 
           -p, --port N        port to listen on (8080); 0: any free port, named in the first line printed
@@ -24,7 +24,7 @@ module NB
           -w, --workers N     threads, each with a loop of its own (1); they share the port
           -q, --quiet         print nothing but errors
 
-        At Ctrl-C or SIGTERM it prints what it did and ends. It raises its limit of open files as far
+        At Ctrl-C or SIGTERM it prints its counters and ends. It raises its limit of open files as far
         as the system permits; docs/TROUBLESHOOTING.md says how to raise it further.
       TEXT
       # The listen queue: enough for more than 10,000 connections; the kernel may limit it further.

@@ -9,7 +9,7 @@ module NB
     # `nb demo`: the first two tables of the bench in a minute, on the terminal and as a page.
     module Demo
       # One line for the list of commands.
-      SUMMARY = "show what it does, in a minute: two tables and a page"
+      SUMMARY = "show in a minute what NeverBlock does: two tables and a page"
       # What `nb help demo` prints.
       USAGE = <<~TEXT
         usage: nb demo [rails [--pages N] [--shop]] [--out FOLDER]
@@ -17,7 +17,7 @@ module NB
         nb demo sends twenty requests to a server that takes a second, then a thousand to one that
         takes 0 to 500 ms: one after another, in threads, and in the loop. It needs no network and no
         other service, takes about a minute, and writes a page, index.html, into tmp/report or FOLDER.
-        Ctrl-C ends it and keeps what is done. The full tables: nb bench
+        Ctrl-C ends it and keeps the results so far. nb bench measures the full tables.
 
         nb demo rails runs the Rails shop of examples/rails under Puma with threads and under
         NeverBlock at the same time, and requests N pages (400) from each; --shop only serves the shop.

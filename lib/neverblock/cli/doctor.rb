@@ -13,25 +13,25 @@ module NB
     # each finding.
     module Doctor
       # One line for the list of commands.
-      SUMMARY = "check an application and the machine; each finding names its cure"
+      SUMMARY = "check an application and the machine; each finding says what to change"
       # What `nb help doctor` prints.
       USAGE = <<~TEXT
         usage: nb doctor [options] [FOLDER]
 
-        Checks whether the application in FOLDER (the current one) and this machine suit many fibers on
-        one thread. Each finding names its cure. A Rails application is booted in a separate process; of
-        other applications, doctor reads the Gemfile, its lock file and the sources.
+        Checks whether the application in FOLDER (by default the current one) and this machine suit many
+        fibers on one thread. Each finding says what to change. A Rails application is booted in a
+        separate process. Of other applications, doctor reads the Gemfile, its lock file and the sources.
         In a bundle, run bundle exec nb doctor.
 
           -j, --json           findings as JSON
               --no-boot        read files only
           -s, --strict         exit with status 1 for warnings, too
-          -x, --except CHECKS  skip these checks, with commas between
+          -x, --except CHECKS  skip these checks, comma-separated
           -w, --workers N      number of processes the application will run in
 
         For CI: the exit status is 1 if there are problems (✗: wrong results, or a standstill), with
-        --strict also if there are warnings (!), and 0 otherwise. "Not applicable" marks checks for which
-        the project has nothing to check.
+        --strict also if there are warnings (!: slower than necessary, or errors under load), and 0
+        otherwise. "Not applicable" marks checks for which the project has nothing to check.
       TEXT
       # The style of each level on a terminal.
       MARKS = { problem: ["✗", 31], warning: ["!", 33], note: ["·", 36] }.freeze

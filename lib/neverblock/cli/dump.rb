@@ -16,14 +16,15 @@ module NB
                nb dump PID
 
         ADDRESS is the control socket of a server, such as unix:///run/app.control of
-        `nb serve --control unix:///run/app.control`. Prints its requests and fibers with their
-        backtraces, its pools and what has stopped its loops: also while a loop stands still in Ruby
-        code. C code that keeps the GVL lets no process tell: then the watchdog's report on the
-        server's stderr names the line.
+        `nb serve --control unix:///run/app.control`. Prints the server's requests and fibers with
+        their backtraces, its pools, and what has stopped its loops. This also works while a loop
+        stands still in Ruby code. While C code keeps the GVL, the process cannot answer: then the
+        watchdog's report on the server's stderr names the line.
 
-        PID is a process without a control socket. It is sent SIGPWR, on which `nb run` prints its
-        fibers and `nb serve` its requests, on their own stderr; what comes there is shown if it is a
-        file. A process that does not handle it is sent nothing: have it call NB.dump_on("PWR").
+        PID is a process without a control socket. `nb dump` sends it SIGPWR. Then `nb run` prints its
+        fibers, and `nb serve` its requests, on its own stderr; if that is a file, `nb dump` shows what
+        is written there. It sends nothing to a process that does not handle SIGPWR: have such a
+        program call NB.dump_on("PWR").
       TEXT
       # The maximum: more fibers than a process has, and longer backtraces than people read.
       DETAIL = "fibers=100000&requests=100000&frames=200"

@@ -36,15 +36,15 @@ module NB
         0
       rescue Errno::ESRCH, Errno::ENOENT
         raise Failure, File.directory?("/proc/self") ? "there is no process #{@pid}" :
-                       "a pid is of use on Linux only"
+                       "a pid works on Linux only"
       rescue Errno::EPERM, Errno::EACCES
         raise Failure, "process #{@pid} belongs to another user: ask as that one"
       end
 
       private
 
-      UNKNOWN = "process %d handles no SIGPWR of NeverBlock, and might end by it: give the " \
-                "address of its control socket, or have its program call NB.dump_on(\"PWR\")"
+      UNKNOWN = "process %d does not handle SIGPWR for NeverBlock, which might end it: give " \
+                "the address of its control socket, or have its program call NB.dump_on(\"PWR\")"
       private_constant :UNKNOWN
 
       def loaded? = File.foreach("/proc/#{@pid}/maps").any?(/neverblock\.so$/)
@@ -67,7 +67,7 @@ module NB
 
       def silence(place)
         "process #{@pid} has written nothing to #{place} in #{PATIENCE} s: it is stopped, has " \
-          "nothing to tell, or C code in it keeps the GVL"
+          "nothing to print, or C code in it keeps the GVL"
       end
 
       def read(file)

@@ -14,8 +14,9 @@ module NB
       SUMMARY = "measure how fast bytes go through network and disk"
       # What `nb help iotest` prints.
       USAGE = <<~TEXT
-        usage: nb iotest -s [-n | -d -l LENGTH] [options]          the receiver
+        usage: nb iotest -s [-n | -d -l LENGTH] [options]          the server, which receives
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
+                                                                   the client, which sends
                nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine, each
                                                                    beside the same in C (in a source
                                                                    tree), then nc, socat and iperf3
@@ -25,7 +26,7 @@ module NB
         can replace either end.
 
           -n         network only: the client sends random bytes, the server drops them
-          -d         disk only: the client reads and drops, the server writes random bytes
+          -d         disk only: the client reads and drops the file, the server writes random bytes
           -t         the client sends with sendfile(2); with -n, with MSG_ZEROCOPY
           -f FILE    what the client reads          -l LENGTH  how many bytes, without a file
           -k CHUNK   bytes per read (64K)           -b SIZE    of the socket's buffers
@@ -33,8 +34,8 @@ module NB
           -1         the server ends after one connection
           -J         JSON instead of text
               --out FILE   where the server writes (asynciotest.out)
-              --cold       read files from the disk and write them to it, not to memory only: by
-                           posix_fadvise(2) and fdatasync(2). Not by O_DIRECT: that takes buffers,
+              --cold       read files from the disk and write them to it, not only to memory, by
+                           posix_fadvise(2) and fdatasync(2). O_DIRECT is not used: it needs buffers,
                            offsets and lengths in whole blocks, which Ruby's strings are not
 
         Lengths: 500, 64k = 64,000, 64K = 65,536, m, M, g, G.

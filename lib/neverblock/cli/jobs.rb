@@ -8,7 +8,7 @@ module NB
     # `nb jobs`: runs the worker of a Rails application's job queue, with fibers.
     module Jobs
       # One line for the list of commands.
-      SUMMARY = "work off a Rails application's jobs in fibers (Solid Queue, GoodJob, Sidekiq)"
+      SUMMARY = "run a Rails application's jobs in fibers (Solid Queue, GoodJob, Sidekiq)"
       # What `nb help jobs` prints.
       USAGE = <<~TEXT
         usage: nb jobs [options] [solid_queue|good_job|sidekiq]
@@ -16,13 +16,18 @@ module NB
         Starts the workers of the application in this folder, as its bin/jobs, good_job or sidekiq does, with
         jobs in fibers. Without a name, it starts the queue that is in the Gemfile.
 
-        Solid Queue: reads config/queue.yml. If no worker there has fibers:, each gets fibers: in place
-        of threads:. GoodJob: if config.good_job.fibers is not set, sets it, and threads. Sidekiq: reads
-        config/sidekiq.yml. If fibers: is not set there, nor config[:fibers] by the application, sets fibers:
-        and concurrency:. Where fibers is set to false, jobs run in threads, as set.
+        How many jobs run at once:
 
-          -f, --fibers N          jobs that one worker process runs at once, unless the file
-                                  sets it (100)
+          Solid Queue  config/queue.yml. If no worker there has fibers:, each gets fibers: in place
+                       of threads:
+          GoodJob      config.good_job.fibers. If it is not set, nb jobs sets it, and threads
+          Sidekiq      fibers: in config/sidekiq.yml, or config[:fibers] in the application. If neither
+                       is set, nb jobs sets fibers: and concurrency:
+
+        Where fibers is false, jobs run in threads.
+
+          -f, --fibers N          jobs that one worker process runs at once, if the settings above do
+                                  not say it (100)
           -e, --environment NAME  RAILS_ENV (development)
       TEXT
 
@@ -75,7 +80,7 @@ module NB
           return found.first if found.one?
 
           raise Failure, "the Gemfile has #{found.empty? ? "none" : found.join(" and ")} of the " \
-                         "queues #{JobQueues::ALL.keys.join(", ")}: say which, as " \
+                         "queues #{JobQueues::ALL.keys.join(", ")}: name one, as in " \
                          "nb jobs solid_queue"
         end
       end

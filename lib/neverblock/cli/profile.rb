@@ -8,20 +8,20 @@ module NB
     # `nb profile`: `nb run`, and where the time went.
     module Profile
       # One line for the list of commands.
-      SUMMARY = "run a script as nb run does, and tell where the time of its fibers went"
+      SUMMARY = "run a script as nb run does, and print where the time of its fibers went"
       # What `nb help profile` prints.
       USAGE = <<~TEXT
         usage: nb profile [-o FILE] [options of nb run] SCRIPT [arguments]
                nb profile [-o FILE] [options of nb run] -e CODE [arguments]
 
         Runs the script in the loop as `nb run` does. At the end it prints to stderr what the loop's
-        thread did, and for what its fibers waited: which peer, pool or lock, at which line, how long.
+        thread did, and what its fibers waited for: which peer, pool or lock, at which line, how long.
 
-          -o, --out FILE   the same as a flame graph for https://www.speedscope.app
+          -o, --out FILE   where the flame graph for https://www.speedscope.app goes
                            (profile-PID.speedscope.json)
 
-        `nb serve --profile` does the same for a server. Ruby 3.1 does not tell of waits for the GVL and
-        outside of the loop.
+        `nb serve --profile` does the same for a server. On Ruby 3.1, waits for the GVL and waits outside
+        the loop are not seen.
       TEXT
 
       class << self

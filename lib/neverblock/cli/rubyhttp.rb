@@ -23,14 +23,14 @@ module NB
                nb rubyhttp chart FILE.csv ... [-o PAGE.html]
 
         Downloads from five sites on this machine, each with its own speed (dallas unlimited, washdc
-        40 MB/s, chicago 20, seattle 10, london 5). Each client first downloads once unmeasured. With
-        several downloads, the row shows the one with the median CPU time.
+        40 MB/s, chicago 20, seattle 10, london 5). Each client first makes one download that is not
+        measured. Of several downloads, the row shows the one with the median CPU time.
 
           -l, --length BYTES   length of a file (10m = 10,000,000; 10M = 10 * 2**20)
-          -i, --impl NAMES     only these, with commas between: `ways` are those of Net::HTTP that the
-                               study compared, and some more; `clients` other HTTP clients, as far as
-                               their gems are installed, and the program curl; `all` is both
-          -S, --site NAMES     only these, with commas between
+          -i, --impl NAMES     only these, comma-separated. `ways`: those of Net::HTTP that the study
+                               compared, and some more. `clients`: the other HTTP clients whose gems
+                               are installed, and the program curl. `all`: both
+          -S, --site NAMES     only these, comma-separated
           -w, --world NAMES    blocking, thread, nb or async: what each download runs in
           -n, --repeat N       downloads per row (1)
           -J, --json           JSON, one object per line, with objects and bytes allocated and the
@@ -39,7 +39,8 @@ module NB
           -q, --quiet          no progress on standard error
 
         Compare Total CPU Time: "% CPU usage" divides by elapsed time, so a slow site seems to cost less.
-        That of curl includes the start of a program: -l 1g makes it small, `nb bench g2` subtracts it.
+        The CPU time of curl includes the start of a program: with -l 1g its share is small, and
+        `nb bench g2` subtracts it.
       TEXT
       # The default output file of `chart`.
       PAGE = "tmp/rubyhttp/index.html"

@@ -8,7 +8,7 @@ module NB
     # loads little, so the script finds the Ruby it expects.
     module Run
       # One line for the list of commands.
-      SUMMARY = "run a Ruby script inside the loop: its waits let its other fibers run"
+      SUMMARY = "run a Ruby script inside the loop: while a fiber waits, others run"
       # What `nb help run` prints.
       USAGE = <<~TEXT
         usage: nb run [options] SCRIPT [arguments]
@@ -24,11 +24,11 @@ module NB
           -w              print Ruby's warnings
           --backend NAME  epoll, kqueue or poll (NB_BACKEND, or the best available)
           --no-repairs    do not repair Ruby's own defects
-          --blocking      at the end, list the calls that waited outside of the loop: place, time,
+          --blocking      at the end, list the calls that waited outside the loop: place, time,
                           number (Ruby 3.2)
           --on-interrupt drain
-                          at the first INT or TERM take no more work, and let running work end; the
-                          second ends it at once
+                          at the first INT or TERM take no more work and let running work end; a
+                          second signal ends it at once
           --drain-timeout SECONDS
                           maximum time for running work to end (30); 0: end it at once
 

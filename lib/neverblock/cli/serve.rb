@@ -35,16 +35,21 @@ module NB
               --pidfile FILE      write the process id into FILE while the server runs
               --page[=PATH]       a page that shows what the server does now, for clients on this
                                   machine (/neverblock)
-              --blocking          at PWR and at the end, list the calls that waited outside of the loop
+              --blocking          at PWR and at the end, list the calls that waited outside the loop
                                   (Ruby 3.2)
-              --profile[=FOLDER]  at the end, tell where each process's time went; FOLDER (.) gets
+              --profile[=FOLDER]  at the end, print where each process's time went; FOLDER (.) gets
                                   files for speedscope
           -q, --quiet             no banner
 
-        At the first INT (Ctrl-C) or TERM the server takes no new work and lets running work finish. A
-        second one ends it at once, and so does QUIT.
-        Workers: USR1 replaces them one by one, USR2 the master too, TTIN and TTOU change their number.
-        PWR prints the running requests, HUP reopens the access log.
+        Signals:
+
+          INT (Ctrl-C), TERM  take no new work, let running work finish; a second one ends it at once
+          QUIT                end at once
+          USR1                replace the workers one by one
+          USR2                replace the workers and the master, with new code
+          TTIN, TTOU          start one worker more, end one
+          PWR                 print the running requests
+          HUP                 reopen the access log
       TEXT
       # Read if it exists and no other file is named.
       DEFAULT_CONFIG = "config/neverblock.rb"

@@ -14,7 +14,7 @@ module NB
         usage: nb stats ADDRESS [stats | requests | snapshot | ready | metrics]
 
         Queries the control socket of `nb serve --control ADDRESS`, such as unix:///run/app.control. The exit
-        status is 1 if nothing answers, and for `ready` also while the server starts or drains.
+        status is 1 if nothing answers. For `ready` it is also 1 while the server starts or drains.
       TEXT
 
       # The possible questions.

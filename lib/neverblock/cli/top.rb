@@ -16,16 +16,16 @@ module NB
       USAGE = <<~TEXT
         usage: nb top [options] ADDRESS
 
-        Shows what the server of this control socket does, such as unix:///run/app.control of
-        `nb serve --control unix:///run/app.control`, also while its loop stands still.
+        Shows what a server does now, even while its loop stands still. ADDRESS is its control socket,
+        such as unix:///run/app.control of `nb serve --control unix:///run/app.control`.
 
-              --once          print all of it as text and end
+              --once          print all lists as text and end
               --json          print each snapshot as a line of JSON, with the rates per second
-              --interval S    seconds between two looks, 0.1 to 3600 (1)
+              --interval S    seconds between two snapshots, 0.1 to 3600 (1)
 
         Keys: Tab or 1-5 chooses a list (requests, fibers, pools, workers, stalls), the arrows a row;
-        Enter shows its backtrace, s sorts by the next column, r reverses, p pauses, ? helps, q quits.
-        The exit status of --once is 1 if nothing answers.
+        Enter shows the row's backtrace, s sorts by the next column, r reverses the order, p pauses,
+        ? shows help, q quits. The exit status of --once is 1 if nothing answers.
       TEXT
 
       class << self
@@ -95,7 +95,7 @@ module NB
 
         def live(feed, address, first)
           unless $stdin.tty? && Terminal.live?($stdout)
-            raise Failure, "needs a terminal that can move the cursor: --once and --json do not"
+            raise Failure, "needs a terminal that can move the cursor; use --once or --json instead"
           end
 
           view = View.new(address, colors: Terminal.colors?($stdout))
