@@ -52,19 +52,19 @@ module NB
     # first. Inside another loop, it simply runs the block in that loop.
     #
     # @param backend [Symbol, nil] `:epoll`, `:kqueue` or `:poll`; nil: NB_BACKEND, or the best
-    # @param repairs [Boolean] whether to repair Ruby's own holes ({NB::Repairs})
+    # @param repairs [Boolean] whether to repair Ruby's own defects ({NB::Repairs})
     # @param on_interrupt [:drain, nil] nil: INT and TERM do what they do in Ruby. :drain: the first
     #   of these signals stops new work (every {until_stop} ends, {stopping?} becomes true) and lets
     #   running work finish; the second one interrupts the block
     # @param drain_timeout [Numeric, nil] seconds that running work has after the first signal; 0:
     #   the first signal interrupts the block; nil: no limit
-    # @param clock [Symbol] :real, or :virtual for tests: when all fibers wait, the clock jumps to
-    #   the next timer. It follows real time while a fiber waits for something from outside: a
-    #   native thread (offloaded work, a lookup, Thread#join), a child process, or I/O whose other
-    #   end is outside this process or within reach of another running thread. A queue or lock that
-    #   another thread holds does not count; nor does a server's socket (one that listens, or an
-    #   unconnected datagram socket with a path or a loopback address). The clock stands still while
-    #   fibers compute. In the loop's fibers CLOCK_MONOTONIC is this clock; Time.now stays real
+    # @param clock [Symbol] :real, or :virtual for tests. A virtual clock stands still while fibers
+    #   compute, and jumps to the next timer when all fibers wait. It follows real time while a
+    #   fiber waits for something from outside: a native thread (offloaded work, a lookup,
+    #   Thread#join), a child process, or I/O whose other end is outside this process or within
+    #   reach of another running thread. A queue or lock that another thread holds is not outside;
+    #   nor is a server's socket (one that listens, or an unconnected datagram socket with a path or
+    #   a loopback address). In the loop's fibers CLOCK_MONOTONIC is this clock; Time.now stays real
     # @return the block's value
     # @raise whatever the block raised
     # @raise [ArgumentError] for another clock, or a virtual clock inside a loop with a real one
@@ -77,8 +77,8 @@ module NB
       Runner.run(backend: backend, repairs: repairs, clock: clock, drain: drain, &block)
     end
 
-    # Runs a block that waits for more work. When the program is told to stop, the block ends at its
-    # wait. The first signal counts (see {run}, `on_interrupt:`), and so does a server's stop.
+    # Runs a block that waits for more work. The block ends at its wait when the program is told to
+    # stop: at the first INT or TERM (see {run}, `on_interrupt:`), or when its server stops.
     #
     # @example
     #   while (job = NB.until_stop { queue.pop })
@@ -101,11 +101,11 @@ module NB
     # @param name [String, nil] for the report of an error, {dump} and `nb_tasks` in /metrics
     # @param background [Boolean] true: the task does not keep the loop running; it is cancelled
     #   when all other tasks have ended. Timeouts around this call do not apply to it
-    # @return [Task] to `wait` for, to take the `value` of, or to `cancel`; its block has already
-    #   run up to its first wait
+    # @return [Task] with `wait`, `value` and `cancel`; its block has already run up to its first
+    #   wait
     # @raise [NoSchedulerError] outside a loop
-    # @scheduling does not wait. But from the 16th start on, other fibers get a turn about once per
-    #   millisecond, before the new block begins. Nothing is raised in the caller during that turn
+    # @scheduling does not wait. But from the 16th start on, other fibers run about once per
+    #   millisecond, before the new block begins. Nothing is raised in the caller meanwhile
     def async(name: nil, background: false, &block)
       return Task.new(&block) if # makes no Proc of the block here, and no Hash of keywords
         block_given? && !name && !background && Inheritance.none? && Deadline.none?
@@ -117,9 +117,9 @@ module NB
       task
     end
 
-    # Runs the block periodically in a background task, at multiples of `interval` from now, however
-    # long each run takes (no drift). If a run raises, the error is written to stderr and the next
-    # run comes as planned. `break` ends the task.
+    # Runs the block periodically in a background task, at multiples of `interval` from now, even if
+    # a run takes long (no drift). If a run raises, the error is written to stderr and the next run
+    # comes as planned. `break` ends the task.
     #
     # @example
     #   flush = NB.every(1.0, jitter: 0.1) { metrics.flush }
@@ -180,8 +180,8 @@ module NB
     # @example
     #   NB.as_completed(*mirrors.map { |uri| -> { Net::HTTP.get(uri) } }).each { |page| show(page) }
     # @param callables [Array<#call>]
-    # @return [Enumerator] starts all callables when it is read. Leaving its `each` early cancels
-    #   the rest; if you stop reading with `next`, the rest runs to its end
+    # @return [Enumerator] starts all callables when it is read. If you leave its `each` early, the
+    #   other callables are cancelled; if you stop calling `next`, they run to their end
     # @raise from `each` and `next`: the first error; the others are cancelled
     # @scheduling its `each` and `next` may wait
     def as_completed(*callables, &block)
@@ -193,8 +193,8 @@ module NB
     #
     # @param items [#each] may be long; for a lazy enumerator the result is lazy, too
     # @param concurrency [Integer] 1 or more
-    # @param errors [Symbol] :raise, or :return: the error takes the place of the value, and nothing
-    #   is cancelled
+    # @param errors [Symbol] :raise; or :return: an error takes the place of the value, and the
+    #   other blocks are not cancelled
     # @return [Array, Enumerator::Lazy] the values in the order of the items; or the value of
     #   `break`
     # @raise the first error; the others are cancelled
@@ -240,15 +240,15 @@ module NB
 
     # Runs the block in a forked child, to compute on another core; other fibers run meanwhile.
     #
-    # @return the block's value, by Marshal
-    # @raise what the block raised, by Marshal
+    # @return the block's value, copied by Marshal
+    # @raise what the block raised, copied by Marshal
     # @scheduling always waits
     def in_process(&block) = ForkedWorker.run(&block)
 
     # Runs the block, and raises Timeout::Error in it if it runs past the deadline. Timeouts nest. A
-    # `rescue => e` inside the block does not catch the error. Outside a loop this is
-    # Timeout.timeout. Tasks started inside inherit the {deadline}; those of {async} may outlive the
-    # block, so each fails with a Timeout::Error of its own.
+    # `rescue => e` inside the block does not catch the error. Tasks that the block starts inherit
+    # the {deadline}. Tasks of {async} may outlive the block, so each of them fails with a
+    # Timeout::Error of its own. Outside a loop this is Timeout.timeout.
     #
     # @param seconds [Numeric, nil] > 0; nil, 0 or infinite: no limit
     # @param error [Class, Exception, nil] raised instead of Timeout::Error
@@ -266,8 +266,8 @@ module NB
       Deadline.within(seconds, error, message, &block)
     end
 
-    # The time left of the {timeout}s around this call, or around the calls that started this task.
-    # Use it for clients that take a limit of their own.
+    # The time left until the nearest deadline of the {timeout}s around this call, or around the
+    # calls that started this task. Use it for client libraries that take a limit of their own.
     #
     # @example
     #   http.read_timeout = NB.deadline || 60
@@ -276,26 +276,26 @@ module NB
     # @thread any
     def deadline = Deadline.left
 
-    # Runs the block undisturbed: whatever others raise in this fiber meanwhile (a cancel, a
-    # timeout, a failed group, the end of the loop) is raised when the block has ended. Whatever was
-    # raised before is raised before the block begins. Shields nest. A timeout or group that begins
-    # inside works as always. Tasks started inside are not shielded. An IO that another fiber closes
-    # still raises.
+    # Runs the block without interruption: whatever others raise in this fiber meanwhile (a cancel,
+    # a timeout, a failed group, the end of the loop) is raised when the block has ended. Whatever
+    # was raised before is raised before the block begins. Shields nest. A shield does not cover a
+    # timeout or group that begins inside the block, nor tasks that it starts. An IO that another
+    # fiber closes still raises.
     #
-    # A signal that arrives while the block waits is held back, too. One that arrives while the
-    # block computes strikes at once, as always in Ruby. With `on_interrupt: :drain` in {run}, only
-    # the third such signal does.
+    # A signal that arrives while the block waits is held back, too. A signal that arrives while the
+    # block computes interrupts it at once, as always in Ruby. With `on_interrupt: :drain` in {run},
+    # only the third such signal does.
     #
-    # Outside a loop this is `Thread.handle_interrupt(Object => :never)`: no timeout strikes inside,
-    # and nothing limits it.
+    # Outside a loop this is `Thread.handle_interrupt(Object => :never)`: no timeout interrupts the
+    # block, and `seconds` has no effect.
     #
     # @example Sent and marked, or neither
     #   NB.shield do
     #     deliver(message)
     #     mark_as_sent(message)
     #   end
-    # @param seconds [Numeric, nil] how long the block may hold others back, from when they want to
-    #   raise; nil: until the block has ended
+    # @param seconds [Numeric, nil] how long the block may hold an exception back, counted from when
+    #   it would be raised; nil: until the block has ended
     # @return the block's value
     # @raise what was held back
     # @raise [NoSchedulerError] under a scheduler other than NB's
@@ -318,7 +318,7 @@ module NB
       Offload.default.call(&Inheritance.trace(Check.block("NB.offload", block)))
     end
 
-    # Waits for a callback. The block gets a `resume`; calling it, from any thread, ends the wait.
+    # Waits for a callback: the block gets a `resume`, and the wait ends when any thread calls it.
     #
     # @example
     #   body = NB.await { |resume| client.get(url) { |response| resume.call(response.body) } }
@@ -359,11 +359,11 @@ module NB
     # connection_pool that a fiber has used. At most 50 pools, each with at most 20 holders and 20
     # waiters, the longest first.
     #
-    # Each Hash has `name`, `kind`, `size`, `in_use`, `idle` and `waiting`; counts since the pool
-    # was made: `waits_total`, `wait_seconds_total`, `timeouts_total` (nil: not known); `holders`
-    # (each with `fiber`, its object_id; `name` of its task; `held_seconds`, a lower bound; `place`
-    # in the program); and `waiters` (`fiber`, nil for a block that has no fiber yet; `name`;
-    # `waited_seconds`; `place`).
+    # Each Hash has `name`, `kind`, `size`, `in_use`, `idle`, `waiting`, `holders`, `waiters`, and
+    # counts since the pool was made: `waits_total`, `wait_seconds_total`, `timeouts_total` (nil:
+    # not known). A holder has `fiber` (its object_id), `name` of its task, `held_seconds` (a lower
+    # bound) and `place` in the program. A waiter has `fiber` (nil for a block that has no fiber
+    # yet), `name`, `waited_seconds` and `place`.
     #
     # @param scheduler [Scheduler, nil] the loop whose fibers it looks at, also another thread's
     # @return [Array<Hash{Symbol => Object}>]

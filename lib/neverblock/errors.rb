@@ -46,8 +46,8 @@ module NB
   # @api private
   UNINTERRUPTED = { ::Object => :never }.freeze
 
-  # The value of a task was asked for, but the task was cancelled. Unlike {Cancelled} this is a
-  # StandardError: the caller was not cancelled, and must be able to tell the difference.
+  # `value` was called on a task that was cancelled. Unlike {Cancelled} this is a StandardError: the
+  # caller was not cancelled, and must be able to tell the difference.
   class TaskCancelledError < ::RuntimeError
     include Error
   end
@@ -73,8 +73,8 @@ module NB
   end
 
   # Every fiber waits for another, and nothing is left that could wake one. Like Ruby's own "No live
-  # threads left. Deadlock?" it is not a StandardError. Its message says for each fiber which line
-  # of the program waits, and for what; {NB.dump} follows.
+  # threads left. Deadlock?" it is not a StandardError. Its message names for each fiber the line of
+  # the program that waits, and what it waits for. The text of {NB.dump} follows.
   class DeadlockError < ::Exception
     include Error
   end
@@ -89,7 +89,7 @@ module NB
     include Error
   end
 
-  # A {Limiter} had no turn to give within the time limit.
+  # A {Limiter} did not let the block start within the time limit.
   class LimiterTimeoutError < ::Timeout::Error
     include Error
   end

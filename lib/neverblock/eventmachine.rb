@@ -9,14 +9,14 @@ module NB
   # waits for, and with {NB.await} for EventMachine's callbacks; meanwhile the reactor turns.
   #
   # Our loop is EventMachine's guest: the reactor sleeps for both and watches our one fd. Fibers run
-  # between its callbacks, and whatever they ask of the reactor is done before it sleeps again. A
-  # callback itself still must not wait; what it starts with NB.async may.
+  # between its callbacks. Whatever a fiber asks of the reactor is done before the reactor sleeps
+  # again. A callback itself must not wait; a fiber that it starts with NB.async may.
   #
   # When the reactor stops, it cancels running fibers before EM.run returns or raises. In `NB.run {
   # EM.run { } }` the fibers belong to NB.run and continue.
   #
-  # EventMachine is patched in one place: this module is prepended to its singleton class, for
-  # `run`.
+  # One method of EventMachine is patched, `run`: this module is prepended to EventMachine's
+  # singleton class.
   #
   # @example
   #   EM.run do

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module NB
-  # What a fiber carries over from one piece of work to the next. For code that reuses fibers.
+  # State that a fiber would carry over from one piece of work to the next. For code that reuses
+  # fibers.
   #
   # @api private
   module FiberState

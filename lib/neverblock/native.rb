@@ -10,7 +10,7 @@ module NB
   module Native
     # The kernel interface that loops use by default: NB_BACKEND, or nil for the best available.
     DEFAULT_BACKEND = ENV.fetch("NB_BACKEND", nil)
-    # Whether repairs of Ruby's own holes may be installed: NB_REPAIRS=0 forbids them.
+    # Whether repairs of Ruby's own defects may be installed: NB_REPAIRS=0 forbids them.
     REPAIRS = ENV.fetch("NB_REPAIRS", "1")
     # The seed of planted faults, in a build for tests (ext/neverblock/loop/chaos.h), or nil.
     CHAOS = ENV["NB_CHAOS"]&.then { |seed| Integer(seed) }

@@ -47,13 +47,13 @@ module NB
     # @thread any
     def self.call(env) = (@page ||= new).call(env)
 
-    # @param allow [Symbol, Array<String>] who may look. :loopback: clients on this machine; an
-    #   Array of addresses and networks, such as `["10.0.0.0/8"]`; :all: everybody, if the
+    # @param allow [Symbol, Array<String>] who may see the page. :loopback: clients on this machine;
+    #   an Array of addresses and networks, such as `["10.0.0.0/8"]`; :all: everybody, if the
     #   application has authenticated the request
     # @param hosts [Array<String>] names allowed in the Host field, besides `localhost` and
     #   addresses. Other names are refused, because anybody can point a name at this machine
-    # @param password [String, nil] whoever knows it may look, under any user name (HTTP Basic);
-    #   from anywhere, unless `allow` names addresses
+    # @param password [String, nil] lets in clients that send it, with any user name (HTTP Basic),
+    #   from anywhere unless `allow` names addresses
     # @raise [ArgumentError]
     def initialize(allow: :loopback, hosts: [], password: nil)
       @gate = Gate.new(allow: allow, hosts: hosts, password: password)

@@ -87,10 +87,10 @@ module NB
     # @param access_log_format [Symbol] :common or :json
     # @param on_request [#call, nil] called after each response with a Hash: :method, :path, :status
     #   (nil if there was none, as after a hijack), :seconds in the application, :queue_seconds
-    #   before it and :bytes sent. Its first exception is reported, and none ends anything. nil: not
-    #   called
-    # @param drain_timeout [Numeric, nil] seconds that running requests have after {#stop}, and so
-    #   has everything else in the loop if {#run} made it; 0: they end at once; nil: no limit
+    #   before it and :bytes sent. Its exceptions do not affect the server; the first one is
+    #   reported. nil: not called
+    # @param drain_timeout [Numeric, nil] seconds that running requests have after {#stop}. If
+    #   {#run} made the loop, all else in it has the same time. 0: they end at once; nil: no limit
     # @param options limits and timeouts: see {Options}
     # @raise [ArgumentError] for an option that does not exist or a value out of range
     def initialize(app, bind: "tcp://127.0.0.1:9292", log: $stderr, access_log: nil,
@@ -209,7 +209,7 @@ module NB
     # @scheduling never waits
     def port = @bindings.filter_map(&:port).first
 
-    # @return [Hash{Symbol=>Integer, Boolean}] counters: connections, requests, errors, bytes …
+    # @return [Hash{Symbol=>Integer, Boolean}] counters: connections, requests, errors, bytes, ...
     # @scheduling never waits
     def stats = @core.stats
 

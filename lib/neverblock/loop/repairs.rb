@@ -3,7 +3,7 @@
 require_relative "../native"
 
 module NB
-  # Repairs of holes in Ruby versions that no scheduler hook can close. Each is a file in this
+  # Repairs of defects in Ruby versions that no scheduler hook can mend. Each is a file in this
   # folder that names the versions and the bug, and says what it does. A repair replaces one method
   # in place, so the ancestors of Ruby's classes stay as they are. Its replacement calls the
   # original wherever no loop of ours runs the caller. NB_REPAIRS=0 or `repairs: false` leaves Ruby
@@ -71,7 +71,7 @@ module NB
       def allowed?
         return Native::REPAIRS == "1" if %w[0 1].include?(Native::REPAIRS)
 
-        raise ArgumentError, "NB_REPAIRS: must be 1 (repair Ruby's own holes) or 0 (leave them), " \
+        raise ArgumentError, "NB_REPAIRS: must be 1 (repair Ruby's defects) or 0 (leave them), " \
                              "got: #{Native::REPAIRS.inspect}"
       end
 

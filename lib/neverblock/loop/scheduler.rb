@@ -72,7 +72,7 @@ module NB
     attr_accessor :thread_fiber
 
     # @param backend [Symbol, String, nil] epoll, kqueue or poll; nil: NB_BACKEND, or the best
-    # @param repairs [Boolean] whether Ruby's own holes may be repaired in this process ({Repairs})
+    # @param repairs [Boolean] whether to repair Ruby's own defects in this process ({Repairs})
     # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}
     # @raise [ArgumentError] for a backend that this build does not have, or another clock
     # @raise [SystemCallError] if the kernel has no fds left
