@@ -138,6 +138,12 @@ class WatchdogTest < Minitest::Test
     assert_empty stderr("plant { 3.times { NB.async { sleep 0.4 } }; sleep 0.4; system('sleep 0.4') }")
   end
 
+  # It stands for 60 ms. From the beginning of its sleep, that would be 120.
+  def test_a_stall_begins_when_the_loop_wakes_up
+    assert_empty stderr("def clock = Process.clock_gettime(1); def compute = clock.then { |t| nil while clock < t + 0.06 }\n" \
+                        "plant { 12.times { sleep 0.06; compute } }")
+  end
+
   # The kernel counts how often its thread has gone to sleep.
   def test_while_all_sleep_nobody_looks
     err = stderr("WATCH = '/proc/self/task/*/comm'; def task = Dir[WATCH].find { |f| File.read(f) == \"nb-watchdog\\n\" }\n" \

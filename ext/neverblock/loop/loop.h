@@ -74,7 +74,8 @@ typedef struct {
     nb_scheduled_t scheduled; /* and how it had waited for a core */
     uint64_t late_ns;         /* how long it did not run, as the watchdog saw */
     bool begun;
-    bool rests;                   /* at the last look it was asleep, and since the one before it */
+    bool slept;                   /* at the last look it was asleep, */
+    bool rests;                   /* and since the one before it */
     struct nb_incident *incident; /* of watchdog.c, while it has stood for the limit; or NULL */
 } nb_watched_t;
 

@@ -84,12 +84,12 @@ static bool may_stand(nb_loop_t *loop)
            !loop->virtual_ns;
 }
 
-/* It has stood since its last turn, but at most since we looked first: asleep, it does not turn. */
+/* It has stood since its last turn or since it woke up, but at most since we looked first. */
 static void begin(nb_loop_t *loop, uint64_t now)
 {
     nb_watched_t *watched = &loop->watched;
     uint64_t turned_ns = __atomic_load_n(&loop->now_ns, __ATOMIC_RELAXED);
-    bool moved = watched->seen != progress_of(loop);
+    bool moved = watched->slept || watched->seen != progress_of(loop);
     watched->since_ns = !moved || turned_ns > now ? now : watchdog.last_ns;
     if (moved && turned_ns > watched->since_ns && turned_ns < now)
         watched->since_ns = turned_ns;
@@ -169,12 +169,14 @@ static void look_at(nb_loop_t *loop, uint64_t now, uint64_t late_ns)
 {
     nb_watched_t *watched = &loop->watched;
     watched->late_ns += late_ns;
-    watched->rests = atomic_load(&loop->asleep) && watched->seen == progress_of(loop);
-    if (!may_stand(loop) || watched->seen != progress_of(loop)) {
+    bool asleep = atomic_load(&loop->asleep);
+    watched->rests = asleep && watched->seen == progress_of(loop);
+    if (!may_stand(loop) || watched->slept || watched->seen != progress_of(loop)) {
         end(loop, now);
         watched->late_ns = late_ns;
         begin(loop, now);
     }
+    watched->slept = asleep;
     if (!may_stand(loop))
         return;
     if (!watched->begun) {
@@ -309,6 +311,7 @@ void nb_watchdog_add(nb_loop_t *loop)
     pthread_mutex_lock(&watchdog.lock);
     if (watchdog.limit_ns && note_thread(&loop->watched)) {
         loop->watched.seen = progress_of(loop);
+        loop->watched.slept = false; /* in a forked child it may be the parent's */
         begin(loop, nb_clock_now());
         nb_list_append(&watchdog.loops, &loop->watched.link);
         if (!watchdog.runs)
