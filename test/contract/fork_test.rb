@@ -390,6 +390,21 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # Nothing keeps these once their threads are gone.
+  script "the collector frees other threads' loops while the child cleans its own", <<~'RUBY', out: "0\n", only: :fibers
+    inside do
+      5.times { Thread.new { NB.run { sleep } } }
+      lock = Thread::Mutex.new
+      def lock.owned? = GC.start || super # the child asks
+      go { lock.synchronize { sleep } }
+      go { lock.synchronize { 1 } }
+      sleep 0.2
+      GC.disable
+      p Process.wait2(fork { exit!(0) }).last.exitstatus
+      exit!(0)
+    end
+  RUBY
+
   script "an exception in the forked block", <<~'RUBY', out: "1\n", err: /in the child/
     inside { Process.wait(fork { sleep 0.001; raise "in the child" }); p $?.exitstatus }
   RUBY

@@ -125,16 +125,21 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
     nb_orphans_release(loop, &orphans);
 }
 
+static nb_loop_t *next_of_parent(void)
+{
+    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next)
+        if (nb_container_of(item, nb_loop_t, link)->pid != getpid())
+            return nb_container_of(item, nb_loop_t, link);
+    return NULL;
+}
+
+/* Each loop that is cleaned runs Ruby code, so the collector may free others meanwhile, whose
+ * threads are gone: none is kept over that. */
 void nb_loops_after_fork(void)
 {
-    nb_list_t *item = nb_open_loops.next;
     nb_loops_stale = NULL;
     nb_profile_forget();
-    while (item != &nb_open_loops) {
-        nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
-        item = item->next;
-        if (loop->pid == getpid())
-            continue;
+    for (nb_loop_t *loop; (loop = next_of_parent());) {
         const nb_backend_ops_t *ops = loop->fds.backend.ops;
         call_on_fork(loop);
         if (!loop->thread || loop->thread == rb_thread_current())
