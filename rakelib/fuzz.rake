@@ -6,6 +6,12 @@ namespace :fuzz do
     ruby "-W0", "-Itest", "test/differential/run.rb", *arguments.to_a
   end
 
+  desc "Run so many programs by chance, each by threads and by fibers: do they see the same?"
+  task :blocking, [:count, :seed, :backend] => :compile do |_, arguments|
+    ENV["NB_WATCHDOG"] ||= "0"
+    ruby "-W0", "-Ilib", "-Itest", "test/twins/run.rb", *arguments.to_a
+  end
+
   desc "Run libFuzzer on the parser for so many seconds (needs clang); new inputs go to tmp/corpus"
   task :parser, [:seconds] do |_, arguments|
     mkdir_p %w[tmp/c tmp/corpus], verbose: false

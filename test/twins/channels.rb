@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 require "io/console"
-require "openssl"
 require "pty"
 require "socket"
+require "support/certificates"
 
 module Twins
   # What bytes go through from one worker to another. Each has a writer, a reader, and says whether
@@ -12,7 +12,7 @@ module Twins
     Channel = Struct.new(:kind, :writer, :reader, :buffered, keyword_init: true)
 
     # Both directions of a socket are two channels, so two workers may use one IO at a time.
-    KINDS = %i[pipe unix tcp popen pty queue sized].freeze
+    KINDS = %i[pipe unix tcp tls popen pty queue sized].freeze
 
     class << self
       # @param kind [Symbol] one of KINDS
@@ -39,6 +39,16 @@ module Twins
         both_ways(client, server.accept)
       ensure
         server&.close
+      end
+
+      # One direction: OpenSSL's sockets are for one thread at a time.
+      def tls
+        one, other = UNIXSocket.pair
+        server = Certificates.server(one)
+        accepting = Thread.new { server.accept }
+        client = Certificates.client(other).connect
+        accepting.join
+        [[server, client]]
       end
 
       def both_ways(one, other) = [[one, other], [other, one]]

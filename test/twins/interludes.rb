@@ -1,7 +1,10 @@
 # frozen_string_literal: true
 
+require "monitor"
 require "open3"
+require "socket"
 require "tempfile"
+require "timeout"
 
 module Twins
   # What a worker does between two messages, without any channel. Each returns something that does
@@ -9,24 +12,63 @@ module Twins
   module Interludes
     SILENT, @never = IO.pipe
     LOCK = Thread::Mutex.new
-    EMPTY = Thread::Queue.new
+    CONDITION = Thread::ConditionVariable.new
     MONITOR = Monitor.new
+    EMPTY = Thread::Queue.new
+    SHORT = 0.001
+    NOBODY = ["127.0.0.1", 1].freeze
 
-    ALL = {
-      pause: -> { sleep(0.001).class },
+    WAITS = {
+      pause: -> { sleep(SHORT).class },
       pass: -> { Thread.pass },
-      late_read: -> { Timeout.timeout(0.002) { SILENT.read(1) } },
-      late_gets: -> { Timeout.timeout(0.002, ArgumentError, "late") { SILENT.gets } },
-      late_pop: -> { Timeout.timeout(0.002) { EMPTY.pop } },
-      late_outside: lambda do
-        Timeout.timeout(0.002) { Timeout.timeout(5) { SILENT.readpartial(1) } }
-      rescue Timeout::Error => error
-        [error.class, error.message]
-      end,
+      select: -> { IO.select([SILENT], nil, nil, SHORT) },
+      wait: -> { SILENT.wait_readable(SHORT) },
       nothing_to_read: -> { SILENT.read_nonblock(1) },
       nothing_to_pop: -> { EMPTY.pop(true) },
-      select: -> { IO.select([SILENT], nil, nil, 0.001) },
-      wait: -> { SILENT.wait_readable(0.001) },
+      critical: -> { LOCK.synchronize { sleep(SHORT) && LOCK.owned? } },
+      entered_twice: -> { LOCK.synchronize { LOCK.lock } },
+      monitor: -> { MONITOR.synchronize { MONITOR.synchronize { sleep(SHORT) && :twice } } },
+      condition: -> { LOCK.synchronize { CONDITION.wait(LOCK, SHORT).class && LOCK.owned? } },
+      thrown: -> { catch(:here) { LOCK.synchronize { sleep(SHORT) && throw(:here, 4) } } },
+      matched: -> { "abc" =~ /b/ && sleep(SHORT) && $~[0] },
+      collect: -> { GC.start }
+    }.freeze
+
+    TIMEOUTS = {
+      late_read: -> { Timeout.timeout(SHORT) { SILENT.read(1) } },
+      late_gets: -> { Timeout.timeout(SHORT, ArgumentError, "late") { SILENT.gets } },
+      late_pop: -> { Timeout.timeout(SHORT) { EMPTY.pop } },
+      late_sleep: -> { Timeout.timeout(SHORT) { sleep } },
+      late_child: -> { Timeout.timeout(SHORT) { IO.popen(%w[sleep 0.05], &:read) } },
+      late_lock: lambda do
+        lock = Thread::Mutex.new
+        holder = Thread.new { lock.synchronize { EMPTY.pop } }
+        Thread.pass until holder.stop?
+        Timeout.timeout(SHORT) { lock.lock }
+      ensure
+        holder.kill.join
+      end,
+      late_outside: -> { Timeout.timeout(SHORT) { Timeout.timeout(5) { SILENT.readpartial(1) } } },
+      late_inside: -> { Timeout.timeout(5) { Timeout.timeout(SHORT) { SILENT.readpartial(1) } } },
+      rescued: lambda do
+        Timeout.timeout(SHORT) do
+          SILENT.read(1)
+        rescue StandardError => error
+          error
+        end
+      end,
+      ensured: lambda do
+        seen = []
+        begin
+          Timeout.timeout(SHORT) { SILENT.read(1) }
+        ensure
+          seen << sleep(SHORT).class
+        end
+      end,
+      in_time: -> { Timeout.timeout(5) { sleep(SHORT) && :value } }
+    }.freeze
+
+    FAILURES = {
       closed: -> { IO.pipe.each(&:close).first.read },
       broken: lambda do
         reader, writer = IO.pipe
@@ -35,27 +77,56 @@ module Twins
       ensure
         writer.close
       end,
-      critical: -> { LOCK.synchronize { sleep 0.0005; LOCK.owned? } },
-      entered_twice: -> { LOCK.synchronize { LOCK.lock } },
-      monitor: -> { MONITOR.synchronize { MONITOR.synchronize { sleep 0.0005; :twice } } },
+      refused: -> { TCPSocket.new(*NOBODY) },
+      refused_later: -> { Socket.tcp(*NOBODY, connect_timeout: 5) },
+      no_socket: -> { UNIXSocket.new("/no/such/socket") },
+      no_file: -> { File.read("/no/such/file") },
+      no_name: -> { Addrinfo.getaddrinfo("no.such.name.invalid", 80) }
+    }.freeze
+
+    CHILDREN = {
       status: -> { [system("exit 3"), $?.exitstatus] },
       killed: -> { [system("kill -9 $$"), $?.termsig] },
       missing: -> { system("/no/such/program") },
       backticks: -> { [`echo text`, $?.success?] },
       child: -> { Process.wait2(spawn("exit 5")).last.exitstatus },
-      capture: -> { Open3.capture2e("cat; exit 2", stdin_data: "x" * 100_000).then { |out, status| [out.size, status.exitstatus] } },
-      thread: -> { Thread.new { sleep 0.001; :value }.value },
-      raising_thread: -> { Thread.new { Thread.current.report_on_exception = false; raise "inside" }.value },
-      enumerator: -> { Enumerator.new { |y| sleep 0.0005; y << 1; sleep 0.0005; y << 2 }.then { |e| [e.next, e.next] } },
-      fiber: -> { Fiber.new { |a| sleep 0.0005; Fiber.yield(a + 1) }.resume(1) },
-      thrown: -> { catch(:here) { LOCK.synchronize { sleep 0.0005; throw :here, 4 } } },
+      forked: -> { Process.wait(fork { sleep(SHORT) && exit!(4) }) && $?.exitstatus },
+      detached: -> { Process.detach(spawn("exit 6")).value.exitstatus },
+      filter: lambda do
+        IO.popen(%w[tr a b], "r+") do |io|
+          io.write("aa")
+          io.close_write
+          io.read
+        end
+      end,
+      capture: lambda do
+        out, status = Open3.capture2e("cat; exit 2", stdin_data: "x" * 100_000)
+        [out.size, status.exitstatus]
+      end
+    }.freeze
+
+    OTHERS = {
+      thread: -> { Thread.new { sleep(SHORT) && :value }.value },
+      late_thread: -> { Thread.new { EMPTY.pop }.then { |one| [one.join(SHORT), one.kill.class] } },
+      raising: -> { Thread.new { Thread.current.report_on_exception = false or raise "in" }.value },
+      enumerator: lambda do
+        one = Enumerator.new { |y| y << sleep(SHORT).class << 2 }
+        [one.next, one.next]
+      end,
+      fiber: -> { Fiber.new { |one| sleep(SHORT) && Fiber.yield(one + 1) }.resume(1) },
       locals: lambda do
         seen = Thread.current[:twin]
         Thread.current[:twin] = 1
-        sleep 0.0005
-        [seen, Thread.current[:twin]]
+        sleep(SHORT) && [seen, Thread.current[:twin]]
       ensure
         Thread.current[:twin] = nil
+      end,
+      datagram: lambda do
+        UDPSocket.open do |socket|
+          socket.bind("127.0.0.1", 0)
+          socket.send("x" * 9000, 0, "127.0.0.1", socket.addr[1])
+          socket.recvfrom(10_000).first.size
+        end
       end,
       file: lambda do
         Tempfile.create("twin") do |file|
@@ -66,5 +137,20 @@ module Twins
         end
       end
     }.freeze
+
+    # From Ruby 3.2 on.
+    NEWER = {
+      late_pop_of_its_own: -> { EMPTY.pop(timeout: SHORT) },
+      late_io: lambda do
+        reader, writer = IO.pipe
+        reader.timeout = SHORT
+        reader.read(1)
+      ensure
+        [reader, writer].each(&:close)
+      end
+    }.freeze
+
+    ALL = { **WAITS, **TIMEOUTS, **FAILURES, **CHILDREN, **OTHERS,
+            **(RUBY_VERSION < "3.2" ? {} : NEWER) }.freeze
   end
 end

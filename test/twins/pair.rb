@@ -8,6 +8,17 @@ module Twins
   class Pair
     # Seconds for a program, which takes some milliseconds; on a busy machine a second.
     LIMIT = 60
+    # How fibers run it, with the options of {NB.run}.
+    WAYS = {
+      fibers: ->(program, options) { NB.run(**options) { program.run { |work| NB.async(&work) } } },
+      fibers_and_threads: lambda do |program, options|
+        kinds = [NB.method(:async), Thread.method(:new)].cycle
+        NB.run(**options) { program.run { |work| kinds.next.call(&work) } }
+      end,
+      loops: lambda do |program, options|
+        program.run { |work| Thread.new { NB.run(**options) { NB.async(&work).value } } }
+      end
+    }.freeze
 
     # @return [Integer]
     attr_reader :seed
@@ -21,11 +32,13 @@ module Twins
 
     # @return [Array<String>] where fibers saw something else; empty: nowhere
     def differences
-      threads = within { Program.new(seed).run { |work| Thread.new(&work) } }
-      fibers = within { NB.run(**@options) { Program.new(seed).run { |work| NB.async(&work) } } }
-      return ["threads: #{threads}, fibers: #{fibers}"] if [threads, fibers].any?(String)
+      expected = within { Program.new(seed).run { |work| Thread.new(&work) } }
+      return ["threads: #{expected}"] if expected.is_a?(String)
 
-      threads.zip(fibers).each_with_index.flat_map { |pair, index| compare(index, *pair) }
+      WAYS.flat_map do |way, run|
+        seen = within { run.call(Program.new(seed), @options) }
+        seen.is_a?(String) ? ["#{way}: #{seen}"] : compare(way, expected, seen)
+      end
     end
 
     private
@@ -36,16 +49,20 @@ module Twins
       thread.report_on_exception = false
       return thread.value if thread.join(LIMIT)
 
-      stands = thread.backtrace.to_a.first(8)
+      stands = Thread.list.map { |one| one.backtrace.to_a.grep(/twins/).first(3).join(" < ") }
       thread.kill
-      "hangs (#{stands.join(" < ")})"
+      "hangs at #{stands.join("; ")}"
     rescue StandardError => error
       error.full_message(highlight: false)
     end
 
-    def compare(index, threads, fibers)
-      threads.zip(fibers).each_with_index.filter_map do |(one, other), step|
-        "worker #{index}, step #{step}: threads saw #{one}, fibers #{other}" if one != other
+    def compare(way, expected, seen)
+      expected.zip(seen).each_with_index.flat_map do |workers, index|
+        workers.first.zip(workers.last).each_with_index.filter_map do |(one, other), step|
+          next if one == other
+
+          "worker #{index}, step #{step}: threads saw #{one}, #{way} #{other}"
+        end
       end
     end
   end

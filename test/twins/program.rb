@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "monitor"
 require_relative "channels"
 require_relative "transfers"
 require_relative "interludes"
@@ -65,7 +64,7 @@ module Twins
 
       writer, reader = @ends.fetch(channel)
       name, call = Transfers::AT_END.to_a.sample(random: random)
-      way = channel.kind == :pipe ? :close : :close_write
+      way = %i[pipe tls].include?(channel.kind) ? :close : :close_write
       writer << Step.new("#{channel.kind} #{way}", -> { channel.writer.public_send(way) })
       reader << Step.new("#{channel.kind} end #{name}", -> { call.call(channel.reader) })
     end
@@ -73,7 +72,9 @@ module Twins
     def see(step)
       value = step.call.call
       "#{step.name}: #{brief(value)}"
-    rescue StandardError, Timeout::Error => error
+    rescue NameError, TypeError, LocalJumpError
+      raise # the program's own fault
+    rescue StandardError => error
       "#{step.name}: #{error.class.ancestors.take(4)} #{error.message}"
     end
 

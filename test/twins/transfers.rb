@@ -14,7 +14,7 @@ module Twins
     WRITE = {
       write: ->(io, text) { io.write(text) },
       shovel: ->(io, text) { (io << text).equal?(io) },
-      several: ->(io, text) { io.write(text[0, 3], text[3..]) },
+      several: ->(io, text) { io.write(text.byteslice(0, 3), text.byteslice(3..).to_s) },
       print: ->(io, text) { io.print(text) },
       syswrite: lambda do |io, text|
         all_of(text) do |rest|
@@ -28,7 +28,7 @@ module Twins
         all_of(text) do |rest|
           io.write_nonblock(rest)
         rescue IO::WaitWritable
-          io.wait_writable
+          io.to_io.wait_writable
           retry
         end
       end,
@@ -41,6 +41,9 @@ module Twins
       copied: ->(io, text) { IO.copy_stream(StringIO.new(text), io) }
     }.freeze
 
+    # IO#wait_writable refuses the IO of a child, which is two.
+    BLOCKING = WRITE.slice(:write, :shovel, :several, :print, :copied).freeze
+
     READ = {
       read: ->(io, size) { io.read(size) },
       read_into: ->(io, size) { (+"old").tap { |buffer| io.read(size, buffer) } },
@@ -49,7 +52,7 @@ module Twins
         some_of(size) do |rest|
           io.read_nonblock(rest)
         rescue IO::WaitReadable
-          io.wait_readable
+          io.to_io.wait_readable
           retry
         end
       end,
@@ -101,6 +104,9 @@ module Twins
       message: ->(io, size) { some_of(size) { |rest| io.recvmsg(rest).first } }
     }.freeze
 
+    # What OpenSSL has read already, nobody can wait for. It has no ungetbyte and no enumerators.
+    TLS = BUFFERED.except(:patient, :back, :each).freeze
+
     # Of a line, only where it is buffered.
     WRITE_LINE = {
       puts: ->(io, line) { io.puts(line) },
@@ -114,8 +120,12 @@ module Twins
       readline: ->(io, _) { io.readline },
       limited: ->(io, size) { [io.gets(size / 2), io.gets] },
       each: ->(io, _) { io.each_line.first },
-      by_chars: ->(io, _) { io.each_char.take_while { |char| char != "\n" }.join }
+      by_bytes: lambda do |io, _|
+        io.each_byte.take_while { |byte| byte != 10 }.pack("C*")
+      end
     }.freeze
+
+    TLS_LINE = READ_LINE.except(:limited, :each, :by_bytes).freeze
 
     PUSH = {
       push: ->(queue, item) { queue.push(item).equal?(queue) },
@@ -146,7 +156,12 @@ module Twins
       gets: lambda(&:gets),
       eof: lambda(&:eof?),
       partial: ->(io) { io.readpartial(7) },
-      nonblock: ->(io) { io.wait_readable && io.read_nonblock(7) },
+      nonblock: lambda do |io|
+        io.read_nonblock(7)
+      rescue IO::WaitReadable
+        io.to_io.wait_readable
+        retry
+      end,
       byte: lambda(&:readbyte)
     }.freeze
 
@@ -156,10 +171,11 @@ module Twins
       # @return [Array(Symbol, Symbol, Object)] how to write, how to read, and what
       def pick(channel, random)
         return [key(PUSH, random), key(POP, random), random.rand(1000)] if queue?(channel)
-        return [key(WRITE_LINE, random), key(READ_LINE, random), line(random)] if
+        return [key(WRITE_LINE, random), key(line_readers(channel), random), line(random)] if
           channel.buffered && random.rand(3).zero?
 
-        [key(WRITE, random), key(readers(channel), random), bytes(random)]
+        writers = channel.kind == :popen ? BLOCKING : WRITE
+        [key(writers, random), key(readers(channel), random), bytes(random)]
       end
 
       def queue?(channel) = channel.writer.is_a?(Thread::Queue)
@@ -185,7 +201,10 @@ module Twins
 
       def text(what) = what.is_a?(Array) ? what.last : what
 
+      def line_readers(channel) = channel.kind == :tls ? TLS_LINE : READ_LINE
+
       def readers(channel)
+        return TLS if channel.kind == :tls
         return BUFFERED if channel.buffered
 
         channel.reader.is_a?(BasicSocket) ? SOCKET : RAW
@@ -198,7 +217,8 @@ module Twins
       end
 
       def line(random)
-        [:line, Array.new(2 + random.rand(200)) { ["a", "é", "€", " "].sample(random: random) }.join]
+        size = 2 + random.rand(200)
+        [:line, Array.new(size) { ["a", "é", "€", " "].sample(random: random) }.join]
       end
 
       # Calls the block with what is left of text until all of it is written.
