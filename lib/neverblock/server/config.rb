@@ -41,6 +41,10 @@ module NB
       attr_reader :origin
       # @return [Hash{Symbol=>Object}] options of {Server}
       attr_reader :server_options
+      # @return [String, nil] what is wrong with the configuration after USR2: only the workers of
+      #   the program before can serve
+      # @api private
+      attr_reader :fault
 
       # @param environment [Hash{String=>String}]
       def initialize(environment: ENV)
@@ -69,6 +73,28 @@ module NB
         where = error.backtrace_locations&.first
         raise ArgumentError, "#{path}:#{where&.lineno}: unknown setting #{error.name}"
       end
+
+      # Runs the block, which reads a part of the configuration. After USR2 an error ends nothing:
+      # the workers of the program before continue.
+      #
+      # @return [self]
+      # @raise what the block raises, unless there are such workers
+      # @api private
+      def settle
+        yield self
+        self
+      rescue ScriptError, StandardError => error
+        raise if @handover.workers.empty?
+
+        @fault ||= error.message
+        @values.merge!(@handover.settings) { |_, own, before| own || before }
+        self
+      end
+
+      # @return [Hash{Symbol=>Object}] what the next program needs of this one if it finds a mistake
+      #   in its own configuration
+      # @api private
+      def kept = @values.slice(:control, :pidfile).compact
 
       # With a value sets a setting, without one returns it.
       #
@@ -229,6 +255,10 @@ module NB
       #
       # @return [Integer] 0: no master
       def worker_count = workers == :auto ? Cores.usable : workers || 0
+
+      # @return [Boolean] whether this process serves by itself, without a master
+      # @api private
+      def single? = worker_count.zero? && @fault.nil?
 
       # @return [Integer] NEVERBLOCK_FIBERS: in how many fibers Puma's plugin runs requests
       def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))

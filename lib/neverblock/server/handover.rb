@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "tempfile"
 require_relative "command"
 require_relative "signals"
@@ -20,6 +21,8 @@ module NB
       # The variable with the fd of a file without a name that has {Tally#to_json}. The environment
       # has no room for it: Linux limits a variable to 131,072 bytes.
       TALLY = "NB_TALLY_FD"
+      # The variable with {Config#kept} as JSON.
+      SETTINGS = "NB_SETTINGS"
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
@@ -29,6 +32,7 @@ module NB
       # @param environment [Hash{String=>String}]
       def initialize(environment)
         @tally = Tally.new(counted(environment.delete(TALLY)))
+        @settings = JSON.parse(environment.delete(SETTINGS) || "{}", symbolize_names: true)
         @listeners = environment.delete(LISTENERS).to_s.split("\n")
         @workers = environment.delete(WORKERS).to_s.split(",").map { |worker| adopt(worker) }
         reap_others if @listeners.any?
@@ -38,6 +42,8 @@ module NB
       attr_reader :tally
       # @return [Array<WorkerProcess>] of the master that this process was
       attr_reader :workers
+      # @return [Hash{Symbol=>Object}] settings of that master
+      attr_reader :settings
 
       # For a program that now runs without workers.
       # @return [void]

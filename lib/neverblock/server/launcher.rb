@@ -55,7 +55,7 @@ module NB
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         Descriptors.raise_limit
-        @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
+        @config.single? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
         @pid = nil
         clean_up
@@ -93,6 +93,10 @@ module NB
       rescue ArgumentError => error
         raise SetupError, error.message
       end
+
+      # @return [NB::Server] with the listeners of the program before, for its workers
+      # @api private
+      def bare_server = (@server ||= Server.new(nil, bind: @config.bindings, log: @errors)).listen
 
       # What a serving process does from now on, including with signals that came before.
       #
@@ -167,7 +171,7 @@ module NB
       # @raise [SystemCallError] if it cannot be executed
       # @api private
       def execute_again(*state, told:)
-        @config.origin.restore do
+        @config.origin.restore(Handover::SETTINGS => JSON.generate(@config.kept)) do
           call_hooks(:on_restart) unless told
           Handover.execute(*state, @config.origin.folder)
         end

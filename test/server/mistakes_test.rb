@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "program"
+
+# A mistake in what USR2 reads anew costs nobody an answer.
+class ServerMistakesTest < Minitest::Test
+  include ServerProgram
+
+  # What a deployment gets wrong => how, and what is said about it.
+  MISTAKES = {
+    "the file is no Ruby" => [->(dir) { File.write("#{dir}/nb.rb", "workers (") }, "nb.rb:1: syntax error"],
+    "a value is out of range" => [->(dir) { File.write("#{dir}/nb.rb", "fibers 0") }, "fibers: must be"],
+    "the file is gone" => [->(dir) { File.unlink("#{dir}/nb.rb") }, "no such file: "],
+    "the rackup file is gone" => [->(dir) { File.unlink("#{dir}/config.ru") }, "no such file: config.ru"],
+    "the log has no folder" => [->(dir) { File.write("#{dir}/nb.rb", "access_log '#{dir}/no/log'") }, "cannot write the access log"],
+    "the pidfile has no folder" => [->(dir) { File.write("#{dir}/nb.rb", "pidfile '#{dir}/no/pid'") }, "cannot write the pidfile"],
+    "the application exits" => [->(dir) { File.write("#{dir}/config.ru", "abort 'no DATABASE_URL'") }, "no DATABASE_URL"]
+  }.freeze
+
+  def test_the_old_workers_continue_until_it_is_mended
+    start("-w", "1")
+    old = get
+    MISTAKES.each_with_index do |(name, (make, words)), index|
+      make.call(@dir)
+      Process.kill("USR2", @pid)
+      eventually { log.scan("so the old workers continue").size == index + 1 }
+      assert_includes log, words, name
+      assert_equal [old, true], [get, ready?], name
+      mend
+    end
+    Process.kill("USR2", @pid)
+    eventually { (now = pids).any? && !now.include?(old) }
+    eventually { !alive?(old) }
+    assert_equal pids.first, get
+    assert_predicate finish, :success?
+  end
+
+  def mend
+    File.write("#{@dir}/nb.rb", "")
+    File.write("#{@dir}/config.ru", RACKUP)
+  end
+
+  # Who asks at the control socket would send no more clients, and the pidfile would stay for ever.
+  def test_what_the_file_said_before_still_holds
+    File.write("#{@dir}/nb.rb", "workers 1\ncontrol '#{@control}'\npidfile '#{@dir}/pid'\n")
+    launch(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM, "serve", "-C", "#{@dir}/nb.rb", "-b", "unix://#{@socket}")
+    File.write("#{@dir}/nb.rb", "workers (")
+    2.times do |round|
+      Process.kill("USR2", @pid)
+      eventually { log.scan("so the old workers continue").size == round + 1 }
+      eventually { ready? }
+    end
+    assert_predicate finish, :success?
+    assert_equal %w[config.ru log nb.rb], Dir.children(@dir).sort
+  end
+
+  def test_a_mistake_of_the_first_start_ends_it
+    File.write("#{@dir}/nb.rb", "fibers 0")
+    @pid = spawn(*nb("serve", "-w", "1"), chdir: @dir, out: @log, err: %i[child out], pgroup: true)
+    assert_equal 2, ended.exitstatus
+    assert_includes log, "nb serve: fibers: must be an integer in 1..100000, got: 0"
+  end
+end
+# rubocop:enable Layout/LineLength
