@@ -98,6 +98,23 @@ class ServerConfigTest < Minitest::Test
     assert_match(/nb\.rb:3: unknown setting fibres/, out)
   end
 
+  # Ruby 3.1 shows the receiver in the message, and ours knows the environment.
+  SECRET = {"SECRET_OF_MINE" => "opensesame"}.freeze
+
+  def test_a_word_alone_that_does_not_exist
+    File.write("#{@dir}/nb.rb", "fibres\n")
+    out, status = Open3.capture2e(SECRET, *nb("serve"), chdir: @dir)
+    assert_equal [2, "nb serve: #{@dir}/nb.rb:1: unknown setting fibres"], [status.exitstatus, out.lines.first.chomp]
+    refute_includes out, "opensesame"
+  end
+
+  def test_a_word_that_does_not_exist_in_a_hook
+    start(config: "workers 1\nbefore_fork { fibres }\n", env: SECRET)
+    finish
+    assert_match(/undefined local variable or method ['`]fibres'/, log)
+    refute_includes log, "opensesame"
+  end
+
   def test_a_value_out_of_range
     File.write("#{@dir}/nb.rb", "fibers 0\n")
     out, status = Open3.capture2e(*nb("serve"), chdir: @dir)

@@ -67,12 +67,16 @@ module NB
       def load(path)
         instance_eval(File.read(path, encoding: "UTF-8"), path) # as Ruby reads its files
         self
-      rescue NoMethodError => error
-        raise unless equal?(error.receiver)
+      rescue NameError => error
+        raise unless asked?(error)
 
         where = error.backtrace_locations&.first
         raise ArgumentError, "#{path}:#{where&.lineno}: unknown setting #{error.name}"
       end
+
+      # @return [String] without the values: Ruby 3.1 puts it into the error for a word that is
+      #   misspelled in a hook, and the environment may contain passwords
+      def inspect = "#<#{self.class}>"
 
       # Runs the block, which reads a part of the configuration. After USR2 an error ends nothing:
       # the workers of the program before continue.
@@ -276,6 +280,13 @@ module NB
         when :control then Array(value).each { |address| ControlAddress.new(address) } if value
         else value
         end
+      end
+
+      # @return [Boolean] whether it was this object that does not know the word
+      def asked?(error)
+        equal?(error.receiver)
+      rescue ArgumentError
+        false # raised by hand, without a receiver
       end
 
       def read_environment(environment)
