@@ -60,7 +60,7 @@ class ServerMistakesTest < Minitest::Test
     File.write("#{@dir}/nb.rb", "fibers 0")
     @pid = spawn(*nb("serve", "-w", "1"), chdir: @dir, out: @log, err: %i[child out], pgroup: true)
     assert_equal 2, ended.exitstatus
-    assert_includes log, "nb serve: fibers: must be an integer in 1..100000, got: 0"
+    assert_includes log, "nb.rb:1: fibers: must be an integer in 1..100000, got: 0"
   end
 end
 # rubocop:enable Layout/LineLength
