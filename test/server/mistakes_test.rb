@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "program"
+require_relative "../support/certificates"
 
 # A mistake in what USR2 reads anew costs nobody an answer.
 class ServerMistakesTest < Minitest::Test
@@ -27,7 +28,8 @@ class ServerMistakesTest < Minitest::Test
       Process.kill("USR2", @pid)
       eventually { log.scan("so the old workers continue").size == index + 1 }
       assert_includes log, words, name
-      assert_equal [old, true], [get, ready?], name
+      eventually { ready? }
+      assert_equal old, get, name
       mend
     end
     Process.kill("USR2", @pid)
@@ -54,6 +56,37 @@ class ServerMistakesTest < Minitest::Test
     end
     assert_predicate finish, :success?
     assert_equal %w[config.ru log nb.rb], Dir.children(@dir).sort
+  end
+
+  # A certificate is renewed in two files.
+  def test_a_certificate_that_does_not_fit_its_key
+    File.write("#{@dir}/key", Certificates::KEY.to_pem)
+    File.write("#{@dir}/cert", Certificates.certificate.to_pem)
+    start("-w", "1", "-b", "ssl://127.0.0.1:0?cert=#{@dir}/cert&key=#{@dir}/key")
+    old = get
+    port = Integer(log[/ssl:\S+:(\d+)/, 1])
+    File.write("#{@dir}/key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
+    2.times do |round|
+      Process.kill("USR2", @pid)
+      eventually { log.scan("mismatch, so the old workers continue").size == round + 1 }
+      eventually { ready? }
+      assert_equal [old, old], [get, secure(port)]
+    end
+    File.write("#{@dir}/key", Certificates::KEY.to_pem)
+    Process.kill("USR2", @pid)
+    eventually { (now = pids).any? && !now.include?(old) }
+    eventually { !alive?(old) }
+    assert_equal [pids.first] * 2, [get, secure(port)]
+    assert_predicate finish, :success?
+    refute File.exist?(@socket)
+  end
+
+  def secure(port)
+    client = Certificates.client(TCPSocket.new("127.0.0.1", port)).connect
+    client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    client.read[/\d+\z/].to_i
+  ensure
+    client&.close
   end
 
   def test_a_mistake_of_the_first_start_ends_it

@@ -2,6 +2,7 @@
 
 require_relative "../server"
 require_relative "banner"
+require_relative "bare"
 require_relative "log_writer"
 require_relative "cluster"
 require_relative "config"
@@ -94,9 +95,9 @@ module NB
         raise SetupError, error.message
       end
 
-      # @return [NB::Server] with the listeners of the program before, for its workers
+      # @return [NB::Server, Bare] with the listeners of the program before, for its workers
       # @api private
-      def bare_server = (@server ||= Server.new(nil, bind: @config.bindings, log: @errors)).listen
+      def bare_server = (@server ||= Bare.new(@config.inherited)).listen
 
       # What a serving process does from now on, including with signals that came before.
       #
