@@ -4,6 +4,7 @@
 
 require_relative "program"
 require_relative "../support/certificates"
+require_relative "../support/ports"
 
 # A mistake in what USR2 reads anew costs nobody an answer.
 class ServerMistakesTest < Minitest::Test
@@ -87,6 +88,70 @@ class ServerMistakesTest < Minitest::Test
     client.read[/\d+\z/].to_i
   ensure
     client&.close
+  end
+
+  # What runs before `nb serve` could say anything: rackup loads the application first.
+  def test_what_ends_before_it_takes_over
+    Dir.mkdir("#{@dir}/config")
+    File.write("#{@dir}/config/neverblock.rb", "workers 1\ncontrol '#{@control}'\n")
+    port = Ports.free
+    launch(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-o", "127.0.0.1", "-p", port.to_s)
+    old = pids
+    ["raise 'no such luck'", "exit", "run ("].each_with_index do |text, index|
+      File.write("#{@dir}/config.ru", text)
+      Process.kill("USR2", @pid)
+      eventually { log.scan("ended while it started, so the old workers continue").size == index + 1 }
+      eventually { ready? }
+      assert_equal old, [Integer(plain(port))]
+    end
+    assert_includes log, "no such luck"
+    File.write("#{@dir}/config.ru", 'run ->(_env) { [200, {}, [ENV["RUBYOPT"].inspect]] }')
+    Process.kill("USR2", @pid)
+    eventually { (now = pids).any? && now != old }
+    eventually { !alive?(old.first) }
+    assert_equal ENV["RUBYOPT"].inspect, plain(port)
+    assert_predicate finish, :success?
+  end
+
+  # Bundler comes first of all, from Ruby 3.4's RubyGems even before what RUBYOPT names.
+  def test_a_gem_that_bundler_does_not_find
+    File.write("#{@dir}/Gemfile", "gem 'rack'\n")
+    launch(RbConfig.ruby, Gem.bin_path("bundler", "bundle"), "exec", *nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"BUNDLE_GEMFILE" => "#{@dir}/Gemfile"})
+    old = get
+    File.write("#{@dir}/Gemfile", "gem 'rack'\ngem 'no_such_gem_of_ours'\n")
+    Process.kill("USR2", @pid)
+    eventually { log.include?("ended while it started, so the old workers continue") }
+    eventually { ready? }
+    assert_includes log, "no_such_gem_of_ours"
+    assert_equal old, get
+    File.write("#{@dir}/Gemfile", "gem 'rack'\n")
+    Process.kill("USR2", @pid)
+    eventually { (now = pids).any? && now != [old] }
+    eventually { !alive?(old) }
+    assert_equal pids.first, get
+    assert_predicate finish, :success?
+  end
+
+  def test_term_ends_what_stayed
+    File.write("#{@dir}/early.rb", "raise 'too early' if File.exist?('#{@dir}/go')")
+    start("-w", "1", env: {"RUBYOPT" => "-r#{@dir}/early"})
+    old = get
+    go
+    Process.kill("USR2", @pid)
+    eventually { log.include?("ended while it started") }
+    eventually { ready? }
+    assert_includes log, "too early"
+    assert_equal old, get
+    assert_predicate finish, :success?
+    refute alive?(old)
+    refute File.exist?(@socket)
+  end
+
+  def plain(port)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read[/\r\n\r\n(.*)\z/m, 1]
+    end
   end
 
   def test_a_mistake_of_the_first_start_ends_it

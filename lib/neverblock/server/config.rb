@@ -95,7 +95,16 @@ module NB
       rescue ScriptError, StandardError => error
         raise if @handover.workers.empty?
 
-        @fault ||= error.message
+        blame(error.message)
+      end
+
+      # Only the workers of the program before can serve, because of this.
+      #
+      # @param fault [String]
+      # @return [self]
+      # @api private
+      def blame(fault)
+        @fault ||= fault
         @values.merge!(@handover.settings) { |_, own, before| own || before }
         self
       end

@@ -23,6 +23,9 @@ module NB
       TALLY = "NB_TALLY_FD"
       # The variable with {Config#kept} as JSON.
       SETTINGS = "NB_SETTINGS"
+      # What the next program loads first.
+      STAY = File.join(__dir__, "stay.rb")
+      private_constant :STAY
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
@@ -72,6 +75,7 @@ module NB
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
         environment[TALLY] = counted.fileno.to_s if counted
+        environment.merge!(staying(ENV.fetch("RUBYOPT", ""))) unless workers.empty?
         options = {close_others: true, chdir: folder}.compact
         exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(options))
       end
@@ -89,7 +93,18 @@ module NB
       rescue SystemCallError, ArgumentError
         nil
       end
-      private_class_method :file
+
+      # RubyGems loads what BUNDLER_SETUP names before anything in RUBYOPT. Bundler has put itself
+      # there, too, and sets the variable again.
+      #
+      # @return [Hash{String=>String, nil}]
+      def self.staying(options)
+        return {} if STAY.match?(/\s/) # which RUBYOPT cannot quote
+
+        variables = {"RUBYOPT" => "-r#{STAY} #{options}"}
+        options.include?("bundler/setup") ? {**variables, "BUNDLER_SETUP" => nil} : variables
+      end
+      private_class_method :file, :staying
 
       private
 
