@@ -105,7 +105,7 @@ module NB
       @core = Core.new
       @collections = @core.collections = Collections.new if @options[:collect_when_idle]
       @core.reporter = method(:report)
-      @core.access_log = access_log && access_log_to(access_log, access_log_format)
+      @core.access_log = access_log_to(access_log, access_log_format)
       @core.observer = on_request && Observer.new(on_request) { |error| log_error(error, ONCE) }
     end
 
@@ -370,7 +370,7 @@ module NB
     end
 
     def access_log_to(io, format)
-      AccessLog.new(io, format: format) { |error| log_error(error, UNLOGGED) }
+      AccessLog.to(io, format) { |error| log_error(error, UNLOGGED) }
     end
 
     def log_error(error, what)

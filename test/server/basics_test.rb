@@ -272,6 +272,23 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
 /\AHTTP\/1.1 103 Early Hints\r\nlink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 200/, get)
   end
 
+  # Hints that leave with the response are of no use.
+  def test_early_hints_leave_before_the_application_computes
+    seen = false
+    serve(early_hints: true) do |env|
+      env["rack.early_hints"].call("link" => "</a.css>; rel=preload")
+      limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 5
+      nil until seen || Process.clock_gettime(Process::CLOCK_MONOTONIC) > limit
+      [200, {}, [seen ? "seen before" : "too late"]]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal "HTTP/1.1 103 Early Hints\r\n", Timeout.timeout(60) { socket.gets }
+    seen = true
+    nil until socket.gets == "\r\n"
+    assert_equal "seen before", read_response(socket).body
+  end
+
   def test_response_finished_is_told_after_the_body
     told = Thread::Queue.new
     serve do |env|

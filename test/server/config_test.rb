@@ -98,6 +98,45 @@ class ServerConfigTest < Minitest::Test
     assert_match(/nb\.rb:3: unknown setting fibres/, out)
   end
 
+  # Ruby 3.1 shows the receiver in the message, and ours knows the environment.
+  SECRET = {"SECRET_OF_MINE" => "opensesame"}.freeze
+
+  def test_a_word_alone_that_does_not_exist
+    File.write("#{@dir}/nb.rb", "fibres\n")
+    out, status = Open3.capture2e(SECRET, *nb("serve"), chdir: @dir)
+    assert_equal [2, "nb serve: #{@dir}/nb.rb:1: unknown setting fibres"], [status.exitstatus, out.lines.first.chomp]
+    refute_includes out, "opensesame"
+  end
+
+  def test_a_word_that_does_not_exist_in_a_hook
+    start(config: "workers 1\nbefore_fork { fibres }\n", env: SECRET)
+    finish
+    assert_match(/undefined local variable or method ['`]fibres'/, log)
+    refute_includes log, "opensesame"
+  end
+
+  # An error in the file names the line, whatever the error.
+  def test_a_mistake_has_its_place
+    {"fibers" => "wrong number of arguments (given 0, expected 1)", "page '/a', foo: 1" => "unknown keyword: :foo",
+     "access_log_format 'json'" => 'access_log_format: must be one of :common, :json, got: "json"',
+     "worker_timeout 1" => "worker_timeout: must be seconds > 1, which is how often workers report, or nil for no limit, got: 1.0",
+     "on_request" => "on_request: must be given a block", "raise NameError, 'mine'" => "mine", "fibers 0" => "fibers: must be an integer in 1..100000, got: 0"}.each do |text, words|
+      File.write("#{@dir}/nb.rb", "\n#{text}\n")
+      out, status = Open3.capture2e(*nb("serve"), chdir: @dir)
+      assert_equal [2, "nb serve: #{@dir}/nb.rb:2: #{words}"], [status.exitstatus, out.lines.first.chomp]
+    end
+  end
+
+  def test_sockets_of_systemd_are_counted
+    {"-1" => false, "many" => false, "2000" => false, "0" => [], "2" => %w[fd://3 fd://4]}.each do |count, expected|
+      environment = {"LISTEN_PID" => Process.pid.to_s, "LISTEN_FDS" => count}
+      next assert_equal expected, NB::Server::Config.new(environment: environment).inherited if expected
+
+      error = assert_raises(ArgumentError) { NB::Server::Config.new(environment: environment) }
+      assert_equal "LISTEN_FDS: must be an integer in 0..1024, got: #{count.inspect}", error.message
+    end
+  end
+
   def test_a_value_out_of_range
     File.write("#{@dir}/nb.rb", "fibers 0\n")
     out, status = Open3.capture2e(*nb("serve"), chdir: @dir)

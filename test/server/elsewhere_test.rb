@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require "tempfile"
 
 # What applications know from other servers, and what the tests of those ask for.
 class ServerElsewhereTest < Minitest::Test
@@ -49,6 +50,27 @@ class ServerElsewhereTest < Minitest::Test
     assert_equal "", @log.string
   end
 
+  # Whoever counts what was delivered must not count what was not.
+  def test_response_finished_is_told_of_a_client_that_went_in_the_middle
+    large = "x" * 20_000_000
+    Tempfile.create("nb") do |file|
+      file.write(large)
+      file.flush
+      path = Body.new { nil }.tap { |body| body.define_singleton_method(:to_path) { file.path } }
+      {array: [large], file: path, each: Body.new { |&out| out.call(large) },
+       call: ->(stream) { Fiber.schedule { cut_off(stream, large) } }}.each do |kind, body|
+        error = finished_with(body) { |socket| assert_equal "HTTP", Timeout.timeout(60) { socket.read(4) } }
+        assert_kind_of SystemCallError, error, kind
+      end
+    end
+  end
+
+  def test_response_finished_is_told_of_a_client_that_went_before
+    gone = ->(exchange) { sleep 0.001 until exchange.client_gone? }
+    error = finished_with(["x"], before: gone) { |_| eventually { @server.stats[:running] == 1 } }
+    assert_kind_of SystemCallError, error
+  end
+
   def test_callables_after_the_response_are_all_called
     called = Thread::Queue.new
     serve do |env|
@@ -59,6 +81,28 @@ class ServerElsewhereTest < Minitest::Test
     assert_match(/ok\z/, get)
     assert_equal [:first, :third, [200, {"a" => "b"}, nil], :last], Array.new(4) { Timeout.timeout(60) { called.pop } }
     eventually { @log.string.scan(/oops|again/).tally == {"oops" => 1, "again" => 1} }
+  end
+
+  # Asks, lets the block wait, resets: what response_finished is told. `before` runs in the application.
+  def finished_with(body, before: ->(_exchange) {})
+    told = Thread::Queue.new
+    serve do |env|
+      env["rack.response_finished"] << ->(*, error) { told << error }
+      before.call(env["neverblock.exchange"])
+      [200, {}, body]
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    yield socket
+    socket.setsockopt(Socket::Option.linger(true, 0))
+    socket.close
+    Timeout.timeout(60) { told.pop }
+  end
+
+  def cut_off(stream, text)
+    stream.write(text)
+  rescue Errno::EPIPE
+    nil
   end
 
   def test_a_proxy_that_speaks_tls

@@ -226,6 +226,19 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     assert_equal 2, peak
   end
 
+  def test_without_a_queue_who_finds_no_free_fiber_gets_503
+    gate = Thread::Queue.new
+    serve(fibers: 1, queue: 0) { |env| gate.pop if env["PATH_INFO"] == "/wait"; [200, TEXT, ["ok"]] }
+    assert_match(/ 200 .*ok\z/m, get)
+    waits = connect
+    waits.write("GET /wait HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:running] == 1 }
+    assert_match(/\AHTTP\/1.1 503 /, get)
+    gate << true
+    assert_equal 200, read_response(waits).status
+    assert_match(/ 200 .*ok\z/m, get)
+  end
+
   def test_a_full_queue_answers_503_to_open_connections_and_stops_accepting
     gate = Thread::Queue.new
     serve(fibers: 1, queue: 1) { |_env| gate.pop && [200, {}, []] }

@@ -87,6 +87,38 @@ class ServerSlowReaderTest < Minitest::Test
     eventually { @server.stats[:timeouts] == 2 && @server.stats[:connections].zero? }
   end
 
+  # What is large waits as it is, and what is small behind it would pile up.
+  WRITERS = {
+    "two fibers" => ->(stream) { Fiber.schedule { quietly { stream.write("x" * 10_000_000) } } },
+    "one that went on after a timeout" => lambda do |stream|
+      Timeout.timeout(0.1) { stream.write("x" * 10_000_000) }
+    rescue Timeout::Error
+      nil
+    end
+  }.freeze
+
+  def self.quietly
+    yield
+  rescue Errno::EPIPE
+    nil
+  end
+
+  WRITERS.each do |name, begin_with|
+    define_method("test_what_follows_a_large_part_waits_with_it_#{name.tr(" ", "_")}") do
+      count = 0
+      serve(write_timeout: 0.3) do |_env|
+        [200, {}, lambda do |stream|
+          begin_with.call(stream)
+          20_000.times { stream.write("y" * 1000) && count += 1 }
+          stream.close
+        end]
+      end
+      ask("")
+      eventually { @server.stats[:requests] == 1 }
+      assert_operator count, :<, 1000
+    end
+  end
+
   # Of a large answer the kernel takes its share, not 4 MB.
   def test_what_is_unsent_is_bounded
     serve { |_env| [200, {}, ["x" * 16_000_000]] }

@@ -116,5 +116,17 @@ class ServerSystemdTest < Minitest::Test
     eventually { pids.first == get } # the old worker may still take one
     finish
   end
+
+  # It would count as reloading for ever.
+  def test_a_reload_that_failed_is_over
+    path = manager
+    launch(*nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"NOTIFY_SOCKET" => path})
+    told("READY=1")
+    File.write("#{@dir}/config.ru", "raise 'no such luck'")
+    Process.kill("USR2", @pid)
+    told("RELOADING=1")
+    assert_match(/^MAINPID=#{@pid}$/, told("READY=1"))
+    assert_predicate finish, :success?
+  end
 end
 # rubocop:enable Layout/LineLength

@@ -131,6 +131,14 @@ class ServerTlsTest < Minitest::Test
   end
 
   # Whoever ends it, and however.
+  def test_a_handshake_that_takes_too_long_is_counted_and_holds_nobody_up
+    serve_tls(header_timeout: 0.3, &HELLO)
+    slow = Array.new(3) { connect.tap { |socket| socket.write("\x16\x03\x01\x02") } }
+    assert_match(/hello\z/, secure.then { |socket| socket.write(GET.sub(HOST, "#{HOST}Connection: close\r\n")) && socket.read })
+    slow.each { |socket| assert_empty Timeout.timeout(60) { socket.read } }
+    eventually { @server.stats[:timeouts] == 3 }
+  end
+
   def test_nothing_is_left_open
     serve_tls(idle_timeout: 0.3, &HELLO)
     ways = {

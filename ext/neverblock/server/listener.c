@@ -33,10 +33,11 @@ typedef struct {
  * megabyte. */
 #define UNSENT_BYTES (1 << 20)
 
+/* A queue of 0 is no reason to accept nobody: whoever asks while no fiber is free gets 503. */
 static bool has_room(const nb_server_t *server)
 {
     return server->accepting && server->connection_count < server->options.connections &&
-           server->runnable_count < server->options.queue;
+           (!server->runnable_count || server->runnable_count < server->options.queue);
 }
 
 /* Fds or memory are short, or it is the others' turn: connections stay with the kernel

@@ -51,9 +51,11 @@ bool nb_output_empty(const nb_conn_t *conn)
            (output->bytes_at == output->bytes.size && !output->strings && output->file < 0);
 }
 
-size_t nb_output_size(const nb_conn_t *conn)
+/* While a string waits, which is large, everything behind it is kept as strings, however much. */
+bool nb_output_full(const nb_conn_t *conn)
 {
-    return conn->output ? conn->output->bytes.size - conn->output->bytes_at : 0;
+    const nb_output_t *output = conn->output;
+    return output && (output->strings || output->bytes.size - output->bytes_at >= NB_SCRATCH_BYTES);
 }
 
 void nb_output_later(nb_conn_t *conn)

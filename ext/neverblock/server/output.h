@@ -38,7 +38,8 @@ int nb_output_flush(nb_conn_t *conn);
 /* It has had its turn, and continues after the other connections. */
 void nb_output_later(nb_conn_t *conn);
 bool nb_output_empty(const nb_conn_t *conn);
-size_t nb_output_size(const nb_conn_t *conn);
+/* Whether so much is waiting that whoever writes more must wait, too. */
+bool nb_output_full(const nb_conn_t *conn);
 void nb_output_free(nb_conn_t *conn);
 
 #endif

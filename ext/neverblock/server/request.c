@@ -15,6 +15,7 @@
 #include "server/output.h"
 #include "server/response.h"
 #include "server/timing.h"
+#include <errno.h>
 
 static ID id_call, id_keys, id_report, id_log, id_storage, id_at_end, id_leave;
 static VALUE finished_key, after_key;
@@ -146,6 +147,18 @@ static void tell(run_t *run, call_t call)
     report_error(run, take_error(run, state));
 }
 
+/* What the application let through, or why its response did not go out to its end, or nil. */
+static VALUE failure_of(const run_t *run, VALUE error)
+{
+    const nb_request_t *request = run->request;
+    if (!NIL_P(error))
+        return error;
+    if (run->leaves && nb_is_exception(run->error))
+        return run->error;
+    bool lost = request->conn->state == NB_CONN_CLOSED && !request->hijacked;
+    return lost ? rb_syserr_new(EPIPE, "the response was not sent to its end") : Qnil;
+}
+
 /* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
  * and Unicorn have it, then rack.response_finished, the last one first. */
 static void tell_finished(run_t *run, VALUE error)
@@ -153,7 +166,8 @@ static void tell_finished(run_t *run, VALUE error)
     nb_request_t *request = run->request;
     VALUE after = callables_of(request, after_key), finished = callables_of(request, finished_key);
     VALUE arguments[] = {request->env, request->status ? INT2FIX(request->status) : Qnil,
-                         request->headers ? request->headers : Qnil, error};
+                         request->headers ? request->headers : Qnil,
+                         finished ? failure_of(run, error) : Qnil};
     for (long i = 0; after && i < RARRAY_LEN(after); i++)
         tell(run, (call_t){RARRAY_AREF(after, i), 0, NULL});
     for (long i = finished ? RARRAY_LEN(finished) - 1 : -1; i >= 0; i--)

@@ -364,8 +364,8 @@ static VALUE put_hints(VALUE argument)
     nb_response_head_begin(&head, hints->headers);
     PUT(head.out, "\r\n");
     nb_request_t *request = nb_exchange_request(hints->exchange);
-    if (!request->head_sent)
-        nb_conn_collect(request->conn, head.out->bytes, head.out->size);
+    if (!request->head_sent && !nb_conn_collect(request->conn, head.out->bytes, head.out->size))
+        nb_conn_flush(request->conn); /* at once: they are for what the application computes now */
     return Qnil;
 }
 

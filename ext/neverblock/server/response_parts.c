@@ -85,8 +85,7 @@ static void write_part(nb_request_t *request, VALUE string)
     if (conn->state == NB_CONN_CLOSED)
         rb_syserr_fail(EPIPE, "the client is gone");
     /* A client slower than the application makes it wait here. */
-    if (!nb_output_empty(conn) &&
-        (nb_output_size(conn) >= NB_SCRATCH_BYTES || size >= DIRECT_BYTES))
+    if (nb_output_full(conn) || (size >= DIRECT_BYTES && !nb_output_empty(conn)))
         nb_conn_drain(conn);
     else if (request->sent_bytes != sent) /* a client as fast as the application is not all */
         nb_eager(conn->server->loop);

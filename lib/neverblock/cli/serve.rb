@@ -114,17 +114,20 @@ module NB
         def configure(flags, rackup)
           config = Server::Config.new
           path = flags[:config] || (DEFAULT_CONFIG if File.exist?(DEFAULT_CONFIG))
-          read(config, path) if path && path != "-"
+          config.settle { read(config, path) } if path && path != "-"
+          config.settle { apply(flags, rackup, config) }
+        rescue ArgumentError => error
+          raise UsageError, error.message
+        end
+
+        # The command line overrides the file.
+        def apply(flags, rackup, config)
           config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
           config.bindings.each { |address| Server::Address.parse(address) } # or raises
           flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
           profile(config, flags[:profile]) if flags[:profile]
           raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
-
-          config
-        rescue ArgumentError => error
-          raise UsageError, error.message
         end
 
         def profile(config, folder)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "checks"
 require_relative "text"
 
 module NB
@@ -13,12 +14,25 @@ module NB
       # The allowed values of `access_log_format`.
       FORMATS = %i[common json].freeze
 
+      # @return [Symbol] the format
+      # @raise [ArgumentError] unless it is one of {FORMATS}
+      def self.check(format)
+        return format if FORMATS.include?(format)
+
+        Checks.refuse(:access_log_format, "one of #{FORMATS.map(&:inspect).join(", ")}", format)
+      end
+
+      # @param io [#write, nil]
+      # @return [AccessLog, nil] nil: there is nothing to write to
+      # @raise [ArgumentError] for a format that is none, in either case
+      def self.to(io, format, &report)
+        check(format)
+        io && new(io, format: format, &report)
+      end
+
       # @param io [#write]
       # @yield [error] that kept a line from being written; again only after a line that was
       def initialize(io, format: :common, &report)
-        raise ArgumentError, "access_log_format: must be one of #{FORMATS}" unless
-          FORMATS.include?(format)
-
         @io = io
         @format = format
         @report = report

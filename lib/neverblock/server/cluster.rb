@@ -2,6 +2,7 @@
 
 require_relative "config"
 require_relative "handover"
+require_relative "hold"
 require_relative "overview"
 require_relative "signals"
 require_relative "worker_process"
@@ -19,6 +20,8 @@ module NB
     #
     # @api private
     class Cluster
+      include Hold
+
       # Seconds that a worker has after drain_timeout before it is killed.
       PATIENCE = 10
       # Seconds before the next attempt when a worker died at once or could not be started.
@@ -30,7 +33,7 @@ module NB
         @launcher = launcher
         @out = out
         @notify = notify
-        @size = config.worker_count
+        @size = config.fault ? config.handover.workers.size : config.worker_count
         # pid => WorkerProcess. Always replaced as a whole, because the control socket's thread
         # reads it.
         @workers = {}
@@ -45,14 +48,13 @@ module NB
       def run
         @wake, @waker = IO.pipe
         receive_signals
-        @server = @launcher.new_server
-        @control = @launcher.start_control(
-          stats: -> { overview.stats }, ready: -> { ready? }, metrics: -> { metrics },
-          snapshot: ->(query) { overview.snapshot(query) }
-        )
-        load_app if @config.preload?
+        hold(@config.fault) if @config.fault
+        @server = (prepare { @launcher.new_server } unless @held) || @launcher.bare_server
+        @control = prepare { start_control }
+        load_app if @config.preload? && !@held
         receive_signals # the application may have installed handlers
-        @out.write(Banner.text(@config, @server.addresses, @server.options)) unless @config.quiet?
+        @out.write(Banner.text(@config, @server.addresses, @server.options)) unless
+          @config.quiet? || @held
         turn until over?
       ensure
         @server&.close
@@ -86,17 +88,11 @@ module NB
       # strikes in a require. If old workers serve, the program starts again without loading.
       def break_off = @old_workers.empty? ? Signals.leave : execute_again(told: true)
 
-      def load_app
-        @loading = true
-        @launcher.load_app unless ending?
-      rescue Exception => error # rubocop:disable Lint/RescueException -- raised where nobody serves
-        raise if @old_workers.empty? || error.is_a?(SystemExit)
-
-        @held = true
-        @out.write("#{error.full_message}The application does not load, so the old workers " \
-                   "continue. Fix it and send USR2 again.\n")
-      ensure
-        @loading = false
+      def start_control
+        @launcher.start_control(
+          stats: -> { overview.stats }, ready: -> { ready? }, metrics: -> { metrics },
+          snapshot: ->(query) { overview.snapshot(query) }
+        )
       end
 
       def ending? = @signals.intersect?(Signals::ENDING)

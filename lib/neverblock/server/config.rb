@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "access_log"
 require_relative "control_address"
 require_relative "cores"
 require_relative "handover"
@@ -21,6 +22,9 @@ module NB
     class Config
       # The maximum number of processes.
       WORKERS_MOST = 1024
+      # The maximum of listeners from systemd.
+      LISTENERS_MOST = 1024
+      private_constant :LISTENERS_MOST
       # The hooks that a configuration file may set, by the moment when they are called.
       HOOKS = %i[before_fork on_worker_boot on_worker_shutdown on_booted on_restart].freeze
 
@@ -41,6 +45,10 @@ module NB
       attr_reader :origin
       # @return [Hash{Symbol=>Object}] options of {Server}
       attr_reader :server_options
+      # @return [String, nil] what is wrong with the configuration after USR2: only the workers of
+      #   the program before can serve
+      # @api private
+      attr_reader :fault
 
       # @param environment [Hash{String=>String}]
       def initialize(environment: ENV)
@@ -63,12 +71,48 @@ module NB
       def load(path)
         instance_eval(File.read(path, encoding: "UTF-8"), path) # as Ruby reads its files
         self
-      rescue NoMethodError => error
-        raise unless equal?(error.receiver)
+      rescue NameError => error
+        raise unless asked?(error)
 
-        where = error.backtrace_locations&.first
-        raise ArgumentError, "#{path}:#{where&.lineno}: unknown setting #{error.name}"
+        raise ArgumentError, "#{place(error, path)}: unknown setting #{error.name}"
+      rescue ArgumentError => error
+        raise ArgumentError, "#{place(error, path)}: #{error.message}"
       end
+
+      # @return [String] without the values: Ruby 3.1 puts it into the error for a word that is
+      #   misspelled in a hook, and the environment may contain passwords
+      def inspect = "#<#{self.class}>"
+
+      # Runs the block, which reads a part of the configuration. After USR2 an error ends nothing:
+      # the workers of the program before continue.
+      #
+      # @return [self]
+      # @raise what the block raises, unless there are such workers
+      # @api private
+      def settle
+        yield self
+        self
+      rescue ScriptError, StandardError => error
+        raise if @handover.workers.empty?
+
+        blame(error.message)
+      end
+
+      # Only the workers of the program before can serve, because of this.
+      #
+      # @param fault [String]
+      # @return [self]
+      # @api private
+      def blame(fault)
+        @fault ||= fault
+        @values.merge!(@handover.settings) { |_, own, before| own || before }
+        self
+      end
+
+      # @return [Hash{Symbol=>Object}] what the next program needs of this one if it finds a mistake
+      #   in its own configuration
+      # @api private
+      def kept = @values.slice(:control, :pidfile).compact
 
       # With a value sets a setting, without one returns it.
       #
@@ -151,12 +195,16 @@ module NB
       def page_at = @values[:page]
 
       # @param format [Symbol] :common or :json
-      def access_log_format(format) = @server_options[:access_log_format] = format
+      def access_log_format(format)
+        @server_options[:access_log_format] = AccessLog.check(format)
+      end
 
       # Called in the worker after each response, with the Hash that {Server#initialize} describes.
       # The last callable given counts.
       # @yieldparam request [Hash]
-      def on_request(&block) = @server_options[:on_request] = block
+      def on_request(&block)
+        @server_options[:on_request] = given(:on_request, block)
+      end
 
       # @param seconds [Numeric, nil] how long running requests have after the first INT or TERM; 0:
       #   they end at once; nil: no limit
@@ -204,7 +252,7 @@ module NB
 
       HOOKS.each do |name|
         define_method(name) do |&block|
-          @hooks[name] << (block || raise(ArgumentError, "#{name}: must be given a block"))
+          @hooks[name] << given(name, block)
         end
       end
       # Puma's names from version 7 on.
@@ -230,6 +278,10 @@ module NB
       # @return [Integer] 0: no master
       def worker_count = workers == :auto ? Cores.usable : workers || 0
 
+      # @return [Boolean] whether this process serves by itself, without a master
+      # @api private
+      def single? = worker_count.zero? && @fault.nil?
+
       # @return [Integer] NEVERBLOCK_FIBERS: in how many fibers Puma's plugin runs requests
       def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
 
@@ -242,10 +294,32 @@ module NB
         when :max_requests, :max_memory_mb then value && Checks.integer(name, value, 1..(2**62))
         when :environment, :rackup then Checks.text(name, value || @values[name])
         when :pidfile, :access_log then value && Checks.text(name, value)
-        when :worker_timeout then Checks.seconds(name, value) || Float::INFINITY
+        when :worker_timeout then silence(Checks.seconds(name, value) || Float::INFINITY)
         when :control then Array(value).each { |address| ControlAddress.new(address) } if value
         else value
         end
+      end
+
+      # Workers that report in time must not be killed.
+      def silence(seconds)
+        return seconds if seconds > WorkerProcess::REPORTS
+
+        Checks.refuse(:worker_timeout, "seconds > #{WorkerProcess::REPORTS}, which is how often " \
+                                       "workers report, or nil for no limit", seconds)
+      end
+
+      def given(name, block) = block || raise(ArgumentError, "#{name}: must be given a block")
+
+      # @return [Boolean] whether it was this object that does not know the word
+      def asked?(error)
+        equal?(error.receiver)
+      rescue ArgumentError
+        false # raised by hand, without a receiver
+      end
+
+      # Where in the file it happened.
+      def place(error, path)
+        error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/) || path
       end
 
       def read_environment(environment)
@@ -265,7 +339,8 @@ module NB
       def systemd_listeners(environment)
         return unless environment["LISTEN_PID"].to_i == Process.pid
 
-        @inherited = Array.new(environment["LISTEN_FDS"].to_i) { |i| "fd://#{3 + i}" }
+        count = Checks.integer("LISTEN_FDS", environment["LISTEN_FDS"] || 0, 0..LISTENERS_MOST)
+        @inherited = Array.new(count) { |i| "fd://#{3 + i}" }
         # These variables are for us, not for our children.
         %w[LISTEN_PID LISTEN_FDS LISTEN_FDNAMES].each { |name| environment.delete(name) }
       end

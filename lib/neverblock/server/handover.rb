@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "tempfile"
 require_relative "command"
 require_relative "signals"
@@ -20,6 +21,11 @@ module NB
       # The variable with the fd of a file without a name that has {Tally#to_json}. The environment
       # has no room for it: Linux limits a variable to 131,072 bytes.
       TALLY = "NB_TALLY_FD"
+      # The variable with {Config#kept} as JSON.
+      SETTINGS = "NB_SETTINGS"
+      # What the next program loads first.
+      STAY = File.join(__dir__, "stay.rb")
+      private_constant :STAY
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
@@ -29,6 +35,7 @@ module NB
       # @param environment [Hash{String=>String}]
       def initialize(environment)
         @tally = Tally.new(counted(environment.delete(TALLY)))
+        @settings = JSON.parse(environment.delete(SETTINGS) || "{}", symbolize_names: true)
         @listeners = environment.delete(LISTENERS).to_s.split("\n")
         @workers = environment.delete(WORKERS).to_s.split(",").map { |worker| adopt(worker) }
         reap_others if @listeners.any?
@@ -38,6 +45,8 @@ module NB
       attr_reader :tally
       # @return [Array<WorkerProcess>] of the master that this process was
       attr_reader :workers
+      # @return [Hash{Symbol=>Object}] settings of that master
+      attr_reader :settings
 
       # For a program that now runs without workers.
       # @return [void]
@@ -66,6 +75,7 @@ module NB
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
         environment[TALLY] = counted.fileno.to_s if counted
+        environment.merge!(staying(ENV.fetch("RUBYOPT", ""))) unless workers.empty?
         options = {close_others: true, chdir: folder}.compact
         exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(options))
       end
@@ -83,7 +93,18 @@ module NB
       rescue SystemCallError, ArgumentError
         nil
       end
-      private_class_method :file
+
+      # RubyGems loads what BUNDLER_SETUP names before anything in RUBYOPT. Bundler has put itself
+      # there, too, and sets the variable again.
+      #
+      # @return [Hash{String=>String, nil}]
+      def self.staying(options)
+        return {} if STAY.match?(/\s/) # which RUBYOPT cannot quote
+
+        variables = {"RUBYOPT" => "-r#{STAY} #{options}"}
+        options.include?("bundler/setup") ? {**variables, "BUNDLER_SETUP" => nil} : variables
+      end
+      private_class_method :file, :staying
 
       private
 

@@ -2,6 +2,7 @@
 
 require_relative "../server"
 require_relative "banner"
+require_relative "bare"
 require_relative "log_writer"
 require_relative "cluster"
 require_relative "config"
@@ -55,7 +56,7 @@ module NB
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         Descriptors.raise_limit
-        @config.worker_count.zero? ? run_single : Cluster.new(@config, self, @out, @notify).run
+        @config.single? ? run_single : Cluster.new(@config, self, @out, @notify).run
       ensure
         @pid = nil
         clean_up
@@ -93,6 +94,10 @@ module NB
       rescue ArgumentError => error
         raise SetupError, error.message
       end
+
+      # @return [NB::Server, Bare] with the listeners of the program before, for its workers
+      # @api private
+      def bare_server = (@server ||= Bare.new(@config.inherited)).listen
 
       # What a serving process does from now on, including with signals that came before.
       #
@@ -167,7 +172,7 @@ module NB
       # @raise [SystemCallError] if it cannot be executed
       # @api private
       def execute_again(*state, told:)
-        @config.origin.restore do
+        @config.origin.restore(Handover::SETTINGS => JSON.generate(@config.kept)) do
           call_hooks(:on_restart) unless told
           Handover.execute(*state, @config.origin.folder)
         end

@@ -19,11 +19,12 @@ module NB
 
       # Restores the environment for the time of the block, in which another program is executed.
       #
+      # @param further [Hash{String=>String}] what that gets besides
       # @yield may change it further
       # @return what the block returns, if it does
-      def restore
+      def restore(further = {})
         before = ENV.to_h
-        ENV.replace(@environment)
+        ENV.replace(@environment.merge(further))
         yield
       ensure
         ENV.replace(before)

@@ -202,12 +202,13 @@ module NB
 
       def serve(socket, fiber)
         @serving[fiber] = false
-        secure = OpenSSL::SSL::SSLSocket.new(socket, @context)
-        secure.sync_close = true
+        secure = OpenSSL::SSL::SSLSocket.new(socket, @context).tap { |tls| tls.sync_close = true }
         ::Timeout.timeout(@options[:header_timeout]) { secure.accept }
         @serving[fiber] = true
         couple(secure, socket.remote_address.ip_address)
-      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, ::Timeout::Error
+      rescue ::Timeout::Error
+        @core.count_timeout
+      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError
         nil # not an HTTPS client
       ensure
         socket.close unless socket.closed?

@@ -13,6 +13,8 @@ module NB
     #
     # @api private
     class WorkerProcess
+      # Seconds between two reports.
+      REPORTS = 1
       # @return [Integer, IO] its index from 0; its pid; the pipe on which it reports
       attr_reader :index, :pid, :pipe
       # @return [Hotline, nil] for questions; nil: a master of another version started the worker
@@ -54,7 +56,7 @@ module NB
           Fiber.schedule do
             while Process.ppid == master
               report(server, pipe)
-              Fiber.scheduler.idle { sleep 1 } # does not keep a drained server running
+              Fiber.scheduler.idle { sleep REPORTS } # does not keep a drained server running
             end
             server.inherit
             Process.kill("TERM", Process.pid)

@@ -26,17 +26,22 @@ module Rackup
       # Errors of the configuration are reported in one line, as by `nb serve`.
       def self.configure(options)
         config = NB::Server::Config.new
-        config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
+        config.settle do
+          config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")
+        end
+        config.settle { apply(options, config) }
+      rescue ArgumentError => error
+        abort "neverblock: #{error.message}"
+      end
+
+      def self.apply(options, config)
         host = (options[:Host] || "localhost").to_s
         host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
         config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
         config.fibers(options[:Fibers]) if options[:Fibers]
         config.workers(options[:Workers]) if options[:Workers]
-        config
-      rescue ArgumentError => error
-        abort "neverblock: #{error.message}"
       end
-      private_class_method :configure
+      private_class_method :configure, :apply
 
       # Rails and rackup write a pidfile, and exit if it names a running process: the one that USR2
       # has just replaced.

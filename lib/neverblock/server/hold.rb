@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+
+module NB
+  class Server
+    # What a master does if it has replaced another program by USR2 and finds a mistake: in its
+    # configuration, or in the application. It starts no worker. Those of the program before serve
+    # until the next USR2.
+    #
+    # @api private
+    module Hold
+      private
+
+      # @param reason [String]
+      # @return [nil]
+      def hold(reason)
+        @held = true
+        @out.write("#{reason}, so the old workers continue. Fix it and send USR2 again.\n")
+        @notify.ready # the reloading is over
+        nil
+      end
+
+      # @return what the block returns; nil if it failed and old workers continue
+      def prepare
+        yield
+      rescue SetupError => error
+        raise if @old_workers.empty?
+
+        hold(error.message)
+      end
+
+      def load_app
+        @loading = true
+        @launcher.load_app unless ending?
+      rescue Exception => error # rubocop:disable Lint/RescueException -- raised where nobody serves
+        raise if @old_workers.empty?
+
+        hold("#{error.full_message}The application does not load")
+      ensure
+        @loading = false
+      end
+    end
+  end
+end
