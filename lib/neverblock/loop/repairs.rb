@@ -25,6 +25,7 @@ module NB
       ["joined_writes", "3.1", nil],
       ["io_buffer_pwrite", "3.1", "3.2"],
       ["io_pread", "3.3", "4.0"],
+      ["copy_stream", "3.1", nil],
       ["io_close", "3.1", "4.0"],
       ["io_reopen", "3.1", nil],
       ["eager_sockets", "3.1", nil],
