@@ -21,6 +21,7 @@ module NB
       ["thread_wakeup", "3.1", nil],
       ["thread_pass", "3.1", nil],
       ["flock", "3.1", nil],
+      ["dir_chdir", "3.1", nil],
       ["sysread", "3.1", nil],
       ["joined_writes", "3.1", nil],
       ["io_buffer_pwrite", "3.1", "3.2"],
