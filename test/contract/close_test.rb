@@ -24,6 +24,13 @@ class CloseTest < Contract
     end
   end
 
+  same_as_threads "the error of a closed sysread has no cause" do
+    reader, = keep(*IO.pipe)
+    waiting = parked { reader.sysread(1) }
+    reader.close
+    [waiting.failure, waiting.failure.cause].map(&:inspect)
+  end
+
   same_as_threads "close wakes a writer" do
     _, writer = keep(*UNIXSocket.pair)
     waiting = parked { writer.write("x" * 5_000_000) }
