@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "fiddle"
+require "io/console"
+require "pty"
 require_relative "../support/contract"
 
 # Closing while others wait, and fd numbers that come back as something else.
@@ -24,10 +26,28 @@ class CloseTest < Contract
     end
   end
 
+  same_as_threads "the error of a closed sysread has no cause" do
+    reader, = keep(*IO.pipe)
+    waiting = parked { reader.sysread(1) }
+    reader.close
+    [waiting.failure, waiting.failure.cause].map(&:inspect)
+  end
+
   same_as_threads "close wakes a writer" do
     _, writer = keep(*UNIXSocket.pair)
     waiting = parked { writer.write("x" * 5_000_000) }
     writer.close
+    error = waiting.failure
+    [error.class, error.message]
+  end
+
+  same_as_threads "close wakes who writes to a full terminal", limit: 10 do
+    _, terminal = keep(*PTY.open)
+    terminal.raw!
+    terminal.write("x" * 4095) # so that at last there is room, but too little
+    waiting = parked { terminal.write("x" * 1_000_000) }
+    sleep 0.05 # until it is full; the answer is the same before
+    terminal.close
     error = waiting.failure
     [error.class, error.message]
   end

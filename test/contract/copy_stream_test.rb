@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require "io/console"
+require "io/nonblock"
+require "pty"
 require "stringio"
 require_relative "../support/contract"
 
@@ -68,6 +71,79 @@ class CopyStreamTest < Contract
       client, server = keep(*UNIXSocket.pair)
       server.close
       assert_raises(Errno::EPIPE) { IO.copy_stream(source, client) }
+    end
+  end
+
+  # The other end is a thread, which goes on even if the loop stands still; the ticker tells.
+  contract "from an IO in blocking mode" do
+    temporary do |_, target|
+      [target, keep(File.open(target, "w")), keep(*UNIXSocket.pair).first].each do |to|
+        reader, writer = blocking(*IO.pipe)
+        writer.write("zabc")
+        assert_equal "z", reader.getc
+        rest = later { writer.write("def") }
+        assert_equal 6, IO.copy_stream(reader, to, 6)
+        rest.join
+        assert_equal "abcdef", File.read(target) unless to.is_a?(UNIXSocket)
+      end
+    end
+  end
+
+  contract "from a terminal" do
+    master, slave = keep(*PTY.open)
+    slave.raw!
+    near, far = keep(*UNIXSocket.pair)
+    rest = later { slave.write("abc") }
+    assert_equal 3, IO.copy_stream(master, near, 3)
+    assert_equal "abc", far.read(3)
+    rest.join
+  end
+
+  contract "to an IO in blocking mode", gap: 0.060 do
+    temporary do |source, _|
+      [source, keep(File.open(source))].each do |from|
+        reader, writer = blocking(*IO.pipe)
+        writer.sync = false
+        writer.write("before ")
+        got = later { reader.read(7 + BYTES.bytesize) }
+        assert_equal BYTES.bytesize, IO.copy_stream(from, writer)
+        assert_equal "before ".b + BYTES, got.value
+      end
+    end
+  end
+
+  contract "between two in blocking mode, with a length" do
+    reader, writer = blocking(*IO.pipe)
+    far, near = blocking(*IO.pipe)
+    rest = later { writer.write("abcdef") }
+    near.set_encoding("UTF-16LE")
+    assert_equal 4, IO.copy_stream(reader, near, 4)
+    assert_equal %w[abcd ef], [far.readpartial(10), reader.readpartial(10)]
+    rest.join
+  end
+
+  same_as_threads "what an IO in blocking mode raises" do
+    reader, writer = blocking(*IO.pipe)
+    far, near = blocking(*IO.pipe)
+    far.close
+    later { writer.write("abc") }.join
+    [outcome { IO.copy_stream(writer, near) }, outcome { IO.copy_stream(reader, far) },
+     outcome { IO.copy_stream(reader, writer, 1, 1) },
+     outcome { IO.copy_stream(reader, "/nix/nix") },
+     outcome { IO.copy_stream(reader, File::NULL, 1, 1) }, outcome { IO.copy_stream(reader) },
+     outcome { IO.copy_stream(reader, near) }]
+  end
+
+  def blocking(*ios)
+    ios.each { |io| io.nonblock = false }
+    keep(*ios)
+  end
+
+  # What the body must wait for.
+  def later
+    Thread.new do
+      sleep 0.1
+      yield
     end
   end
 

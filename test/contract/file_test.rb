@@ -21,6 +21,28 @@ class RegularFileTest < Contract
     end
   end
 
+  CHDIRS = {
+    "chdir" => ->(path, &block) { Dir.chdir(path, &block) },
+    "fchdir" => ->(path, &block) { Dir.open(path) { |to| Dir.fchdir(to.fileno, &block) } },
+    "Dir#chdir" => ->(path, &block) { Dir.open(path) { |to| to.chdir(&block) } }
+  }.freeze
+
+  CHDIRS.each do |name, change|
+    same_as_threads "#{name} while another is in its directory",
+                    ruby: name == "chdir" ? ">= 3.1" : ">= 3.3" do
+      within = Thread::Queue.new
+      here = Dir.pwd
+      Dir.mktmpdir("nb") do |directory|
+        other = parked { change.call(directory) { [within.pop, Dir.pwd == directory] } }
+        tried = outcome { Dir.chdir("/") { Dir.pwd } }
+        tried_without = outcome { Dir.chdir("/") }
+        within << "in"
+        nested = -> { Dir.chdir(directory) { Dir.chdir("/") { Dir.pwd } } }
+        [tried, tried_without, other.value, Dir.pwd == here, nested.call]
+      end
+    end
+  end
+
   contract "pread and pwrite do not move the position" do
     temporary do |path|
       File.open(path, "w+") do |file|

@@ -2,11 +2,13 @@
  * Read after: wait.h.
  *
  * While there is data, recv or read_nonblock from a fast sender (Net::HTTP) asks nobody: its fiber
- * would never let the others run.
+ * would never let the others run. And a socket in blocking mode would stop them all.
  */
 #include "hooks/hooks.h"
+#include "hooks/mode.h"
 #include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
+#include <sys/socket.h>
 
 /* By the name under which it is called; the original runs through its alias. */
 static struct {
@@ -31,11 +33,8 @@ static nb_loop_t *loop_here(void)
     return loop->closed || loop->thread != rb_thread_current() ? NULL : loop;
 }
 
-static void count_call(void)
+static void count_call(nb_loop_t *loop)
 {
-    nb_loop_t *loop = loop_here();
-    if (!loop)
-        return;
     bool late = nb_slice_is_over(loop);
     if ((++loop->eager < NB_EAGER_LIMIT && !late) || !nb_may_yield(loop))
         return;
@@ -44,11 +43,22 @@ static void count_call(void)
     nb_yield(loop);
 }
 
+/* (length or message, flags, ...): for recv, blocking mode is what makes it wait for all bytes. */
+static bool waits_for_all(int argc, const VALUE *argv)
+{
+    return argc > 1 && FIXNUM_P(argv[1]) && (FIX2LONG(argv[1]) & MSG_WAITALL);
+}
+
 static VALUE call_counted(int argc, VALUE *argv, VALUE self)
 {
     int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
     ID name = rb_frame_this_func();
-    count_call();
+    nb_loop_t *loop = loop_here();
+    if (loop) {
+        count_call(loop);
+        if (!waits_for_all(argc, argv))
+            nb_mode_unblock(self);
+    }
     return rb_funcallv_kw(self, original_of(name), argc, argv, keywords);
 }
 
@@ -100,7 +110,20 @@ static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
 /* @!visibility private - the caller did I/O that needed no wait. */
 static VALUE rb_nb_native_count_call(VALUE mod)
 {
-    count_call();
+    nb_loop_t *loop = loop_here();
+    if (loop)
+        count_call(loop);
+    return Qnil;
+}
+
+/* @!visibility private - the same before a socket's call that may wait. */
+static VALUE rb_nb_native_count_wait(VALUE mod, VALUE socket)
+{
+    nb_loop_t *loop = loop_here();
+    if (loop) {
+        count_call(loop);
+        nb_mode_unblock(socket);
+    }
     return Qnil;
 }
 
@@ -121,6 +144,7 @@ void Init_nb_hooks_counted(void)
     rb_define_singleton_method(mNative, "count_calls", rb_nb_native_count_calls, 2);
     rb_ext_ractor_safe(true);
     rb_define_singleton_method(mNative, "count_call", rb_nb_native_count_call, 0);
+    rb_define_singleton_method(mNative, "count_wait", rb_nb_native_count_wait, 1);
     rb_define_singleton_method(mNative, "pass", rb_nb_native_pass, 0);
     rb_ext_ractor_safe(false);
 }

@@ -28,7 +28,7 @@ bool nb_io_is_socket(VALUE io)
            RTEST(rb_obj_is_kind_of(io, rb_const_get(rb_cObject, name)));
 }
 
-static int mode_of(VALUE io)
+int nb_io_mode(VALUE io)
 {
 #ifdef HAVE_RB_IO_CLOSED_P
     return rb_io_mode(io);
@@ -67,7 +67,7 @@ static void announce_half(VALUE io, VALUE writing, bool reads)
 {
     if (io != writing)
         announce_io(reads ? io : writing);
-    else if (!nb_io_is_closed(io) && !(mode_of(io) & (reads ? FMODE_WRITABLE : FMODE_READABLE)))
+    else if (!nb_io_is_closed(io) && !(nb_io_mode(io) & (reads ? FMODE_WRITABLE : FMODE_READABLE)))
         announce_io(io);
 }
 

@@ -3,7 +3,7 @@
  * A number stands for a file only until others run: in a park, a yield, without the GVL, in any
  * Ruby method. So it is obtained after all of these, and checked again if one came in between.
  *
- * Used by: hooks/io.c, io_wait.c, file.c, select.c.
+ * Used by: hooks/io.c, io_wait.c, file.c, select.c, mode.c.
  */
 #ifndef NB_HOOKS_DESCRIPTOR_H
 #define NB_HOOKS_DESCRIPTOR_H
@@ -24,6 +24,9 @@ VALUE nb_io_of(VALUE io);
 
 /* Whether the IO is closed. Calls no Ruby. */
 bool nb_io_is_closed(VALUE io);
+
+/* FMODE_READABLE, FMODE_WRITABLE and others, of an open IO. */
+int nb_io_mode(VALUE io);
 
 /* Whether it is a socket of the socket library. */
 bool nb_io_is_socket(VALUE io);

@@ -12,6 +12,8 @@
 #include <ruby/io.h>
 #include <ruby/io/buffer.h>
 #include <sys/socket.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <termios.h>
@@ -148,6 +150,35 @@ static bool may_block(int fd)
     return isatty(fd) && !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
+/* The same terminal, opened once more as non-blocking, in whose mode other programs have no part.
+ * What controls a pseudo-terminal cannot be opened again: that makes another. */
+static int open_again(int fd)
+{
+#ifdef TIOCGPTN
+    unsigned number;
+    char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
+    if (ioctl(fd, TIOCGPTN, &number) == 0)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+#else
+    return -1;
+#endif
+}
+
+/* Without a thread where that is possible: its write cannot be ended by a close or a cancel. */
+static ssize_t write_terminal(nb_loop_t *loop, int fd, const void *base, size_t size)
+{
+    int again = open_again(fd);
+    if (again < 0)
+        return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
+    ssize_t count = write(again, base, size);
+    if (count < 0)
+        count = -errno;
+    close(again);
+    return count;
+}
+
 /* What a poll has called writable. A blocking pipe takes PIPE_BUF bytes then without blocking, but
  * not certainly more; of a terminal's, a cancelled fiber leaves no more to be written later. */
 static ssize_t write_ready(nb_loop_t *loop, int fd, const void *base, size_t size)
@@ -160,7 +191,7 @@ static ssize_t write_ready(nb_loop_t *loop, int fd, const void *base, size_t siz
     if (size > PIPE_BUF && kind != S_IFREG)
         size = PIPE_BUF;
     if (kind == S_IFCHR && may_block(fd))
-        return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
+        return write_terminal(loop, fd, base, size);
     ssize_t count = write(fd, base, size);
     return count < 0 ? -errno : count;
 }

@@ -8,14 +8,18 @@ require "socket"
 # stopped all other fibers. Here they count like reads that need no wait: after 64 calls, or a
 # millisecond, the other fibers get a turn. For SSLSocket see drivers/openssl.rb. (IO#read_nonblock
 # and the methods that sockets inherit from IO ask io_read and io_write.)
+#
+# A socket in blocking mode (for_fd, as from systemd, or nonblock = false) becomes non-blocking
+# before such a call: it would stop the whole thread, since Ruby asks the scheduler after EAGAIN.
 module NB
   module Repairs
     {
       BasicSocket => %i[recv send __recvmsg __sendmsg
                         __recv_nonblock __recvmsg_nonblock __sendmsg_nonblock],
-      IPSocket => %i[recvfrom], UNIXSocket => %i[recvfrom],
-      Socket => %i[accept recvfrom __accept_nonblock __recvfrom_nonblock],
-      TCPServer => %i[accept __accept_nonblock], UNIXServer => %i[accept __accept_nonblock],
+      IPSocket => %i[recvfrom], UNIXSocket => %i[recvfrom recv_io send_io],
+      Socket => %i[accept sysaccept recvfrom __accept_nonblock __recvfrom_nonblock],
+      TCPServer => %i[accept sysaccept __accept_nonblock],
+      UNIXServer => %i[accept sysaccept __accept_nonblock],
       UDPSocket => %i[__recvfrom_nonblock]
     }.each do |owner, names|
       names.each do |name|
@@ -48,9 +52,18 @@ module NB
       nonblock.each { |name| Native.count_calls(BasicSocket, :"__#{name}") }
     end
 
+    # A UNIX socket has to stay in blocking mode: otherwise connect raises EAGAIN where it waits for
+    # room in the server's queue.
+    repair(Socket, :connect) do |original|
+      proc do |address|
+        Native.count_wait(self) if Repairs.loop_here && !local_address.unix?
+        __send__(original, address)
+      end
+    end
+
     repair(UDPSocket, :send) do |original|
       proc do |*arguments|
-        Native.count_call
+        Native.count_wait(self)
         __send__(original, *arguments)
       end
     end

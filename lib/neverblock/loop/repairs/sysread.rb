@@ -5,19 +5,22 @@
 # wait.
 module NB
   module Repairs
+    # @return what the call returns, or nil if it has to wait
+    # @api private
+    def self.attempt(io, original, arguments)
+      io.__send__(original, *arguments)
+    rescue Errno::EAGAIN
+      raise unless loop_here
+    end
+
     %i[sysread syswrite].each do |name|
       wait = name == :sysread ? :wait_readable : :wait_writable
       repair(IO, name) do |original|
         proc do |*arguments|
-          begin
-            __send__(original, *arguments)
-          rescue Errno::EAGAIN
-            raise unless Repairs.loop_here
-
+          until (result = Repairs.attempt(self, original, arguments))
             raise IO::TimeoutError, "Blocking operation timed out!" unless public_send(wait)
-
-            retry
           end
+          result
         end
       end
     end

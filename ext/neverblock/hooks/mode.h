@@ -1,0 +1,18 @@
+/* mode.h - files in blocking mode, whose calls stop the loop's thread. Uses ruby.h.
+ *
+ * Ruby makes its sockets and pipes non-blocking, tries a call, and waits through the scheduler when
+ * the answer is EAGAIN. A socket that came from outside (for_fd, as from systemd) or was told
+ * nonblock = false never answers so.
+ *
+ * Used by: counted.c.
+ */
+#ifndef NB_HOOKS_MODE_H
+#define NB_HOOKS_MODE_H
+
+#include <ruby.h>
+
+/* Makes an open socket non-blocking, and it stays so, as after Ruby's own read_nonblock and
+ * accept_nonblock. */
+void nb_mode_unblock(VALUE socket);
+
+#endif
