@@ -274,6 +274,22 @@ class FiberContractTest < Contract
     assert_kind_of KeyError, outer.failure
   end
 
+  # Whose connections and state it uses depends on that.
+  contract "Fiber#raise lets both fibers be who they are", only: :fibers do
+    seen = []
+    look = ->(who) { seen << [who, Fiber.scheduler.current.equal?(Fiber.current)] }
+    raised_in = Fiber.schedule do
+      sleep
+    rescue KeyError
+      look.call(:at_once)
+      sleep(0.001)
+      look.call(:later)
+    end
+    Fiber.schedule { raised_in.raise(KeyError) || look.call(:raiser) }
+    sleep 0.005
+    assert_equal [[:at_once, true], [:raiser, true], [:later, true]], seen
+  end
+
   contract "a timeout around a transfer" do
     waiting = Fiber.new { sleep }
     assert_raises(Timeout::Error) { Timeout.timeout(0.005) { waiting.transfer } }

@@ -46,6 +46,33 @@ class ActiveRecordDriverTest < Minitest::Test
     end
   end
 
+  # The other one's is rolled back.
+  def test_a_fiber_in_which_another_raises_goes_on_in_its_own_transaction
+    answer = run_program(<<~RUBY)
+      require "neverblock"
+      #{PROGRAM}
+      NB.run do
+        first = fiber = nil
+        first = NB.async do
+          Row.transaction do
+            fiber = Fiber.current
+            sleep rescue Row.create!(name: "kept")
+          end
+        end
+        NB.async do
+          Row.transaction do
+            Row.create!(name: "rolled back")
+            fiber.raise("go on")
+            first.wait
+            raise ActiveRecord::Rollback
+          end
+        end.wait
+      end
+      puts JSON.generate(Row.pluck(:name))
+    RUBY
+    assert_equal ["kept"], answer
+  end
+
   # As gems do that have a railtie.
   def test_rails_without_an_application
     program = "require 'rails'\nrequire 'neverblock'\n#{PROGRAM}#{TURNS}"

@@ -216,6 +216,58 @@ class ConnectionPoolGemTest < Minitest::Test
     assert_equal 2, mine.available
   end
 
+  # Fibers that come and go keep the line from ever being empty.
+  def test_a_thread_has_its_turn_among_fibers
+    NB.run do
+      stack = stack_of(1)
+      taken = stack.pop
+      order = []
+      enter = ->(name) { stack.pop(timeout: 10).then { |thing| (order << name) && stack.push(thing) } }
+      first = in_line(1) { NB.async { enter.call(:first) } }
+      thread = spawn_thread { enter.call(:thread) }
+      eventually { thread.stop? }
+      last = NB.async { enter.call(:last) }
+      sleep(0) # it goes to its place
+      stack.push(taken)
+      [first, last].each(&:wait)
+      thread.join
+      assert_equal %i[first thread last], order
+    end
+  end
+
+  # The other thread waits in the gem's own way: no fiber had used the pool.
+  def test_what_an_interrupted_thread_was_handed_reaches_another
+    stack = stack_of(1)
+    taken = stack.pop
+    other = Thread.new { stack.pop(timeout: 10) }
+    eventually { other.stop? }
+    NB.run { hand_to_one_interrupted(stack, taken) }
+    assert_same taken, outcome { other.value }
+  end
+
+  def test_what_an_interrupted_thread_was_handed_is_shut_down_with_the_pool
+    closed = []
+    NB.run do
+      stack = stack_of(1)
+      taken = stack.pop
+      hand_to_one_interrupted(stack, taken) { stack.shutdown { |thing| closed << thing } }
+      assert_equal [taken], closed
+      assert_equal 1, stack.length
+    end
+  end
+
+  # The fiber looks first, when the thread is before it; then the thread takes only one of the two.
+  def test_who_is_first_later_learns_of_the_room
+    NB.run do
+      stack = stack_of(2)
+      2.times { stack.pop }
+      thread = in_line(1) { spawn_thread { stack.pop(timeout: 10) } }
+      fiber = in_line(2) { spawn { outcome { NB.timeout(5) { stack.pop(timeout: 10) } } } }
+      2.times { stack.decrement_created }
+      assert_equal [Thing] * 2, [fiber, thread].map { |one| one.value.class }
+    end
+  end
+
   def test_the_subclass_of_net_http_persistent_is_left_alone
     NB.run do
       http = Net::HTTP::Persistent::Pool.new(size: 1) { |key| [key] }
@@ -237,6 +289,23 @@ class ConnectionPoolGemTest < Minitest::Test
   end
 
   private
+
+  def stack_of(size) = pool(size).instance_variable_get(:@available)
+
+  # @yieldreturn [NB::Task, Thread] who then waits as the last of so many
+  def in_line(count)
+    yield.tap { eventually(5) { NB.pools.any? { |one| one[:waiting] == count } } }
+  end
+
+  # The thread does not run between the hand-over and the interrupt.
+  def hand_to_one_interrupted(stack, thing)
+    stack.pop(timeout: 0, exception: false) # makes the line
+    waiter = in_line(1) { spawn_thread { stack.pop(timeout: 10) } }
+    stack.push(thing)
+    yield if block_given?
+    waiter.raise(IOError)
+    assert_equal IOError, outcome { waiter.value }[0]
+  end
 
   def lend(mine, waits)
     start = clock
@@ -262,8 +331,10 @@ class ConnectionPoolGemTest < Minitest::Test
   end
 
   def spawn(&block)
-    return NB.async(&block) if NB.running?
+    NB.running? ? NB.async(&block) : spawn_thread(&block)
+  end
 
+  def spawn_thread(&block)
     Thread.new(&block).tap { |thread| thread.report_on_exception = false }
   end
 

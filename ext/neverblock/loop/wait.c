@@ -232,6 +232,7 @@ static VALUE park_leave(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
     nb_loop_t *loop = self->loop;
+    loop->current = self->owner; /* Fiber#raise comes here without the loop */
     if (loop->unlock)
         loop->unlock(loop, rb_errinfo());
     if (self->seen) {
@@ -365,7 +366,5 @@ VALUE nb_hand_over(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
     if (link_park(&park) < 0)
         rb_memerror();
     nb_wake_first(&park, NB_WOKEN);
-    VALUE value = rb_ensure(body, argument, park_leave, (VALUE)&park);
-    loop->current = park.owner;
-    return value;
+    return rb_ensure(body, argument, park_leave, (VALUE)&park);
 }

@@ -12,8 +12,9 @@ module NB
     # cure the fibers of a loop form a line, and a check-in hands the connection to the first one.
     #
     # Applies to the gem's own stack only. Subclasses, as in net-http-persistent, may have waiters
-    # for different things, and still wake all. Threads outside a loop wait as before, behind the
-    # line.
+    # for different things, and still wake all. Once a fiber of a loop has used a stack, threads
+    # outside a loop stand in the same line: behind a line that never ends they would never be
+    # served.
     module ConnectionPool
       class << self
         # Applies the cure.
@@ -29,10 +30,11 @@ module NB
           tell_when_changed(:decrement_created) if since_2_5_4
         end
 
-        # @return [Boolean] whether a fiber that finds nothing in this stack joins a line
+        # @return [Boolean] whether who finds nothing in this stack joins a line
         # @api private
         def lines?(stack)
-          Repairs.main? && stack.instance_of?(@stack) && @driver.on? && Repairs.loop_here
+          Repairs.main? && stack.instance_of?(@stack) && @driver.on? &&
+            (Repairs.loop_here || stack.instance_variable_defined?(:@neverblock_line))
         end
 
         private

@@ -5,7 +5,7 @@ require_relative "../../sync/pools"
 module NB
   module Drivers
     module ConnectionPool
-      # The line of fibers that wait for a connection of one ConnectionPool::TimedStack. All methods
+      # The line of those who wait for a connection of one ConnectionPool::TimedStack. All methods
       # use the stack's own mutex.
       #
       # @api private
@@ -91,7 +91,8 @@ module NB
           path ? "#{path.delete_prefix("#{Dir.pwd}/")}:#{line}" : "connection_pool"
         end
 
-        def ending? = @stack.instance_variable_get(:@shutdown_block)
+        def shutdown_block = @stack.instance_variable_get(:@shutdown_block)
+        def ending? = !shutdown_block.nil?
         def refuse_at_the_end = ending? && raise(::ConnectionPool::PoolShuttingDownError)
 
         # The stack itself ignores options, but an application's own version of it may use them.
@@ -113,11 +114,17 @@ module NB
         def old? = ::ConnectionPool::VERSION.to_i < 3
 
         def reserve
-          created = @stack.instance_variable_get(:@created)
-          return if created == @stack.max
+          return unless room?
 
-          @stack.instance_variable_set(:@created, created + 1)
+          change_created(1)
           ROOM
+        end
+
+        def room? = @stack.instance_variable_get(:@created) < @stack.max
+
+        def change_created(by)
+          created = @stack.instance_variable_get(:@created)
+          @stack.instance_variable_set(:@created, [created + by, 0].max)
         end
 
         # The gem connects while it holds its lock. Others would have to wait for that lock to
@@ -135,10 +142,7 @@ module NB
         def give_up_room
           return @stack.decrement_created if @stack.respond_to?(:decrement_created)
 
-          @mutex.synchronize do
-            created = @stack.instance_variable_get(:@created)
-            @stack.instance_variable_set(:@created, [created - 1, 0].max)
-          end
+          @mutex.synchronize { change_created(-1) }
           wake_all
         end
 
@@ -158,13 +162,30 @@ module NB
         ensure
           turns.delete(turn)
           leave(turn.connection) if turn.connection # and then an exception came first
+          call_next
           @waits.count(now - start)
         end
 
         def first?(turn) = turns.first&.first.equal?(turn)
 
+        # Does what TimedStack#push does. The stack's resource is where threads wait that came
+        # before the line.
         def leave(connection)
-          hand_over(connection) || @stack.send(:store_connection, connection)
+          return if !ending? && hand_over(connection)
+
+          ending? ? shut(connection) : @stack.send(:store_connection, connection)
+          @stack.instance_variable_get(:@resource).broadcast
+        end
+
+        def shut(connection)
+          change_created(-1)
+          shutdown_block.call(connection)
+        end
+
+        # Whoever is first now may have looked, and found that it was not its turn.
+        def call_next
+          turn, = turns.first
+          turn&.wakeup&.signal if @stack.instance_variable_get(:@que).any? || room?
         end
 
         def hand_over(connection)

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+
+# redis-client and redis wait in the loop by themselves. But `multi(watch:)` and `watch` end a WATCH
+# only after a StandardError. A cancel or a timeout in the block leaves it on the connection, and a
+# pool lends that on: once somebody else writes the key, EXEC of the next user's `multi` carries
+# nothing out and returns nil, as if that user had asked for it. In a loop such a connection is
+# closed; the next command opens another.
+module NB
+  module Drivers
+    # What ends a WATCH.
+    module Watching
+      # Prepended to RedisClient.
+      module Client
+        # Works like redis-client's own method.
+        def multi(watch: nil)
+          return super unless watch && Watching.on?(REDIS_CLIENT)
+
+          Watching.whole(self) { super }
+        end
+      end
+
+      # Prepended to Redis.
+      module Commands
+        # Works like the gem's own method.
+        def watch(*)
+          return super unless block_given? && Watching.on?(REDIS)
+
+          Watching.whole(self) { super }
+        end
+      end
+
+      class << self
+        # Asks for the loop first: other Ractors, which have none, may not see the driver.
+        #
+        # @api private
+        def on?(driver) = Repairs.loop_here && driver.on?
+
+        # Closes the connection if the block is interrupted. After a StandardError the library has
+        # ended the WATCH.
+        #
+        # @return the block's value
+        # @api private
+        def whole(client)
+          yield
+        rescue StandardError
+          raise
+        rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
+          client.close
+          raise
+        end
+      end
+    end
+  end
+end
+
+NB::Drivers.register("redis-client", constant: "RedisClient", version: "RedisClient::VERSION",
+                                     versions: ["< 1"]) do |driver|
+  NB::Drivers::Watching.const_set(:REDIS_CLIENT, driver)
+  RedisClient.prepend(NB::Drivers::Watching::Client)
+end
+
+NB::Drivers.register("redis", constant: "Redis::Commands", version: "Redis::VERSION",
+                              versions: ["~> 5.0"]) do |driver|
+  NB::Drivers::Watching.const_set(:REDIS, driver)
+  Redis.prepend(NB::Drivers::Watching::Commands)
+end
