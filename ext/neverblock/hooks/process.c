@@ -134,9 +134,18 @@ static VALUE rb_nb_scheduler_clear_last_status(VALUE self)
     return Qnil;
 }
 
+/* @!visibility private - sets $?, a Process::Status: of a child that another thread has waited for.
+ */
+static VALUE rb_nb_scheduler_set_last_status(VALUE self, VALUE status)
+{
+    nb_last_status_restore(nb_loop_get(self), status);
+    return status;
+}
+
 void Init_nb_hooks_process(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "clear_last_status", rb_nb_scheduler_clear_last_status, 0);
+    rb_define_method(cScheduler, "last_status=", rb_nb_scheduler_set_last_status, 1);
     rb_define_method(cScheduler, "process_wait", rb_nb_scheduler_process_wait, 2);
     rb_define_singleton_method(rb_path2class("NB::Native"), "await_child", rb_nb_native_await_child,
                                2);

@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "../io_users"
 
 # IO#close, #close_read, #close_write and the end of IO.popen's block while fibers wait for that IO.
 # Before Ruby 4.0 nothing tells the scheduler, and the fibers wait forever. Blocking Ruby raises
 # IOError ("stream closed in another thread") in such threads. A two-way pipe has an fd per
-# direction.
+# direction. And a fiber that closes what a thread uses could wait for that thread's end.
 module NB
   module Repairs
     [IO, BasicSocket].product(%i[close close_read close_write]).each do |owner, name|
@@ -13,8 +14,10 @@ module NB
 
       repair(owner, name) do |original|
         proc do
-          Native.closing(self, name) if Repairs.main?
-          __send__(original)
+          next __send__(original) unless Repairs.main?
+
+          Native.closing(self, name)
+          IOUsers.drive_out { __send__(original) }
         end
       end
     end
@@ -29,7 +32,7 @@ module NB
         __send__(original, *arguments, **options) do |io|
           block.call(io)
         ensure
-          Native.closing(io, :close) if io
+          IOUsers.there? ? io.close : Native.closing(io, :close) if io
         end
       end
     end

@@ -2,12 +2,17 @@
 
 # IO#reopen while fibers wait for that IO. No Ruby tells the scheduler that the fd now belongs to
 # another file. Blocking Ruby raises IOError ("stream closed in another thread") in such threads.
+# And a fiber that reopens what a thread uses could wait for the end of that thread.
+require_relative "../io_users"
+
 module NB
   module Repairs
     repair(IO, :reopen) do |original|
       proc do |*arguments, **options|
-        __send__(original, *arguments, **options).tap do
-          Native.closing(self, :reopen) if Repairs.main?
+        next __send__(original, *arguments, **options) unless Repairs.main?
+
+        IOUsers.drive_out { __send__(original, *arguments, **options) }.tap do
+          Native.closing(self, :reopen)
         end
       end
     end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require_relative "offload"
+require_relative "repairs"
+
+module NB
+  # The threads that use an IO while a fiber closes it. Closing drives them out, with an IOError,
+  # and waits until they have left.
+  #
+  # In Ruby 3.4 a thread that leaves holds a lock which the closing one needs next, and calls the
+  # hook `unblock` of the scheduler of the closing thread. But at its return from the hook the
+  # IOError strikes, so the thread keeps the lock until it ends. A thread without a scheduler is
+  # woken without a hook: there the lock is given back first. (Ruby 3.1 needs no lock. 3.2 and 3.3
+  # were not tried, and are treated as 3.4.)
+  # @api private
+  module IOUsers
+    AFFECTED = RUBY_VERSION >= "3.2" && RUBY_VERSION < "4"
+
+    # A thread that waits in one of these methods uses no IO.
+    ELSEWHERE = %w[deq enter join lock mon_enter pop run select shift sleep stop synchronize
+                   value].freeze
+    private_constant :AFFECTED, :ELSEWHERE
+
+    module_function
+
+    # Runs the block, which drives them out.
+    #
+    # @return the block's value
+    # @scheduling may wait
+    def drive_out(&block)
+      job = elsewhere(block) if there?
+      return yield unless job
+
+      value, status = job.value
+      Fiber.scheduler.last_status = status if status
+      value
+    end
+
+    # @return [Boolean] whether a loop of ours runs this thread, and other threads may use an IO
+    def there?
+      AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |thread| user?(thread) }
+    end
+
+    # @return [Offload::Job, nil] nil in a trap handler, and without room for a thread
+    def elsewhere(block)
+      Offload.default.start { [block.call, $?] }
+    rescue ThreadError
+      nil
+    end
+    private_class_method :elsewhere
+
+    # Whether the thread may be inside an operation on an IO.
+    def user?(thread)
+      return false if thread.equal?(Thread.current) || !thread.stop?
+
+      place = thread.backtrace_locations(0, 1)&.first
+      !place.nil? && !ELSEWHERE.include?(place.base_label)
+    end
+    private_class_method :user?
+  end
+end

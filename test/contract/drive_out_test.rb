@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+require_relative "../support/contract"
+
+# Closing an IO that a thread uses, which is no fiber of the loop: it gets an IOError, and goes on.
+class DriveOutTest < Contract
+  USES = {
+    "a read" => ->(io) { io.read(1) }, "a gets" => ->(io) { io.gets },
+    "a recv" => ->(io) { io.recv(1) }, "a wait" => ->(io) { io.wait_readable },
+    "a wait with a timeout" => ->(io) { io.wait(60) },
+    "a write" => ->(io) { io.write("x" * 5_000_000) }
+  }.freeze
+
+  USES.each do |name, use|
+    same_as_threads "close during #{name} of a thread that then wants the closer's lock" do
+      socket, = keep(*UNIXSocket.pair)
+      lock = Thread::Mutex.new
+      thread = using { outcome { use.call(socket) }.tap { lock.synchronize { nil } } }
+      closed = lock.synchronize { socket.close }
+      [closed, socket.closed?, thread.value]
+    end
+  end
+
+  same_as_threads "close during an accept of a thread that goes on" do
+    server = keep(TCPServer.new("127.0.0.1", 0))
+    going_on = Thread::Queue.new
+    thread = using { outcome { server.accept }.tap { going_on.pop } }
+    server.close
+    going_on.close
+    thread.value
+  end
+
+  same_as_threads "close during a read of several threads that go on" do
+    reader, = keep(*IO.pipe)
+    going_on = Thread::Queue.new
+    threads = Array.new(3) { using { outcome { reader.read(1) }.tap { going_on.pop } } }
+    reader.close
+    going_on.close
+    threads.map(&:value)
+  end
+
+  same_as_threads "close by a blocking fiber during a read of a thread that goes on", gap: nil do
+    reader, = keep(*IO.pipe)
+    going_on = Thread::Queue.new
+    thread = using { outcome { reader.read(1) }.tap { going_on.pop } }
+    Fiber.new(blocking: true) { reader.close }.resume
+    going_on.close
+    thread.value
+  end
+
+  same_as_threads "reopen during a read of a thread that goes on" do
+    reader, = keep(*IO.pipe)
+    other, writer = keep(*IO.pipe)
+    going_on = Thread::Queue.new
+    thread = using { outcome { reader.read(1) }.tap { going_on.pop } }
+    same = reader.reopen(other).equal?(reader)
+    going_on.close
+    writer.write("x")
+    [same, thread.value, reader.read(1)]
+  end
+
+  same_as_threads "close of a child's pipe during a read of a thread sets $?", gap: nil do
+    child = IO.popen("cat; exit 3", "r+")
+    going_on = Thread::Queue.new
+    thread = using { outcome { child.read(1) }.tap { going_on.pop } }
+    child.close
+    going_on.close
+    [thread.value, $?.exitstatus]
+  end
+
+  same_as_threads "the end of popen's block during a read of a thread that goes on", gap: nil do
+    going_on = Thread::Queue.new
+    thread = nil
+    value = IO.popen("cat", "r+") do |child|
+      thread = using { outcome { child.read(1) }.tap { going_on.pop } }
+      :value
+    end
+    going_on.close
+    [value, thread.value, $?.exitstatus]
+  end
+
+  # A trap handler can hand over nothing to another thread.
+  def test_a_trap_handler_closes_one_pipe_while_a_thread_reads_from_another
+    script = <<~RUBY
+      NB.run do
+        (pipe, _), (other, writer) = IO.pipe, IO.pipe
+        reading = Thread.new { other.read(1) }
+        Thread.pass until reading.stop?
+        closed = Queue.new
+        trap(:USR2) { closed << (pipe.close rescue $!) }
+        Process.kill(:USR2, Process.pid)
+        print [closed.pop, pipe.closed?]
+        writer << "x"
+        reading.join
+      end
+    RUBY
+    assert_equal "[nil, true]", Subprocess.ruby(script).out
+  end
+
+  contract "threads that wait for no IO are none of its users", only: :fibers, ruby: "< 4" do
+    reader, writer = keep(*IO.pipe)
+    waits = [-> { sleep }, -> { Thread::Queue.new.pop }, -> { Thread.stop },
+             -> { select([reader]) }]
+    idle = waits.map { |wait| using(&wait) }
+    refute_predicate NB::IOUsers, :there?
+    reading = using { reader.read(1) }
+    assert_equal RUBY_VERSION >= "3.2", NB::IOUsers.there?
+    writer.write("x")
+    reading.join
+  ensure
+    idle.each(&:kill).each(&:join)
+  end
+
+  private
+
+  # A thread that runs the block and waits in it.
+  def using(&block)
+    started = Thread::Queue.new
+    thread = Thread.new do
+      started << true
+      block.call
+    end
+    started.pop
+    Thread.pass until thread.stop?
+    thread
+  end
+end
