@@ -59,6 +59,18 @@ class ServerMistakesTest < Minitest::Test
     assert_equal %w[config.ru log nb.rb], Dir.children(@dir).sort
   end
 
+  def test_the_master_ends_with_the_last_old_worker
+    start("-w", "1")
+    old = get
+    File.write("#{@dir}/config.ru", "raise 'no such luck'")
+    Process.kill("USR2", @pid)
+    eventually { log.include?("so the old workers continue") && ready? }
+    Process.kill("KILL", old)
+    assert_equal 1, ended.exitstatus
+    assert_includes log, "nb serve: the last old worker has ended, and no new one can serve"
+    refute File.exist?(@socket)
+  end
+
   # A certificate is renewed in two files.
   def test_a_certificate_that_does_not_fit_its_key
     File.write("#{@dir}/key", Certificates::KEY.to_pem)

@@ -66,7 +66,9 @@ module NB
       # Clients that the kernel let in while every worker was leaving need an answer: starts one
       # more worker, which answers them and ends.
       def over?
-        return false unless @stopping && all_workers.empty?
+        return false unless all_workers.empty? && (@stopping || @held)
+
+        abandoned unless @stopping
         return true if @rest || !@served || !@server.waited_for?
 
         @rest = true

@@ -30,6 +30,12 @@ module NB
         hold(error.message)
       end
 
+      # Nobody replaces the old workers. A master without any would keep clients waiting for ever.
+      def abandoned
+        raise SetupError, "the last old worker has ended, and no new one can serve: fix what was " \
+                          "reported at USR2 and start the server again"
+      end
+
       def load_app
         @loading = true
         @launcher.load_app unless ending?
