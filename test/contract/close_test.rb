@@ -41,15 +41,16 @@ class CloseTest < Contract
     [error.class, error.message]
   end
 
-  same_as_threads "close wakes who writes to a full terminal", limit: 10 do
-    _, terminal = keep(*PTY.open)
-    terminal.raw!
-    terminal.write("x" * 4095) # so that at last there is room, but too little
-    waiting = parked { terminal.write("x" * 1_000_000) }
-    sleep 0.05 # until it is full; the answer is the same before
-    terminal.close
-    error = waiting.failure
-    [error.class, error.message]
+  %w[controlling controlled].each_with_index do |side, index|
+    same_as_threads "close wakes who writes to a full terminal, #{side} side", limit: 10 do
+      terminal = keep(*PTY.open).each(&:raw!)[index]
+      terminal.write("x" * 4095) # so that at last there is room, but too little
+      waiting = parked { terminal.write("x" * 1_000_000) }
+      sleep 0.05 # until it is full; the answer is the same before
+      terminal.close
+      error = waiting.failure
+      [error.class, error.message]
+    end
   end
 
   same_as_threads "close wakes an accept" do

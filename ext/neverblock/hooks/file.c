@@ -150,32 +150,40 @@ static bool may_block(int fd)
     return isatty(fd) && !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 }
 
-/* The same terminal, opened once more as non-blocking, in whose mode other programs have no part.
- * What controls a pseudo-terminal cannot be opened again: that makes another. */
-static int open_again(int fd)
+/* Of a pseudo-terminal, the side that controls it: the program's own, and not to be opened again,
+ * which would make another. */
+static bool is_controlling(int fd)
 {
 #ifdef TIOCGPTN
     unsigned number;
+    return ioctl(fd, TIOCGPTN, &number) == 0;
+#else
+    return false;
+#endif
+}
+
+/* The same terminal, opened once more as non-blocking: other programs have no part in this mode. */
+static int open_again(int fd)
+{
     char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
-    if (ioctl(fd, TIOCGPTN, &number) == 0)
-        return -1;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-#else
-    return -1;
-#endif
 }
 
 /* Without a thread where that is possible: its write cannot be ended by a close or a cancel. */
 static ssize_t write_terminal(nb_loop_t *loop, int fd, const void *base, size_t size)
 {
-    int again = open_again(fd);
-    if (again < 0)
+    bool mine = is_controlling(fd);
+    int to = mine ? fd : open_again(fd);
+    if (to < 0)
         return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
-    ssize_t count = write(again, base, size);
+    if (mine)
+        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    ssize_t count = write(to, base, size);
     if (count < 0)
         count = -errno;
-    close(again);
+    if (!mine)
+        close(to);
     return count;
 }
 
