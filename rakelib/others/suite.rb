@@ -68,10 +68,25 @@ module Others
   # Of redis-client all but what asks sentinels.
   REDIS_CLIENT = %w[test/redis_client_test.rb test/redis_client/*_test.rb].freeze
 
+  # Of net-imap all but what makes tables of an RFC, which it would fetch.
+  IMAP = %w[test/net/imap/test_[!s]*.rb test/net/imap/test_s[!t]*.rb].freeze
+
   # Of Puma what asks a server in the same process.
   PUMA = %w[binder config events fiber_* http10 http11 iobuffer log_writer minissl null_io
             out_of_band_server persistent puma_server* rack_handler rack_server request_*
             thread_pool unix_socket url_map web_server].map { |name| "test/test_#{name}.rb" }.freeze
+
+  # Of httpx all but what asks for proxies and for servers that are not in its process.
+  HTTPX = %w[aws_sigv4 cache_* chainable content_digest cookie_jar error_response headers io/*
+             options parser pool request response session resolver/**/*]
+          .map { |name| "test/#{name}_test.rb" }.freeze
+
+  # Of Sinatra all but what starts servers by sinatra-contrib.
+  SINATRA = %w[test/[!i]*_test.rb test/indifferent_hash_test.rb].freeze
+
+  # Of Solid Queue all but what starts Puma by Bundler.
+  SOLID_QUEUE = %w[test/*_test.rb test/integration/*_test.rb test/models/**/*_test.rb
+                   test/unit/*_test.rb].freeze
 
   # Of Sequel what has to do with connections, without a database.
   SEQUEL_CORE = %w[core/connection_pool core/database core/dataset core/mock_adapter
@@ -93,16 +108,18 @@ module Others
                 :memcached],
     "excon" => ["excon/excon", "v1.5.0", "v1.5.0", :rspec,
                 %w[spec/excon_spec.rb spec/excon/error_spec.rb spec/requests/*_spec.rb]],
-    "faraday" => ["ruby-faraday", "2.12.2-1", "2.12.2-1", :rspec,
+    "faraday" => ["lostisland/faraday", "v2.14.2", "v2.14.2", :rspec,
                   %w[spec/faraday/**/*_spec.rb spec/faraday_spec.rb]],
     "drb" => ["ruby/drb", "v2.2.3", "v2.2.3", :test_unit, %w[test/drb/test_*.rb]],
     "http" => ["httprb/http", nil, "v6.0.4", :minitest,
                %w[test/http_test.rb test/http/**/*_test.rb]],
     "httparty" => ["ruby-httparty", "0.21.0-1", "0.21.0-1", :rspec, %w[spec/**/*_spec.rb]],
+    "httpx" => ["HoneyryderChuck/httpx", "v1.8.1", "v1.8.1", :minitest, HTTPX, :nobody],
     "mysql2" => ["ruby-mysql2", "0.5.7-1", "0.5.7-1", :rspec, %w[spec/mysql2/*_spec.rb], :mariadb],
     "net-ftp" => ["ruby/net-ftp", "v0.3.9", "v0.3.9", :test_unit, %w[test/net/ftp/test_*.rb]],
     "net-http-persistent" => ["drbrain/net-http-persistent", "v4.0.8", "v4.0.8", :minitest,
                               %w[test/test_*.rb]],
+    "net-imap" => ["ruby/net-imap", "v0.5.15", "v0.6.6", :test_unit, IMAP],
     "net-pop" => ["ruby/net-pop", "v0.1.2", "v0.1.2", :test_unit, %w[test/net/pop/test_*.rb]],
     "net-smtp" => ["ruby/net-smtp", "v0.5.1", "v0.5.1", :test_unit, %w[test/net/smtp/test_*.rb]],
     "net-ssh" => ["ruby-net-ssh", "1:7.3.0-1", "1:7.3.0-1", :minitest, SSH],
@@ -112,16 +129,23 @@ module Others
     "redis" => ["redis/redis-rb", "v5.4.1", "v5.4.1", :minitest, REDIS, :redis],
     "redis-client" => ["redis-rb/redis-client", "v0.30.0", "v0.30.0", :megatest, REDIS_CLIENT,
                        :toxic_redis],
+    "resolv" => ["ruby/resolv", "v0.7.1", "v0.7.1", :test_unit, %w[test/resolv/test_*.rb]],
     "rest-client" => ["rest-client/rest-client", "v2.1.0", "v2.1.0", :rspec,
                       %w[spec/unit/*_spec.rb spec/integration/integration_spec.rb]],
+    "rinda" => ["ruby/rinda", "v0.2.0", "v0.2.0", :test_unit, %w[test/rinda/test_*.rb]],
+    "roda" => ["jeremyevans/roda", "3.107.0", "3.107.0", :minitest, %w[spec/**/*_spec.rb]],
     "sequel" => ["jeremyevans/sequel", "5.106.0", "5.106.0", :minitest, SEQUEL_CORE],
     "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql],
     "sidekiq" => ["sidekiq/sidekiq", nil, "v8.1.7", :minitest, %w[test/**/*_test.rb],
                   :default_redis],
+    "sinatra-base" => ["sinatra/sinatra", "v4.2.1", "v4.2.1", :minitest, SINATRA],
+    "solid-queue" => ["rails/solid_queue", nil, "v1.5.0", :minitest, SOLID_QUEUE, :solid_queue],
     "sqlite3" => ["sparklemotion/sqlite3-ruby", "v2.8.1", "v2.9.6", :minitest,
                   %w[test/test_*.rb]],
+    "timeout" => ["ruby/timeout", "v0.6.1", "v0.6.1", :test_unit, %w[test/test_*.rb]],
     "trilogy" => ["trilogy-libraries/trilogy", "v2.13.0", "v2.13.0", :minitest,
                   %w[test/*_test.rb], :mysql, "contrib/ruby"],
+    "webmock" => ["bblimke/webmock", "v3.26.2", nil, :rspec, %w[spec/**/*_spec.rb]],
     "webrick" => ["ruby/webrick", "v1.9.2", "v1.9.2", :test_unit, %w[test/webrick/test_*.rb]]
   }.freeze
 

@@ -8,6 +8,7 @@ require "tmpdir"
 require "yaml"
 require_relative "../../test/support/databases"
 require_relative "active_record"
+require_relative "solid_queue"
 
 module Others
   # What a suite finds around it: real servers of our own tests, and the settings that lead there.
@@ -121,6 +122,13 @@ module Others
       program("#{folder}/#{name}",
               "#{own if command.size > 1}\nexec #{command.join(" ")} #{more} \"$@\"")
     end
+
+    # httpx's tests ask a service of the Internet; here nobody answers.
+    def nobody
+      { "HTTPBIN_HOST" => "127.0.0.1:1", "HTTPBIN_NO_PROXY_HOST" => "http://127.0.0.1:1" }
+    end
+
+    def solid_queue = SolidQueue.environment(@folder)
 
     def default_redis = { "REDIS_URL" => Databases.redis.url }
 

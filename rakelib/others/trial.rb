@@ -19,7 +19,8 @@ module Others
     COMPILED = %w[mysql2 pg puma sqlite3 trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
-    ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "RUBY_EXE" => RbConfig.ruby }.freeze
+    ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "SIMPLECOV_DISABLE" => "1",
+                   "RUBY_EXE" => RbConfig.ruby }.freeze
     REQUIRE_ALL = "%s.each { |file| require file }"
 
     # @param lost [Hash{String => Array(String, String)}] tests that hung in another run: left out
