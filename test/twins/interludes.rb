@@ -39,7 +39,6 @@ module Twins
       late_gets: -> { Timeout.timeout(SHORT, ArgumentError, "late") { SILENT.gets } },
       late_pop: -> { Timeout.timeout(SHORT) { EMPTY.pop } },
       late_sleep: -> { Timeout.timeout(SHORT) { sleep } },
-      late_child: -> { Timeout.timeout(SHORT) { IO.popen(%w[sleep 0.05], &:read) } },
       late_lock: lambda do
         lock = Thread::Mutex.new
         holder = Thread.new { lock.synchronize { EMPTY.pop } }

@@ -50,8 +50,8 @@ module Twins
       return thread.value if thread.join(LIMIT)
 
       stands = Thread.list.map { |one| one.backtrace.to_a.grep(/twins/).first(3).join(" < ") }
-      thread.kill
-      "hangs at #{stands.join("; ")}"
+      children = `ps -o pid,stat,etime,args --ppid #{Process.pid}`
+      "hangs at #{stands.join("; ")}\n#{NB.dump}\n#{children}".tap { thread.kill }
     rescue StandardError => error
       error.full_message(highlight: false)
     end
