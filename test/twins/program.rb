@@ -58,13 +58,14 @@ module Twins
       reader << Step.new("#{channel.kind} #{from}", -> { Transfers.read(channel, from, what) })
     end
 
-    # What is read at the end of a terminal depends on the system.
+    # What is read at the end of a terminal depends on the system. OpenSSL says nothing of the end if
+    # the socket is full then.
     def finish(channel, random)
-      return if channel.kind == :pty || Transfers.queue?(channel)
+      return if %i[pty tls].include?(channel.kind) || Transfers.queue?(channel)
 
       writer, reader = @ends.fetch(channel)
       name, call = Transfers::AT_END.to_a.sample(random: random)
-      way = %i[pipe tls].include?(channel.kind) ? :close : :close_write
+      way = channel.kind == :pipe ? :close : :close_write
       writer << Step.new("#{channel.kind} #{way}", -> { channel.writer.public_send(way) })
       reader << Step.new("#{channel.kind} end #{name}", -> { call.call(channel.reader) })
     end

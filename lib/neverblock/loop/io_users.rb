@@ -23,12 +23,12 @@ module NB
 
     module_function
 
-    # Runs the block, which drives them out.
+    # Runs the block, which drives them out of io.
     #
     # @return the block's value
     # @scheduling may wait
-    def drive_out(&block)
-      job = elsewhere(block) if there?
+    def drive_out(io, &block)
+      job = elsewhere(block) if there?(io)
       return yield unless job
 
       value, status = job.value
@@ -36,10 +36,15 @@ module NB
       value
     end
 
-    # @return [Boolean] whether a loop of ours runs this thread, and other threads may use an IO
-    def there?
-      AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |thread| user?(thread) }
+    # @return [Boolean] whether a loop of ours runs this thread, and other threads may use io
+    def there?(io)
+      AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |one| user?(one, io) }
     end
+
+    # The calling thread, one of ours, uses only this IO for as long as it lives: to close another,
+    # nobody needs to drive it out.
+    # @return [void]
+    def only(io) = Thread.current.thread_variable_set(:neverblock_only_io, io)
 
     # @return [Offload::Job, nil] nil in a trap handler, and without room for a thread
     def elsewhere(block)
@@ -49,9 +54,12 @@ module NB
     end
     private_class_method :elsewhere
 
-    # Whether the thread may be inside an operation on an IO.
-    def user?(thread)
+    # Whether the thread may be inside an operation on io.
+    def user?(thread, io)
       return false if thread.equal?(Thread.current) || !thread.stop?
+
+      only = thread.thread_variable_get(:neverblock_only_io)
+      return only.equal?(io) if only
 
       place = thread.backtrace_locations(0, 1)&.first
       !place.nil? && !ELSEWHERE.include?(place.base_label)

@@ -2,6 +2,7 @@
 
 require "json"
 require "timeout"
+require_relative "../loop/io_users"
 require_relative "control_address"
 require_relative "exposition"
 require_relative "host_field"
@@ -54,7 +55,7 @@ module NB
       def start(own: false)
         @pid = Process.pid
         @addresses.each { |address| address.open(own: own) }
-        @threads = @addresses.map { |address| Thread.new { loop { accept(address) } } }
+        @threads = @addresses.map { |address| Thread.new { keep_accepting(address) } }
         self
       rescue SystemCallError, SocketError, ThreadError
         stop
@@ -107,6 +108,11 @@ module NB
       end
 
       private
+
+      def keep_accepting(address)
+        IOUsers.only(address.server)
+        loop { accept(address) }
+      end
 
       # Each client has a thread, so one that sends or reads nothing holds nobody up.
       def accept(address)

@@ -3,6 +3,7 @@
 require "io/wait"
 require "socket"
 require "timeout"
+require_relative "../loop/io_users"
 
 module NB
   class Server
@@ -64,6 +65,7 @@ module NB
       # @return [self]
       def serve(&answer)
         Thread.new do
+          IOUsers.only(@io)
           @io.wait_readable while read(&answer)
         rescue IOError, SystemCallError
           nil # closed at this end

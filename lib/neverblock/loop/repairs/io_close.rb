@@ -17,7 +17,7 @@ module NB
           next __send__(original) unless Repairs.main?
 
           Native.closing(self, name)
-          IOUsers.drive_out { __send__(original) }
+          IOUsers.drive_out(self) { __send__(original) }
         end
       end
     end
@@ -32,7 +32,7 @@ module NB
         __send__(original, *arguments, **options) do |io|
           block.call(io)
         ensure
-          IOUsers.there? ? io.close : Native.closing(io, :close) if io
+          IOUsers.there?(io) ? io.close : Native.closing(io, :close) if io
         end
       end
     end

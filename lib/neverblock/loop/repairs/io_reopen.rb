@@ -11,7 +11,7 @@ module NB
       proc do |*arguments, **options|
         next __send__(original, *arguments, **options) unless Repairs.main?
 
-        IOUsers.drive_out { __send__(original, *arguments, **options) }.tap do
+        IOUsers.drive_out(self) { __send__(original, *arguments, **options) }.tap do
           Native.closing(self, :reopen)
         end
       end

@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+
+# Whom a fiber has to drive out of an IO that it closes.
+class IOUsersTest < Minitest::Test
+  def setup
+    skip "Ruby #{RUBY_VERSION} needs no such care" if RUBY_VERSION < "3.2" || RUBY_VERSION >= "4"
+
+    @reader, @writer = IO.pipe
+  end
+
+  def teardown
+    @thread&.kill&.join
+    [@reader, @writer].compact.each(&:close)
+  end
+
+  def test_a_thread_that_reads_may_use_any_io
+    read
+    assert there?(@writer)
+  end
+
+  def test_a_thread_of_ours_uses_only_its_own
+    read { NB::IOUsers.only(@reader) }
+    refute there?(@writer)
+    assert there?(@reader)
+  end
+
+  def test_a_thread_that_sleeps_uses_none
+    @thread = Thread.new { sleep }
+    Thread.pass until @thread.stop?
+    refute there?(@reader)
+  end
+
+  private
+
+  def read
+    @thread = Thread.new do
+      yield if block_given?
+      @reader.read(1)
+    end
+    Thread.pass until @thread.stop?
+  end
+
+  def there?(io) = NB.run { NB::IOUsers.there?(io) }
+end
