@@ -102,9 +102,9 @@ class DriveOutTest < Contract
     waits = [-> { sleep }, -> { Thread::Queue.new.pop }, -> { Thread.stop },
              -> { select([reader]) }]
     idle = waits.map { |wait| using(&wait) }
-    refute_predicate NB::IOUsers, :there?
+    refute NB::IOUsers.there?(reader)
     reading = using { reader.read(1) }
-    assert_equal RUBY_VERSION >= "3.2", NB::IOUsers.there?
+    assert_equal RUBY_VERSION >= "3.2", NB::IOUsers.there?(reader)
     writer.write("x")
     reading.join
   ensure

@@ -58,8 +58,8 @@ module Twins
       reader << Step.new("#{channel.kind} #{from}", -> { Transfers.read(channel, from, what) })
     end
 
-    # What is read at the end of a terminal depends on the system. OpenSSL says nothing of the end if
-    # the socket is full then.
+    # What is read at the end of a terminal depends on the system. OpenSSL says nothing of the end
+    # if the socket is full then.
     def finish(channel, random)
       return if %i[pty tls].include?(channel.kind) || Transfers.queue?(channel)
 

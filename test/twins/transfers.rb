@@ -141,11 +141,6 @@ module Twins
 
         sleep SHORT
         retry
-      end,
-      soon: lambda do |queue, _|
-        Timeout.timeout(SHORT) { queue.pop }
-      rescue Timeout::Error
-        retry
       end
     }.freeze
 
