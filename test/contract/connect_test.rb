@@ -147,4 +147,14 @@ class ConnectTest < Contract
   def teardown
     @paths&.each { |path| File.unlink(path) if File.exist?(path) }
   end
+
+  # Net::HTTP and Dalli look at them, and connect in another way if they are not Ruby's.
+  contract "the parameters of a socket's constructor" do
+    [TCPSocket, TCPServer].each do |one|
+      constructor = one.instance_method(:initialize)
+      assert_equal [[[:rest]], -1, nil],
+                   [constructor.parameters, constructor.arity, constructor.source_location]
+      assert one.private_method_defined?(:initialize)
+    end
+  end
 end

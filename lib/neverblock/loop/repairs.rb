@@ -88,14 +88,15 @@ module NB
       # Replaces an instance method in place, in every Ractor: one of Ruby's own, or of a library
       # that works in any Ractor.
       #
+      # @param face [Boolean] whether its parameters stay those of a method in C, which has no block
       # @yield [original] the name under which it remains; returns the new body as a lambda or proc
       #   that refers only to shareable objects
       # @api private
-      def repair(owner, name)
+      def repair(owner, name, face: false)
         original = :"#{name}_without_neverblock#{@kept += 1}"
         body = Ractor.make_shareable(yield(original))
         keep(owner, original, name)
-        define(owner, name, &body)
+        define(owner, name, face: face, &body)
       end
 
       # Keeps one of the owner's own methods under another, private name.
@@ -128,11 +129,19 @@ module NB
         method
       end
 
-      def define(owner, name, &body)
+      def define(owner, name, face: false, &body)
         visibility = owner.private_method_defined?(name) ? :private : :public
         owner.alias_method(name, name) # keeps Ruby from warning about the redefinition
-        owner.define_method(name, &body)
+        face ? define_behind_face(owner, name, &body) : owner.define_method(name, &body)
         owner.send(visibility, name)
+      end
+
+      # Programs look at a constructor's parameters to learn what it takes.
+      def define_behind_face(owner, name, &body)
+        behind = :"#{name}_in_neverblock#{@kept += 1}"
+        owner.define_method(behind, &body)
+        owner.send(:private, behind)
+        Native.face(owner, name, behind)
       end
 
       def needed?(from, before)

@@ -132,9 +132,9 @@ module NB
 
     SERVICES.each do |owner, name, *where|
       places, type = where
-      repair(owner, name) do |original|
-        proc do |*arguments, **options, &block|
-          call = -> { __send__(original, *arguments, **options, &block) }
+      repair(owner, name, face: name == :initialize) do |original|
+        proc do |*arguments, **options|
+          call = -> { __send__(original, *arguments, **options) }
           next call.call unless Repairs.loop_here
 
           asked = {}

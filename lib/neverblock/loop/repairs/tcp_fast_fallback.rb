@@ -22,12 +22,12 @@ module NB
         !(host.match?(ADDRESS) || host.match?(/\A[^%]*:[^%]*\z/))
     end
 
-    repair(TCPSocket, :initialize) do |original|
-      proc do |*arguments, **options, &block|
-        next __send__(original, *arguments, **options, &block) unless Repairs.loop_here
+    repair(TCPSocket, :initialize, face: true) do |original|
+      proc do |*arguments, **options|
+        next __send__(original, *arguments, **options) unless Repairs.loop_here
 
         begin
-          __send__(original, *arguments, fast_fallback: false, **options, &block)
+          __send__(original, *arguments, fast_fallback: false, **options)
         rescue Socket::ResolutionError => error
           raise if error.message.frozen? || !Repairs.fast_fallback?(arguments, options)
 
