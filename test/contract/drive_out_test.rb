@@ -39,6 +39,18 @@ class DriveOutTest < Contract
     threads.map(&:value)
   end
 
+  # Closing needs a thread, too.
+  contract "close while offloaded reads have all threads, and more wait for one", only: :fibers,
+                                                                                gap: nil do
+    reads = Array.new(NB::Offload.default.size * 2) do
+      reader, = keep(*IO.pipe)
+      [reader, strand { NB.offload { outcome { reader.read(1) } } }]
+    end
+    sleep 0.001 until all_offload?
+    reads.each { |reader, _| reader.close }
+    assert_equal [IOError], reads.map { |_, read| read.value.first }.uniq
+  end
+
   same_as_threads "close by a blocking fiber during a read of a thread that goes on", gap: nil do
     reader, = keep(*IO.pipe)
     going_on = Thread::Queue.new
@@ -112,6 +124,12 @@ class DriveOutTest < Contract
   end
 
   private
+
+  # @return [Boolean] whether all threads of the pool wait inside their work, and more work waits
+  def all_offload?
+    threads = Thread.list.select { |thread| thread.name == NB::Offload::NAME }
+    NB::Offload.default.stats[:queued].positive? && threads.all?(&:stop?)
+  end
 
   # A thread that runs the block and waits in it.
   def using(&block)

@@ -46,9 +46,11 @@ module NB
     # @return [void]
     def only(io) = Thread.current.thread_variable_set(:neverblock_only_io, io)
 
+    # Urgent: all threads of the pool may wait for that close.
+    #
     # @return [Offload::Job, nil] nil in a trap handler, and without room for a thread
     def elsewhere(block)
-      Offload.default.start { [block.call, $?] }
+      Offload.default.start(urgent: true) { [block.call, $?] }
     rescue ThreadError
       nil
     end

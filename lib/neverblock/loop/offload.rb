@@ -8,7 +8,8 @@ module NB
   # loop: a C library that knows no scheduler, a slow disk. It helps only if the code releases the
   # GVL; computing belongs in {NB.in_process}.
   #
-  # If all threads are busy, work that itself offloads work gets a thread beyond the limit.
+  # If all threads are busy, work that itself offloads work gets a thread beyond the limit. So does
+  # urgent work, which is what the threads may be waiting for.
   #
   # Threads start when work waits, and end after {IDLE_SECONDS} without work. A block has a copy of
   # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on). Otherwise it finds its thread like a
@@ -113,18 +114,19 @@ module NB
 
     # Runs the block on a thread.
     #
+    # @param urgent [Boolean] before all that waits for a thread
     # @return [Job] at once
-    # @raise [ThreadError] if the system has no room for the first thread
+    # @raise [ThreadError] if the system has no room for the first thread, or for an urgent one
     # @scheduling never waits
     # @thread any
-    def start(&block)
+    def start(urgent: false, &block)
       raise ArgumentError, "offloading needs a block" unless block
 
       job = Job.new(block)
       @lock.synchronize do
         Thread.handle_interrupt(UNINTERRUPTED) do # so that every thread made is counted
-          add_thread if @jobs.size >= @idle && (@threads < @size || nested?)
-          @jobs << job
+          add_thread(urgent) if @jobs.size >= @idle && (urgent || @threads < @size || nested?)
+          urgent ? @jobs.unshift(job) : @jobs.push(job)
           @came.signal
         end
       end
@@ -155,7 +157,7 @@ module NB
     def nested? = Thread.current.name == NAME
 
     # If the system has no room for another thread, the existing ones do the work.
-    def add_thread
+    def add_thread(urgent = false)
       thread = Thread.new do
         FiberState.clear
         Thread.handle_interrupt(Object => :immediate) { work }
@@ -165,7 +167,7 @@ module NB
       thread.name = NAME
       @threads += 1
     rescue ThreadError
-      raise if @threads.zero?
+      raise if urgent || @threads.zero?
     end
 
     # Others must do the work that is left.
