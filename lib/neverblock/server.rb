@@ -296,11 +296,11 @@ module NB
     end
 
     def drain
-      @ready = false
-      @stopping = true
+      @ready, @stopping = false, true
       Drain.stop(Fiber.scheduler)
       @deadline = @drain_timeout && (now + @drain_timeout)
-      impatient = Fiber.schedule { hurry if @commands.pop }
+      impatient = nil # a cancel may strike as Fiber.schedule returns
+      Fiber.schedule { (impatient = Fiber.current) && @commands.pop && hurry }
       refuse
       accept_rest
       close # the kernel refuses what comes now, instead of letting it wait

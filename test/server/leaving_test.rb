@@ -212,4 +212,17 @@ class ServerLeavingTest < Minitest::Test
     lives_on(server) { server.stop.stop }
     assert_equal NB::Cancelled, ended.pop
   end
+
+  # The cancel strikes while the stop begins.
+  def test_a_server_that_is_cancelled_at_its_stop_leaves_no_fiber
+    started = Thread::Queue.new
+    NB.run do
+      server = NB::Server.new(->(_) { [200, {}, []] }, bind: "tcp://127.0.0.1:0", log: nil)
+      task = NB.async { server.run { started << true } }
+      started.pop
+      server.stop
+      task.cancel
+      assert_raises(NB::TaskCancelledError) { task.value }
+    end
+  end
 end
