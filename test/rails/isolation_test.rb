@@ -93,6 +93,36 @@ class RailsIsolationTest < Minitest::Test
     end
   end
 
+  def test_a_fiber_silences_its_own_deprecations
+    [ActiveSupport::Deprecation.new("9", "a gem"), ActiveSupport.deprecator].each do |deprecator|
+      told = listen(deprecator)
+      NB.run do
+        silent = NB.async { deprecator.silence { sleep(0.02) && deprecator.warn("silent") } }
+        sleep(0.005)
+        deprecator.warn("loud")
+        silent.wait
+        deprecator.silence { NB.gather(-> { deprecator.warn("silent, too") }) }
+      end
+      assert_equal ["loud"], told
+    end
+  end
+
+  # The first to come is the first to go.
+  def test_a_fiber_allows_its_own_deprecations
+    deprecator = ActiveSupport::Deprecation.new("9", "a gem")
+    deprecator.disallowed_warnings = :all
+    deprecator.disallowed_behavior = :raise
+    NB.run do
+      NB.gather(*[0.01, 0.02].map do |seconds|
+        -> { deprecator.allow([/fine/]) { sleep(seconds) } }
+      end, lambda {
+        sleep(0.005)
+        assert_raises(ActiveSupport::DeprecationException) { deprecator.warn("fine elsewhere") }
+      })
+      assert_raises(ActiveSupport::DeprecationException) { deprecator.warn("fine before") }
+    end
+  end
+
   # The first to come is the first to go, and the thread's own code runs meanwhile.
   def test_live_requests_that_overlap_leave_the_thread_alone
     Current.person = "the thread"
@@ -111,6 +141,13 @@ class RailsIsolationTest < Minitest::Test
   end
 
   private
+
+  # @return [Array<String>] gets the warnings
+  def listen(deprecator)
+    told = []
+    deprecator.behavior = ->(message, *) { told << message[/WARNING: (\w+)/, 1] }
+    told
+  end
 
   def live(name)
     Rails.application.executor.wrap do

@@ -132,6 +132,20 @@ class RailsPoolTest < Minitest::Test
     assert_equal [1], Account.ids
   end
 
+  # As in Rails, whose checkout_timeout is 5 s.
+  def test_who_wants_all_connections_gives_up_after_ten_seconds
+    NB.run do
+      kept = NB.async { Account.with_connection { |connection| sleep(100) && connection } }
+      sleep(0.001) until pool.stat[:busy] == 1
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      Timeout.timeout(20) { pool.disconnect! }
+      assert_in_delta 10, Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, 2
+      assert_equal 1, select("SELECT 1")
+    ensure
+      kept&.cancel
+    end
+  end
+
   def test_who_wanted_all_connections_is_not_preferred_afterwards
     queue = pool.instance_variable_get(:@available)
     order = []

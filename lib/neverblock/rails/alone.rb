@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "configuration_error"
+require_relative "deprecations"
 require_relative "inheritance"
 require_relative "inner_fibers"
 require_relative "locale"
@@ -86,6 +87,7 @@ module NB
           state.isolation_level = :fiber
           InnerFibers.install
           thread.active_support_execution_state = kept if kept
+          Deprecations.install if defined?(ActiveSupport::Deprecation)
         end
 
         def verify(driver)

@@ -2,6 +2,7 @@
 
 require_relative "async_jobs"
 require_relative "async_queries"
+require_relative "deprecations"
 require_relative "inheritance"
 require_relative "inner_fibers"
 require_relative "live"
@@ -18,7 +19,7 @@ module NB
       # The cures by name.
       ALL = { share_lock: ShareLock, locale: Locale, inner_fibers: InnerFibers,
               inheritance: Inheritance, async_queries: AsyncQueries, async_jobs: AsyncJobs,
-              live: Live, old_names: OldNames }.freeze
+              live: Live, deprecations: Deprecations, old_names: OldNames }.freeze
 
       @installed = []
 

@@ -3,6 +3,7 @@
 require_relative "../sync/database_time"
 require_relative "connection_queue"
 require_relative "database_config"
+require_relative "exclusive_access"
 require_relative "first_use"
 require_relative "interrupted_query"
 require_relative "interrupted_transaction"
@@ -25,7 +26,7 @@ module NB
         DatabaseConfig.install
         pool = ::ActiveRecord::ConnectionAdapters::ConnectionPool
         pool::ConnectionLeasingQueue.prepend(ConnectionQueue)
-        pool.prepend(Room)
+        pool.prepend(Room, ExclusiveAccess)
         InterruptedQuery.install
         InterruptedTransaction.install
         RestoredTransaction.install

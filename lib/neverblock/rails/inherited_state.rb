@@ -20,7 +20,7 @@ module NB
       ].freeze
       # Values of these classes are shared by both.
       VALUES = %w[
-        NilClass TrueClass FalseClass Numeric Symbol String Module
+        NilClass TrueClass FalseClass Numeric Symbol String Regexp Module
         ActiveSupport::TimeZone ActiveSupport::ExecutionWrapper
         ActiveRecord::ConnectionAdapters::ConnectionHandler
       ].freeze
