@@ -10,6 +10,9 @@ module NB
     class Inlet
       def initialize(io) = @io = io
 
+      # @return [String]
+      # @raise [EOFError, SystemCallError]
+      # @scheduling may wait
       def readpartial(size, buffer)
         @io.readpartial(size, buffer)
       rescue SystemCallError => error
@@ -21,6 +24,9 @@ module NB
     class Outlet
       def initialize(io) = @io = io.flush
 
+      # @return [Integer] bytes written: all of them
+      # @raise [SystemCallError]
+      # @scheduling may wait
       def write(bytes)
         written = 0
         until written == bytes.bytesize
