@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "timeout"
 require "neverblock"
 
 # Whom a fiber has to drive out of an IO that it closes.
@@ -31,6 +32,16 @@ class IOUsersTest < Minitest::Test
     @thread = Thread.new { sleep }
     Thread.pass until @thread.stop?
     refute there?(@reader)
+  end
+
+  # It ends timeouts of a fiber that computes.
+  def test_our_thread_for_timeouts_uses_none
+    seen = NB.run do
+      Timeout.timeout(1) { sleep 0.01 }
+      Thread.pass until NB::Overtime.thread&.stop?
+      NB::IOUsers.there?(@reader)
+    end
+    refute seen
   end
 
   private

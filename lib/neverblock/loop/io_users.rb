@@ -41,8 +41,9 @@ module NB
       AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |one| user?(one, io) }
     end
 
-    # The calling thread, one of ours, uses only this IO for as long as it lives: to close another,
-    # nobody needs to drive it out.
+    # The calling thread, one of ours, uses only this IO for as long as it lives, or none: to close
+    # another, nobody needs to drive it out.
+    # @param io [IO, :none]
     # @return [void]
     def only(io) = Thread.current.thread_variable_set(:neverblock_only_io, io)
 

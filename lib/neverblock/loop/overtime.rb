@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "io_users"
 
 module NB
   # Ends blocks of Timeout.timeout that compute beyond their deadline. The loop itself ends blocks
@@ -18,6 +19,7 @@ module NB
       def start
         Thread.new do
           (@thread = Thread.current).name = "neverblock overtime"
+          IOUsers.only(:none)
           loop { Native.overtime }
         end
       end
