@@ -28,7 +28,7 @@ module NB
     # @return the block's value
     # @scheduling may wait
     def drive_out(io, &block)
-      job = elsewhere(block) if there?(io)
+      job = elsewhere(io, block) if there?(io)
       return yield unless job
 
       value, status = job.value
@@ -41,17 +41,27 @@ module NB
       AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |one| user?(one, io) }
     end
 
-    # The calling thread, one of ours, uses only this IO for as long as it lives, or none: to close
-    # another, nobody needs to drive it out.
+    # The calling thread uses only this IO, or none, in the block, or for as long as it lives: to
+    # close another, nobody needs to drive it out.
     # @param io [IO, :none]
-    # @return [void]
-    def only(io) = Thread.current.thread_variable_set(:neverblock_only_io, io)
+    # @return the block's value
+    def only(io)
+      thread = Thread.current
+      thread.thread_variable_set(:neverblock_only_io, io)
+      return unless block_given?
+
+      begin
+        yield
+      ensure
+        thread.thread_variable_set(:neverblock_only_io, nil)
+      end
+    end
 
     # Urgent: all threads of the pool may wait for that close.
     #
     # @return [Offload::Job, nil] nil in a trap handler, and without room for a thread
-    def elsewhere(block)
-      Offload.default.start(urgent: true) { [block.call, $?] }
+    def elsewhere(io, block)
+      Offload.default.start(urgent: true) { only(io) { [block.call, $?] } }
     rescue ThreadError
       nil
     end

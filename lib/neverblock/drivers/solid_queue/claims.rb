@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../loop/io_users"
+
 module NB
   module Drivers
     module SolidQueue
@@ -12,6 +14,12 @@ module NB
         # Works like Solid Queue's own method, but the jobs are loaded.
         def claim_executions
           super.tap { |executions| load_jobs(executions) if pool.is_a?(FiberPool) }
+        end
+
+        # Works like Solid Queue's own method. This thread uses a pipe and database connections of
+        # its own, which no job closes.
+        def start_loop
+          pool.is_a?(FiberPool) ? IOUsers.only(self_pipe[:reader]) { super } : super
         end
 
         # The jobs are claimed: what fails here must not keep them from their fibers, where each
