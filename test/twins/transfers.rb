@@ -16,21 +16,9 @@ module Twins
       shovel: ->(io, text) { (io << text).equal?(io) },
       several: ->(io, text) { io.write(text.byteslice(0, 3), text.byteslice(3..).to_s) },
       print: ->(io, text) { io.print(text) },
-      syswrite: lambda do |io, text|
-        all_of(text) do |rest|
-          io.syswrite(rest)
-        rescue Errno::EAGAIN # a thread gets it if the IO was made non-blocking
-          io.wait_writable
-          retry
-        end
-      end,
+      syswrite: ->(io, text) { all_of(text) { |rest| once_writable(io) { io.syswrite(rest) } } },
       nonblock: lambda do |io, text|
-        all_of(text) do |rest|
-          io.write_nonblock(rest)
-        rescue IO::WaitWritable
-          io.to_io.wait_writable
-          retry
-        end
+        all_of(text) { |rest| once_writable(io) { io.write_nonblock(rest) } }
       end,
       quiet: lambda do |io, text|
         all_of(text) do |rest|
@@ -49,12 +37,7 @@ module Twins
       read_into: ->(io, size) { (+"old").tap { |buffer| io.read(size, buffer) } },
       partial: ->(io, size) { some_of(size) { |rest| io.readpartial(rest) } },
       nonblock: lambda do |io, size|
-        some_of(size) do |rest|
-          io.read_nonblock(rest)
-        rescue IO::WaitReadable
-          io.to_io.wait_readable
-          retry
-        end
+        some_of(size) { |rest| once_readable(io) { io.read_nonblock(rest) } }
       end,
       quiet: lambda do |io, size|
         some_of(size) do |rest|
@@ -88,14 +71,7 @@ module Twins
     # By one that does not.
     RAW = {
       **READ.slice(:partial, :nonblock, :quiet, :patient),
-      sysread: lambda do |io, size|
-        some_of(size) do |rest|
-          io.sysread(rest)
-        rescue Errno::EAGAIN
-          io.wait_readable
-          retry
-        end
-      end
+      sysread: ->(io, size) { some_of(size) { |rest| once_readable(io) { io.sysread(rest) } } }
     }.freeze
 
     SOCKET = {
@@ -151,12 +127,7 @@ module Twins
       gets: lambda(&:gets),
       eof: lambda(&:eof?),
       partial: ->(io) { io.readpartial(7) },
-      nonblock: lambda do |io|
-        io.read_nonblock(7)
-      rescue IO::WaitReadable
-        io.to_io.wait_readable
-        retry
-      end,
+      nonblock: ->(io) { Transfers.once_readable(io) { io.read_nonblock(7) } },
       byte: lambda(&:readbyte)
     }.freeze
 
@@ -186,6 +157,23 @@ module Twins
         ways = queue?(channel) ? POP : table(what, READ_LINE, readers(channel))
         instance_exec(channel.reader, queue?(channel) ? what : text(what).bytesize,
                       &ways.fetch(way))
+      end
+
+      # A thread gets EAGAIN from a plain call, too, if the IO was made non-blocking.
+      # @return the block's value
+      def once_writable(io)
+        yield
+      rescue Errno::EAGAIN, IO::WaitWritable
+        io.to_io.wait_writable
+        retry
+      end
+
+      # @return the block's value
+      def once_readable(io)
+        yield
+      rescue Errno::EAGAIN, IO::WaitReadable
+        io.to_io.wait_readable
+        retry
       end
 
       private
