@@ -11,17 +11,20 @@
 #include <sys/socket.h>
 
 /* By the name under which it is called; the original runs through its alias. */
-static struct {
+typedef struct {
     ID name, original;
-} counted[32];
+    bool waits; /* not one of the *_nonblock, which never stop the thread */
+} counted_t;
+
+static counted_t counted[32];
 static size_t counted_count;
 
-static ID original_of(ID name)
+static const counted_t *counted_as(ID name)
 {
     for (size_t i = 0; i < counted_count; i++)
         if (counted[i].name == name)
-            return counted[i].original;
-    return 0;
+            return &counted[i];
+    return NULL;
 }
 
 static nb_loop_t *loop_here(void)
@@ -52,14 +55,14 @@ static bool waits_for_all(int argc, const VALUE *argv)
 static VALUE call_counted(int argc, VALUE *argv, VALUE self)
 {
     int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
-    ID name = rb_frame_this_func();
+    const counted_t *method = counted_as(rb_frame_this_func());
     nb_loop_t *loop = loop_here();
     if (loop) {
         count_call(loop);
-        if (!waits_for_all(argc, argv))
+        if (method->waits && !waits_for_all(argc, argv))
             nb_mode_unblock(self);
     }
-    return rb_funcallv_kw(self, original_of(name), argc, argv, keywords);
+    return rb_funcallv_kw(self, method->original, argc, argv, keywords);
 }
 
 static VALUE call_counted_with_one(VALUE self, VALUE argument)
@@ -91,14 +94,16 @@ static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
 {
     ID id = SYM2ID(name);
     bool is_private = RTEST(rb_funcall(klass, rb_intern("private_method_defined?"), 1, name));
-    if (!original_of(id)) {
+    if (!counted_as(id)) {
         if (counted_count == sizeof(counted) / sizeof(*counted))
             rb_raise(rb_eRuntimeError, "count_calls: no room for another name");
-        counted[counted_count].name = id;
-        counted[counted_count++].original =
-            rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name));
+        counted[counted_count++] = (counted_t){
+            .name = id,
+            .original = rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name)),
+            .waits = !strstr(rb_id2name(id), "_nonblock"),
+        };
     }
-    nb_keep_original(klass, original_of(id), id);
+    nb_keep_original(klass, counted_as(id)->original, id);
     rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
     define_counted(klass, id);
     rb_ext_ractor_safe(false);
