@@ -71,6 +71,56 @@ class DriveOutTest < Contract
     [same, thread.value, reader.read(1)]
   end
 
+  # What a fiber begins to wait for while another one closes it.
+  contract "a read that begins while another fiber closes, beside a reading thread",
+           gap: nil, only: :fibers do
+    other, writer = keep(*IO.pipe)
+    thread = using { other.read(1) }
+    [UNIXSocket.pair, IO.pipe].each do |reader, peer|
+      gate = Thread::Queue.new
+      before, closing, after = [false, true, false].map do |closes|
+        strand { gate.pop || (closes ? reader.close : outcome { reader.read(1) }) }
+      end
+      gate.close
+      assert_equal [IOError, nil, IOError], [before.value.first, closing.value, after.value.first]
+      peer.close
+    end
+    writer.write("x")
+    thread.join
+  end
+
+  # A library that owns the fd has closed it, and closes the IO around it: if others ran before
+  # that, the number could be theirs.
+  contract "the close of an IO that does not own its fd lets nobody have the number meanwhile",
+           only: :fibers do
+    other, = keep(*IO.pipe)
+    using { other.read(1) }
+    reader, = keep(*IO.pipe)
+    around = keep(IO.for_fd(reader.fileno, autoclose: false))
+    turns = 0
+    busy = strand { 1_000.times { (turns += 1) && sleep(0) } }
+    closing = strand do
+      before = turns
+      around.close
+      turns - before
+    end
+    assert_equal 0, closing.value
+    busy.value
+  end
+
+  contract "a wait that begins while a close writes what was left", gap: nil, only: :fibers do
+    peer, socket = keep(*UNIXSocket.pair)
+    keep(socket.dup) # so that its peer notices no close
+    socket.sync = false
+    nil while socket.write_nonblock("x" * 8_000, exception: false) != :wait_writable
+    socket.write("end")
+    closing = strand { socket.close }
+    reading = strand { outcome { socket.wait_readable } }
+    nil until peer.readpartial(65_536).end_with?("end")
+    closing.value
+    assert_equal IOError, reading.value.first
+  end
+
   same_as_threads "close of a child's pipe during a read of a thread sets $?", gap: nil do
     child = IO.popen("cat; exit 3", "r+")
     going_on = Thread::Queue.new

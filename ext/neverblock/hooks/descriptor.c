@@ -90,6 +90,32 @@ static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
     return Qnil;
 }
 
+/* @!visibility private - announces it, and calls the method's original at once: whoever waits
+ *   from then on finds the IO closed. Between the two no other thread or fiber may run, so nothing
+ *   may be unwritten (flush_before).
+ *   @return what the original returns */
+static VALUE rb_nb_native_close(VALUE mod, VALUE io, VALUE method, VALUE original)
+{
+    rb_nb_native_closing(mod, io, method);
+    return rb_funcallv(io, SYM2ID(original), 0, NULL);
+}
+
+/* @!visibility private - writes what a close, or a close_write of a pipe, would write first.
+ *   @scheduling may wait */
+static VALUE rb_nb_native_flush_before(VALUE mod, VALUE io, VALUE method)
+{
+    ID name = SYM2ID(method);
+    VALUE writing = RFILE(io)->fptr ? rb_io_get_write_io(io) : io;
+    bool writes =
+        name == rb_intern("close_write") ? writing != io : name != rb_intern("close_read");
+    if (!writes || !RFILE(writing)->fptr || nb_io_is_closed(writing))
+        return Qnil;
+    int mode = nb_io_mode(writing);
+    if ((mode & FMODE_WRITABLE) && !(mode & FMODE_SYNC))
+        rb_io_flush(writing);
+    return Qnil;
+}
+
 /* @overload io_close(fd)
  *   Wakes the fibers that wait for the fd, and closes it (called by Ruby >= 4.0).
  *   @param fd [Integer]
@@ -108,4 +134,7 @@ void Init_nb_hooks_descriptor(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "io_close", rb_nb_scheduler_io_close, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "closing", rb_nb_native_closing, 2);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "close", rb_nb_native_close, 3);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "flush_before",
+                               rb_nb_native_flush_before, 2);
 }

@@ -12,6 +12,10 @@ module NB
   # IOError strikes, so the thread keeps the lock until it ends. A thread without a scheduler is
   # woken without a hook: there the lock is given back first. (Ruby 3.1 needs no lock. 3.2 and 3.3
   # were not tried, and are treated as 3.4.)
+  #
+  # The fiber waits for that thread, so others run before the IO is closed. An IO that does not own
+  # its fd is closed at once: its owner may have closed the fd, and the next one who gets the number
+  # would be driven out. libpq does so, for one.
   # @api private
   module IOUsers
     AFFECTED = RUBY_VERSION >= "3.2" && RUBY_VERSION < "4"
@@ -23,11 +27,13 @@ module NB
 
     module_function
 
-    # Runs the block, which drives them out of io.
+    # Runs the block, which calls the method and so drives them out of io.
     #
+    # @param method [Symbol] :close, :close_read, :close_write or :reopen
     # @return the block's value
     # @scheduling may wait
-    def drive_out(io, &block)
+    def drive_out(io, method, &block)
+      flush(io, method)
       job = elsewhere(io, block) if there?(io)
       return yield unless job
 
@@ -36,9 +42,22 @@ module NB
       value
     end
 
+    # Before it is closed, so that nobody runs in between: an error is met again by the close.
+    #
+    # @return [void]
+    # @scheduling may wait
+    def flush(io, method)
+      Native.flush_before(io, method)
+    rescue SystemCallError
+      nil
+    rescue IOError
+      raise unless io.closed? # by another fiber
+    end
+
     # @return [Boolean] whether a loop of ours runs this thread, and other threads may use io
     def there?(io)
-      AFFECTED && Fiber.scheduler.is_a?(Scheduler) && Thread.list.any? { |one| user?(one, io) }
+      AFFECTED && Fiber.scheduler.is_a?(Scheduler) && owner?(io) &&
+        Thread.list.any? { |one| user?(one, io) }
     end
 
     # The calling thread uses only this IO, or none, in the block, or for as long as it lives: to
@@ -66,6 +85,9 @@ module NB
       nil
     end
     private_class_method :elsewhere
+
+    def owner?(io) = !io.closed? && io.autoclose?
+    private_class_method :owner?
 
     # Whether the thread may be inside an operation on io.
     def user?(thread, io)

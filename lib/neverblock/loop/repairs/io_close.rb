@@ -16,8 +16,7 @@ module NB
         proc do
           next __send__(original) unless Repairs.main?
 
-          Native.closing(self, name)
-          IOUsers.drive_out(self) { __send__(original) }
+          IOUsers.drive_out(self, name) { Native.close(self, name, original) }
         end
       end
     end

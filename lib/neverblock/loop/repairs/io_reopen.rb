@@ -11,8 +11,9 @@ module NB
       proc do |*arguments, **options|
         next __send__(original, *arguments, **options) unless Repairs.main?
 
-        IOUsers.drive_out(self) { __send__(original, *arguments, **options) }.tap do
-          Native.closing(self, :reopen)
+        IOUsers.flush(arguments.first, :reopen) if arguments.first.is_a?(IO)
+        IOUsers.drive_out(self, :reopen) do
+          __send__(original, *arguments, **options).tap { Native.closing(self, :reopen) }
         end
       end
     end
