@@ -74,6 +74,8 @@ class ServerConfigTest < Minitest::Test
     # Set to nothing, as by `environment:` of a Compose file, is not set.
     config = NB::Server::Config.new(environment: {"RACK_ENV" => "", "RAILS_ENV" => "test", "WEB_CONCURRENCY" => " "})
     assert_equal ["test", 0], [config.environment, config.worker_count]
+    error = assert_raises(ArgumentError) { NB::Server::Config.new(environment: {"WEB_CONCURRENCY" => "x"}) }
+    assert_equal 'WEB_CONCURRENCY: must be an integer in 0..1024, got: "x"', error.message
   end
 
   # Ruby's own files are UTF-8 in any locale.

@@ -327,9 +327,11 @@ module NB
         @inherited = @handover.listeners
         systemd_listeners(environment) if @inherited.empty?
         count = value_of(environment, "WEB_CONCURRENCY")
-        workers(count == "auto" ? :auto : count) if count
+        workers(count == "auto" ? :auto : web_concurrency(count)) if count
         @origin = Origin.new(environment)
       end
+
+      def web_concurrency(count) = Checks.integer("WEB_CONCURRENCY", count, 0..WORKERS_MOST)
 
       # @return [String, nil] nil, too, for a variable that was set to nothing
       def value_of(environment, name)
