@@ -380,13 +380,12 @@ module NB
     # @scheduling never waits
     def blocking_calls = BlockingCalls.list
 
-    # Prints {NB.dump} to stderr whenever the process receives the signal.
+    # Prints the {dump} of each loop of this process to stderr whenever it receives the signal.
     #
     # @param signal [String, Symbol, Integer] as for Kernel#trap
     # @return [void]
-    def dump_on(signal)
-      trap(signal) { warn(NB.dump || "no loop runs on this thread") }
-    end
+    # @scheduling never waits
+    def dump_on(signal) = trap(signal) { ErrorReport.tell("#{Dump.all}\n") }
 
     private
 
