@@ -283,7 +283,12 @@ module NB
       def single? = worker_count.zero? && @fault.nil?
 
       # @return [Integer] NEVERBLOCK_FIBERS: in how many fibers Puma's plugin runs requests
-      def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
+      # @raise [ArgumentError] if it is not a number that `fibers` accepts
+      def self.puma_fibers
+        count = ENV["NEVERBLOCK_FIBERS"].to_s.strip
+        count = 256 if count.empty? # set to nothing is not set
+        Checks.integer("NEVERBLOCK_FIBERS", count, Options::TABLE[:fibers][1])
+      end
 
       private
 
