@@ -34,7 +34,7 @@ require_relative "neverblock/monitor/task_reports"
 require_relative "neverblock/legacy/names"
 require_relative "neverblock/drivers/all"
 
-# Plain blocking Ruby, run as evented I/O: the whole public interface.
+# The whole public interface. What starts fibers raises {NB::NoSchedulerError} outside a loop.
 #
 # @example Twenty requests in the time of one
 #   NB.run do

@@ -86,8 +86,8 @@ static void who_waits_does_not_collect(void)
     stall.computed_ns = 0;
     stall.collects = stall.in_call = true;
     snprintf(stall.wait, sizeof(stall.wait), "in the system call flock (fd 7)");
-    CHECK(says(&stall, 0,
-               "it waits outside the loop, in the system call flock (fd 7). NB.offload"));
+    CHECK(
+        says(&stall, 0, "it waits outside the loop, in the system call flock (fd 7). NB.offload"));
     stall.in_call = false;
     stall.in_ruby = true;
     snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
