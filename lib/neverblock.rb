@@ -34,7 +34,7 @@ require_relative "neverblock/monitor/task_reports"
 require_relative "neverblock/legacy/names"
 require_relative "neverblock/drivers/all"
 
-# Plain blocking Ruby, run as evented I/O: the whole public interface.
+# The whole public interface. What starts fibers raises {NB::NoSchedulerError} outside a loop.
 #
 # @example Twenty requests in the time of one
 #   NB.run do
@@ -380,13 +380,12 @@ module NB
     # @scheduling never waits
     def blocking_calls = BlockingCalls.list
 
-    # Prints {NB.dump} to stderr whenever the process receives the signal.
+    # Prints the {dump} of each loop of this process to stderr whenever it receives the signal.
     #
     # @param signal [String, Symbol, Integer] as for Kernel#trap
     # @return [void]
-    def dump_on(signal)
-      trap(signal) { warn(NB.dump || "no loop runs on this thread") }
-    end
+    # @scheduling never waits
+    def dump_on(signal) = trap(signal) { ErrorReport.tell("#{Dump.all}\n") }
 
     private
 

@@ -11,6 +11,8 @@ namespace :jobs do
   storm = lambda do |name, jobs, tests, &ended|
     queue, adapter = name.split(/(?<=queue)_/)
     file = [queue, "storm", adapter, "test.rb"].compact.join("_")
+    abort "rake jobs:storm: there is no storm for #{name}" unless File.exist?("test/jobs/#{file}")
+
     ENV["NB_STORM"] = jobs
     ruby "-Ilib", "-Itest", "test/jobs/#{file}", "-n", "/#{tests}/", &ended
   end

@@ -4,6 +4,11 @@ require_relative "rubies"
 
 desc "Trace overlapping requests with an agent: [vendor, requests, server (nb cluster puma), kinds]"
 task :tracing, %i[vendor requests server kinds] => :compile do |_, arguments|
+  known = Dir["test/tracing/vendors/*_spans.rb"].map { |path| path[/(\w+)_spans/, 1] }.sort
+  vendor = arguments.fetch(:vendor, "opentelemetry")
+  abort "rake tracing: no agent #{vendor.inspect}; there are #{known.join(", ")}" unless
+    known.include?(vendor)
+
   ruby "-W0", "-Ilib:test", "test/tracing/load.rb", *arguments.to_a
 end
 

@@ -7,7 +7,10 @@ desc "Measure drivers and clients (all, or those of the names given) and write d
 task :transparency do |_, arguments|
   names = arguments.extras
   files = names.empty? ? FileList["test/drivers/**/*_test.rb"] :
-    names.map { |name| Dir["test/drivers/{,long/}#{name}_test.rb"].first }
+    names.map do |name|
+      Dir["test/drivers/{,long/}#{name}_test.rb"].first ||
+        abort("rake transparency: there is no test/drivers/#{name}_test.rb")
+    end
   Rubies.all.each do |ruby|
     files.each do |file|
       sh({ **ruby.environment, "NB_RESULTS" => "1" }, ruby.path, "-Ilib:test", file)

@@ -101,6 +101,12 @@ module NB
         raise Failure, "#{option}: cannot use this folder: #{error.message}: name another one"
       end
 
+      # @param path [String] of something that is not a file
+      # @return [String] what to say about it
+      def no_file(path)
+        "no such file: #{path}#{", which is a folder" if File.directory?(path)}"
+      end
+
       # Prints to stderr, also under ruby -W0, where `warn` prints nothing.
       #
       # @param text [String]

@@ -20,8 +20,17 @@ module NB
     # @raise [Exception] what strikes the caller while it waits, such as a timeout or a cancel
     # @scheduling may wait
     # @thread any
-    def write(title, error)
-      $stderr.write("#{title}:\n#{text(error)}")
+    def write(title, error) = tell("#{title}:\n#{text(error)}")
+
+    # Writes lines, also under ruby -W0, where `warn` writes nothing.
+    #
+    # @param lines [String]
+    # @return [void]
+    # @raise [Exception] as {write}
+    # @scheduling may wait
+    # @thread any
+    def tell(lines)
+      $stderr.write(lines)
       nil
     rescue *FAILURES => failure
       raise if struck?(failure)

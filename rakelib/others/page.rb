@@ -43,14 +43,39 @@ module Others
 
     private
 
+    # Each reason once, with its tests.
     def reasons
-      lines = @results.values.flat_map do |row|
+      found = @results.values.flat_map do |row|
         row["differences"].map do |test, fate, reason|
-          where = "#{row["suite"]}, Ruby #{row["ruby"]}"
-          "- #{where}: `#{test}` #{fate}: #{reason || "not known yet"}\n"
+          {reason: reason || "not known yet", test: test, fate: fate, **where(row)}
         end
       end
-      lines.empty? ? "" : "\n## Differences and their reasons\n\n#{lines.join}"
+      lines = found.group_by { |one| one[:reason] }.map do |reason, ones|
+        "- #{reason[0].upcase}#{reason[1..]}\n#{tests(ones).join}"
+      end
+      lines.empty? ? "" : "\n## Why they differ\n\n*It* is the test.\n\n#{lines.join}"
+    end
+
+    def where(row) = row.slice("suite", "ruby").transform_keys(&:to_sym)
+
+    # One line for the tests of a suite that differ in the same way on the same Rubies.
+    def tests(ones)
+      same = ones.group_by { |one| one.slice(:suite, :test, :fate) }
+      rows = same.map { |one, all| [one, all.map { |found| found[:ruby] }.join(" and ")] }
+      rows.group_by { |one, rubies| [one[:suite], rubies, one[:fate]] }.map do |key, group|
+        suite, rubies, fate = key
+        names = names(group.map { |one,| one[:test] })
+        "  - #{suite}, Ruby #{rubies}: #{names.join(", ")} #{fate}\n"
+      end
+    end
+
+    # The class is said once: `A#a`, `#b`.
+    def names(tests)
+      parts = tests.map { |test| test.match(/\A([\w:]+)(#.*)\z/)&.captures || [test, ""] }
+      parts.each_with_index.map do |(owner, name), i|
+        same = i.positive? && !name.empty? && parts[i - 1].first == owner
+        "`#{same ? name : owner + name}`"
+      end
     end
   end
 end

@@ -61,12 +61,12 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "it collects garbage"));
     stall.computed_ns = 0;
     stall.collects = false;
-    CHECK(says(&stall, 0, "it waits outside of the loop. NB.offload"));
+    CHECK(says(&stall, 0, "it waits outside the loop. NB.offload"));
     snprintf(stall.wait, sizeof(stall.wait), "in the system call read (fd 3)");
     stall.in_call = true;
     snprintf(stall.callee, sizeof(stall.callee), "IO#read");
     CHECK(says(&stall, 0,
-               "`x' (IO#read): it waits outside of the loop, in the system call read (fd 3)."));
+               "`x' (IO#read): it waits outside the loop, in the system call read (fd 3)."));
     snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
     stall.in_call = false;
     snprintf(stall.callee, sizeof(stall.callee), "NB::Scheduler#block");
@@ -86,8 +86,8 @@ static void who_waits_does_not_collect(void)
     stall.computed_ns = 0;
     stall.collects = stall.in_call = true;
     snprintf(stall.wait, sizeof(stall.wait), "in the system call flock (fd 7)");
-    CHECK(says(&stall, 0,
-               "it waits outside of the loop, in the system call flock (fd 7). NB.offload"));
+    CHECK(
+        says(&stall, 0, "it waits outside the loop, in the system call flock (fd 7). NB.offload"));
     stall.in_call = false;
     stall.in_ruby = true;
     snprintf(stall.wait, sizeof(stall.wait), "for another thread or a timer");
@@ -110,7 +110,7 @@ static void a_slow_disk_is_not_the_gvl(void)
     snprintf(stall.wait, sizeof(stall.wait), "in the system call pwritev2 (fd 7: /mnt/a)");
     CHECK(!nb_stall_waited_for_gvl(&stall));
     CHECK(says(&stall, 0,
-               "it waits outside of the loop, in the system call pwritev2 (fd 7: /mnt/a). NB.off"));
+               "it waits outside the loop, in the system call pwritev2 (fd 7: /mnt/a). NB.off"));
     stall.callee[0] = '\0';
     stall.in_ruby = true; /* for memory, say */
     snprintf(stall.wait, sizeof(stall.wait), "in the system call madvise, for memory");
@@ -141,7 +141,7 @@ static void ruby_code_that_was_in_no_system_call_computes(void)
     stall.runnable = stall.in_ruby = true;
     CHECK(says(&stall, 0, "it computes. NB.in_process"));
     stall.in_ruby = false;
-    CHECK(says(&stall, 0, "it waits outside of the loop. NB.offload"));
+    CHECK(says(&stall, 0, "it waits outside the loop. NB.offload"));
 }
 
 static void a_thread_without_a_core_stands_for_nothing(void)

@@ -115,6 +115,19 @@ class RunTest < Minitest::Test
   end
 
   # As `bundle exec` does, which writes over what the kernel knows of the command line.
+  # As a shell hands over the output of a command: script <(command).
+  def test_a_pipe_is_a_script_too
+    [Program::RUBY, [*Program::NB, "run"]].each do |program|
+      reader, writer = IO.pipe
+      writer.write("p __FILE__, ARGV")
+      writer.close
+      out, err, = Open3.capture3(*program, "/dev/fd/9", "one", 9 => reader)
+      assert_equal ["\"/dev/fd/9\"\n[\"one\"]\n", ""], [out, err]
+    ensure
+      reader.close
+    end
+  end
+
   def test_runs_under_another_title
     code = "Process.setproctitle('nb run -e p 42'); load $PROGRAM_NAME = ARGV.shift"
     out, err, status = Open3.capture3(RbConfig.ruby, "-e", code, Program::NB.last, "run", "-e",

@@ -118,11 +118,11 @@ class BlockingCallsTest < Minitest::Test
     end
 
     assert_equal ["done\n", 0], [out, status.exitstatus]
-    assert_match(/^Calls of pid \d+ that waited outside of the loop.*:\n +(?:[2-9]|\d{2,})\d\.\d ms .* -e:1:in .*\(Kernel#sleep\)$/, err)
+    assert_match(/^Calls of pid \d+ that waited outside the loop.*:\n +(?:[2-9]|\d{2,})\d\.\d ms .* -e:1:in .*\(Kernel#sleep\)$/, err)
     _, err, status = Program.nb("run", "--blocking", "-e", "Fiber.new(blocking: true) { sleep 0.02 }.resume; raise 'x'")
     assert_match(/^Calls of pid \d+ that waited/, err)
     assert_equal 1, status.exitstatus
-    assert_match(/^No call of pid \d+ waited outside of the loop\.$/, Program.nb("run", "--blocking", "-e", "sleep 0.01")[1])
+    assert_match(/^No call of pid \d+ waited outside the loop\.$/, Program.nb("run", "--blocking", "-e", "sleep 0.01")[1])
   end
 
   def skip_without

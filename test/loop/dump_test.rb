@@ -54,6 +54,28 @@ class DumpTest < Minitest::Test
     assert_match(/for sleep/, output)
   end
 
+  # As in a program whose loops run beside its main thread: Puma's plugin, workers of jobs.
+  # Rails applications often have -W0 in RUBYOPT.
+  def test_a_signal_prints_the_loops_of_all_threads
+    [[], %w[-W0]].each do |options|
+      result = Subprocess.ruby(<<~RUBY, options: options)
+        NB.dump_on(:USR1)
+        begun, over = Queue.new, Queue.new
+        threads = Array.new(2) do |i|
+          Thread.new { NB.run { NB.async(name: "of thread \#{i}") { begun << 1; over.pop }; sleep 0 } }
+        end
+        2.times { begun.pop }
+        Process.kill(:USR1, $$)
+        2.times { over << 1 }
+        threads.each(&:join)
+        Process.kill(:USR1, $$)
+      RUBY
+      assert_equal 2, result.err.scan(/NB::Scheduler \w+,/).size, result.err
+      assert_match(/of thread 0.*of thread 1|of thread 1.*of thread 0/m, result.err)
+      assert_match(/^no loop runs in process \d+$/, result.err)
+    end
+  end
+
   def test_there_is_none_without_a_loop
     assert_nil NB.dump
     assert_nil NB.stats

@@ -55,7 +55,7 @@ class WatchdogTest < Minitest::Test
                    "Thread.new { LOCK.synchronize { sleep 0.01 until told? } }; FIFO = ERR + '.fifo'; File.mkfifo(FIFO)\n" \
                    "def blocked\n  #{line}\nend\nplant(repairs: false) { blocking { blocked } }")
 
-      assert_match(/stood still for \d+ ms at -e:5:in `blocked'.*: it waits outside of the loop, in the system call flock .* NB\.offload/, err)
+      assert_match(/stood still for \d+ ms at -e:5:in `blocked'.*: it waits outside the loop, in the system call flock .* NB\.offload/, err)
     end
   end
 
@@ -72,7 +72,7 @@ class WatchdogTest < Minitest::Test
                  "Thread.new { (GC.start; sleep 0.003) until told?; HOLDER.flock(8) }\n" \
                  "plant(repairs: false) { blocking { File.new(ERR).flock(2) } }")
 
-    assert_match(/ at -e:4:in .*: it waits outside of the loop, in the system call flock/, err)
+    assert_match(/ at -e:4:in .*: it waits outside the loop, in the system call flock/, err)
   end
 
   def test_a_stall_that_was_told_is_told_again_when_it_ends

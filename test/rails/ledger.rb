@@ -8,7 +8,7 @@ class Ledger
   # callbacks of the transaction have run.
   Transfer = Struct.new(:told, :whole, :callbacks)
 
-  # The number of the transaction, or NULL outside of one. MariaDB's number does not tell two
+  # The number of the transaction, or NULL outside one. MariaDB's number does not tell two
   # transactions of the same connection apart, but a transfer has no reason to begin two.
   TRANSACTIONS = Hash.new("IF(@@in_transaction, CONNECTION_ID(), NULL)")
     .update("PostgreSQL" => "txid_current()").freeze

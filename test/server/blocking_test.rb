@@ -4,7 +4,7 @@ require_relative "program"
 require "neverblock"
 require_relative "../support/program"
 
-# `nb serve --blocking`: each process lists what waited outside of its loop.
+# `nb serve --blocking`: each process lists what waited outside its loop.
 class ServerBlockingTest < Minitest::Test
   include ServerProgram
 
@@ -59,6 +59,6 @@ class ServerBlockingTest < Minitest::Test
     get("/blocks")
     Process.kill("PWR", @pid)
     finish
-    refute_includes log, "outside of the loop"
+    refute_includes log, "outside the loop"
   end
 end

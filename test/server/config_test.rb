@@ -74,6 +74,24 @@ class ServerConfigTest < Minitest::Test
     # Set to nothing, as by `environment:` of a Compose file, is not set.
     config = NB::Server::Config.new(environment: {"RACK_ENV" => "", "RAILS_ENV" => "test", "WEB_CONCURRENCY" => " "})
     assert_equal ["test", 0], [config.environment, config.worker_count]
+    error = assert_raises(ArgumentError) { NB::Server::Config.new(environment: {"WEB_CONCURRENCY" => "x"}) }
+    assert_equal 'WEB_CONCURRENCY: must be an integer in 0..1024, got: "x"', error.message
+  end
+
+  # With 0 fibers Puma's plugin served nothing.
+  def test_fibers_of_puma
+    before = ENV["NEVERBLOCK_FIBERS"]
+    {nil => 256, "" => 256, "7" => 7}.each do |text, count|
+      ENV["NEVERBLOCK_FIBERS"] = text
+      assert_equal count, NB::Server::Config.puma_fibers
+    end
+    %w[0 -1 x].each do |text|
+      ENV["NEVERBLOCK_FIBERS"] = text
+      error = assert_raises(ArgumentError) { NB::Server::Config.puma_fibers }
+      assert_equal "NEVERBLOCK_FIBERS: must be an integer in 1..100000, got: #{text.inspect}", error.message
+    end
+  ensure
+    ENV["NEVERBLOCK_FIBERS"] = before
   end
 
   # Ruby's own files are UTF-8 in any locale.

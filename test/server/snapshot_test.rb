@@ -209,7 +209,7 @@ class ServerSnapshotProgramTest < Minitest::Test
     assert_equal "GET #{path}", running["name"]
     stall = stall_of(snapshot)
     # Who asks for snapshots has the GVL, too.
-    doing = path == "/compute" ? /computes|collects|waits for the GVL/ : /waits outside of the loop/
+    doing = path == "/compute" ? /computes|collects|waits for the GVL/ : /waits outside the loop/
     assert_match(doing, stall["doing"])
     assert_equal 1, stall["count"]
     assert_operator stall["longest_ms"], :>=, 100

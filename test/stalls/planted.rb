@@ -61,7 +61,7 @@ class PlantedStalls
   # What the report must say that it did. What allocates may be seen while the collector runs.
   COMPUTES = /\Ait computes\z/.freeze
   ALLOCATES = /\Ait (computes|collects garbage)\z/.freeze
-  WAITS = /\Ait waits outside of the loop\z/.freeze
+  WAITS = /\Ait waits outside the loop\z/.freeze
   WORDS = Hash.new(COMPUTES).update(
     "Ruby block" => ALLOCATES, "JSON" => ALLOCATES, "sort" => ALLOCATES,
     "garbage" => /\Ait collects garbage\z/,

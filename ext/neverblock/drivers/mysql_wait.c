@@ -53,7 +53,7 @@ static void with_gvl(void *(*function)(void *), void *argument)
         rb_thread_call_with_gvl(function, argument);
 }
 
-/* The call of the current fiber. GC may free what was made outside of a loop, and may talk to the
+/* The call of the current fiber. GC may free what was made outside a loop, and may talk to the
  * server for that, but it cannot park. */
 static nb_mysql_call_t *current_call(void)
 {

@@ -104,7 +104,7 @@ static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
     return slots ? &slots[fd & ((1 << NB_FDTABLE_PAGE_BITS) - 1)] : nb_fdtable_make_slot(table, fd);
 }
 
-/* nb_fdtable_again of what was told. */
+/* nb_fdtable_again for a mask of which something has been reported. */
 void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask);
 
 /* Adds the watch (fd, mask and on_ready set). Returns 0 if it was added; a ready mask > 0 if the fd

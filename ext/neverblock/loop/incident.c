@@ -102,7 +102,7 @@ bool nb_incident_tell(nb_incident_t *incident)
     return incident->told;
 }
 
-/* It is counted under the place that was known when it was told. */
+/* The end counts under the place that the report has named. */
 static void report_end(nb_incident_t *incident)
 {
     char text[1600];

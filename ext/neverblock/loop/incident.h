@@ -28,7 +28,8 @@ void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t s
  * core. */
 bool nb_incident_tell(nb_incident_t *incident);
 
-/* The loop goes on: the report follows, by nb_incidents_settle, or the end of one that is told. */
+/* The loop goes on. What follows is the report, by nb_incidents_settle; if that was written, the
+ * whole time. */
 void nb_incident_end(nb_incident_t *incident);
 
 void nb_incident_drop(nb_incident_t *incident);

@@ -1,7 +1,7 @@
 /* profile.c - where the time of a loop's thread and of its fibers goes. Uses ruby.h.
  *
  * Waits of fibers are measured. So is what the thread does besides running Ruby: it sleeps,
- * collects garbage, waits for the GVL or outside of the loop (the last two where Ruby tells, as for
+ * collects garbage, waits for the GVL or outside the loop (the last two where Ruby tells, as for
  * blocking.c). Only what it computes is sampled. Names are made when the profile is read.
  *
  * Read after: profile.h, sampler.h.

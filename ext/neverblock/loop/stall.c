@@ -262,8 +262,7 @@ void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
     else if (computed(stall))
         snprintf(text, size, "computes");
     else
-        snprintf(text, size, "waits outside of the loop%s%s", stall->wait[0] ? ", " : "",
-                 stall->wait);
+        snprintf(text, size, "waits outside the loop%s%s", stall->wait[0] ? ", " : "", stall->wait);
 }
 
 static const char *cure(const nb_stall_t *stall)

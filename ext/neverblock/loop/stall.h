@@ -34,8 +34,8 @@ uint64_t nb_stall_queued_ns(nb_scheduled_t from, nb_scheduled_t to);
 /* Records which system call the thread is in. */
 void nb_stall_note_wait(nb_stall_t *stall, pid_t tid);
 
-/* It has stood for that long. What was told stays true: the kernel says how long a thread waited
- * for a core only when that is over, and then the stall seems to have been shorter. */
+/* It has stood for that long, and never for less than a report has said: the kernel counts a wait
+ * for a core only when it is over, and then the stall seems to have been shorter. */
 void nb_stall_extend(nb_stall_t *stall, uint64_t stood_ns);
 
 /* Whether it mostly waited for the GVL, which other threads held. */

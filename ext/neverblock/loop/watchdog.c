@@ -149,7 +149,7 @@ static void end(nb_loop_t *loop, uint64_t now)
     loop->watched.incident = NULL;
 }
 
-/* It has stood for longer than the limit. Once told, it is only waited for. */
+/* It has stood for longer than the limit. After the report, only its end is awaited. */
 static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
 {
     nb_incident_t *incident = loop->watched.incident;

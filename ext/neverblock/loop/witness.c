@@ -172,7 +172,7 @@ void nb_witness_ask(size_t i, const nb_loop_t *loop)
         await_answer(witness);
 }
 
-/* With nobody in the handler. */
+/* Called when no thread is in the handler. */
 static void forget(witness_t *witness)
 {
     atomic_store(&witness->state, IDLE);

@@ -139,7 +139,7 @@ static void report_error(run_t *run, VALUE error)
     take_error(run, state);
 }
 
-/* What one of them raises does not keep the others from being told. */
+/* If one of them raises, the others are called all the same. */
 static void tell(run_t *run, call_t call)
 {
     int state;
@@ -301,8 +301,8 @@ static VALUE after_kill(VALUE run)
     return Qnil;
 }
 
-/* A kill of the thread or the fiber, which is no exception, lies where `$!` does, and Ruby takes it
- * back from nobody but itself: it keeps it over the second part of rb_ensure. */
+/* A kill of a thread or a fiber is no exception. Ruby keeps it where it keeps `$!`, and we cannot
+ * put it back there. Ruby itself does so after the second part of rb_ensure. */
 static void after_broken_request(run_t *run)
 {
     if (nb_is_exception(run->error))

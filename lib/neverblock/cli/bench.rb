@@ -124,12 +124,14 @@ module NB
 
         def axis(text)
           name, values = text.split("=", 2)
-          known = ::Bench.tables.values.flat_map(&:axes).select { |one| one.name.to_s == name }
-          strange = values.to_s.split(",") - known.flat_map(&:values).map(&:to_s)
-          return [name, values.split(",")] if known.any? && values && strange.empty?
+          axes = ::Bench.tables.values.flat_map(&:axes).select { |one| one.name.to_s == name }
+          known = axes.flat_map(&:values).map(&:to_s).uniq
+          wanted = values.to_s.split(",")
+          return [name, wanted] if wanted.any? && (wanted - known).empty?
 
+          found = known.any? ? "#{name} has #{known.join(", ")}" : "no table has the axis #{name}"
           raise UsageError, "--where: must be an axis of a table and its values, such as " \
-                            "connections=64,1000, got: #{text.inspect}"
+                            "connections=64,1000, got: #{text.inspect}; #{found}"
         end
 
         def span(text)

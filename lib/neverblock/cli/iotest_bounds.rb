@@ -151,7 +151,7 @@ module NB
         raise Failure, "#{out[/"error":\s*"(.*)"/, 1]}"
       end
 
-      # iperf3 tells shares of the processor in percent.
+      # iperf3 gives shares of the processor in percent.
       def iperf_facts(sum, side)
         seconds = sum.fetch("sum_sent").fetch("seconds")
         share = sum.fetch("cpu_utilization_percent")

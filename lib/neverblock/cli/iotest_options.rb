@@ -51,7 +51,7 @@ module NB
           options = new(nil, nil, 12_345, :both, nil, nil, false, 65_536, nil, 2, TARGET, false)
           modes = []
           rest = parser(options, modes).parse(argv)
-          raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?
+          raise UsageError, "takes no argument, only suite: got #{rest.first.inspect}" if rest.any?
           raise UsageError, "-n and -d exclude each other" if modes.uniq.size > 1
 
           options.mode = modes.first || :both
@@ -121,7 +121,7 @@ module NB
 
           return "needs -f FILE: what to read" unless options.file
 
-          "no such file: #{options.file}" unless File.file?(options.file)
+          CLI.no_file(options.file) unless File.file?(options.file)
         end
       end
     end

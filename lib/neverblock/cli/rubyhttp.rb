@@ -111,7 +111,8 @@ module NB
                       impls: impls(%w[ways]), worlds: %w[blocking],
                       progress: Terminal.live?($stderr) }
           rest = parser(options).parse(argv)
-          raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?
+          raise UsageError, "takes no argument, only combine, findings or chart with files: got " \
+                            "#{rest.first.inspect}" if rest.any?
           raise UsageError, "--calls: only with --json, CSV has the study's columns" if
             options[:calls] && !options[:json]
 

@@ -16,7 +16,8 @@ module NB
       # @raise [UsageError] if there is no such file
       def self.read(path)
         return new(path, $stdin.read) if path == "-"
-        raise UsageError, "no such file: #{path}" unless File.file?(path)
+        return new(path, File.read(path)) if File.pipe?(path) # such as <(command) in a shell
+        raise UsageError, CLI.no_file(path) unless File.file?(path)
 
         new(path)
       end

@@ -127,7 +127,7 @@ module NB
           flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
           profile(config, flags[:profile]) if flags[:profile]
-          raise UsageError, "no such file: #{config.rackup}" unless File.file?(config.rackup)
+          raise UsageError, CLI.no_file(config.rackup) unless File.file?(config.rackup)
         end
 
         def profile(config, folder)
@@ -140,7 +140,7 @@ module NB
 
         # Its own errors are those of the command line: one line, with the place in the file.
         def read(config, path)
-          raise UsageError, "no such file: #{path}" unless File.file?(path)
+          raise UsageError, CLI.no_file(path) unless File.file?(path)
 
           config.load(path)
         rescue ArgumentError

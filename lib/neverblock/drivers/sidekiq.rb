@@ -34,7 +34,7 @@ module NB
         end
 
         # Works like Sidekiq's own method. A thread may keep for its next job what one has kept,
-        # such as a connection of ActiveRecord outside of Rails. Fibers are many, and return it.
+        # such as a connection of ActiveRecord outside Rails. Fibers are many, and return it.
         # @api private
         def process(...)
           super

@@ -18,7 +18,7 @@ module NB
         return @queue = Thread::Queue.new if ::Fiber.current_scheduler
         return unless @fiber.blocking?
 
-        raise NBError, "the pool has nothing free, and code outside of a fiber cannot wait"
+        raise NBError, "the pool has nothing free, and code outside a fiber cannot wait"
       end
 
       # @return the argument of {#give}

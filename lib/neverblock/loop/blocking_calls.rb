@@ -92,9 +92,9 @@ module NB
       # @scheduling never waits
       def report
         found = list.map { |call| "#{call}\n" }
-        return "No call of pid #{Process.pid} waited outside of the loop.\n" if found.empty?
+        return "No call of pid #{Process.pid} waited outside the loop.\n" if found.empty?
 
-        "Calls of pid #{Process.pid} that waited outside of the loop, so that no fiber ran:\n" +
+        "Calls of pid #{Process.pid} that waited outside the loop, so that no fiber ran:\n" +
           found.join
       end
 

@@ -54,6 +54,16 @@ module NB
       def line(frame) = frame[/\A.*?:\d+:/]
       private :line
 
+      # @return [String] the dumps of all loops of this process, the calling thread's first
+      # @api private
+      def all
+        loops = ObjectSpace.each_object(Scheduler).reject(&:closed?)
+        return "no loop runs in process #{Process.pid}" if loops.empty?
+
+        mine, others = loops.partition { |one| one.equal?(Fiber.scheduler) }
+        [*mine, *others].map { |one| new(one).to_s }.join("\n")
+      end
+
       # @return [Hash{Fiber => String}]
       # @api private
       def names = @names.flat_map(&:call).to_h.compare_by_identity

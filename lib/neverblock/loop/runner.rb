@@ -222,7 +222,7 @@ module NB
     end
 
     # Runs the block in its fiber. Whatever ends the fiber, there is an outcome, for which {#serve}
-    # waits: Thread#raise and timeouts around NB.run also strike outside of the block, and
+    # waits: Thread#raise and timeouts around NB.run also strike outside the block, and
     # Fiber#kill is no exception.
     def conduct(locals, &block)
       @fiber = Fiber.current

@@ -76,7 +76,7 @@ module NB
     # @param clock [Symbol] :real, or :virtual for tests; see {NB.run}
     # @raise [ArgumentError] for a backend that this build does not have, or another clock
     # @raise [SystemCallError] if the kernel has no fds left
-    # @raise [Ractor::IsolationError] outside of the main Ractor
+    # @raise [Ractor::IsolationError] outside the main Ractor
     # @scheduling never waits
     def initialize(backend: nil, repairs: true, clock: :real)
       refuse_ractor unless Repairs.main?

@@ -10,7 +10,7 @@ require_relative "profile/speedscope"
 module NB
   # Where the time of a loop goes: what its fibers wait for, at which lines and for how long, and
   # what its thread does meanwhile. Waits and garbage collection are measured; on Ruby 3.2 and later
-  # also waits for the GVL and outside of the loop. What the thread computes is sampled by its own
+  # also waits for the GVL and outside the loop. What the thread computes is sampled by its own
   # CPU time: every millisecond, or as often as the kernel looks (usually every 4 ms).
   #
   # `nb profile script.rb` and `nb serve --profile` profile a whole program.

@@ -53,7 +53,7 @@ module NB
                              "\"10.0.0.0/8\", got: #{allow.inspect}"
       end
 
-      # What was given is not told: it may be all but right.
+      # The message does not show the value, which may be nearly the right password.
       def words(password)
         return password if password.is_a?(String) && !password.empty?
 

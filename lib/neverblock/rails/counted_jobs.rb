@@ -34,7 +34,7 @@ module NB
         def start(name, _id, payload)
           return if FATES.key?(name)
 
-          payload[:job].instance_variable_set(FATE, nil) # also one of outside of a run
+          payload[:job].instance_variable_set(FATE, nil) # also one set outside a run
           JobCounts.begin(payload)
         end
 

@@ -37,7 +37,7 @@ module NB
         #
         # @param value [Object]
         # @return [Object] what the block returns
-        # @scheduling never waits
+        # @scheduling may wait, as the block does
         def bind(value)
           before = self.value
           self.value = value

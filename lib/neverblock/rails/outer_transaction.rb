@@ -65,7 +65,7 @@ module NB
           return unless refuses?(pool)
 
           raise RefusedError, "this was started by NB.gather, NB.map, NB.first, NB.group or " \
-                              "NB.in_process inside a transaction, and would query outside of " \
+                              "NB.in_process inside a transaction, and would query outside " \
                               "it: query before the transaction, or in its block, one after " \
                               "the other " \
                               "(docs/RAILS.md)"

@@ -18,12 +18,12 @@ module NB
       # @return [String] the text: listeners, sizes, warnings
       def text(config, addresses, options)
         count = config.worker_count
-        who = count.zero? ? "one process" : "#{count} workers"
+        who = count.zero? ? "one process" : "#{count} workers, each"
         ruby = "Ruby #{RUBY_VERSION}#{" +YJIT" if yjit?}"
         lines = ["NeverBlock #{VERSION} (#{ruby}) pid #{Process.pid}"]
         addresses.each { |address| lines << "* listening on #{address}" }
-        lines << "* #{who}, #{options[:fibers]} fibers each, queue #{options[:queue]}, " \
-                 "#{options[:connections]} connections, environment #{config.environment}"
+        lines << "* #{who} with #{options[:fibers]} fibers, a queue of #{options[:queue]} and " \
+                 "#{options[:connections]} connections; environment #{config.environment}"
         lines << "* page at #{config.page_at.first}/" if config.page_at
         (lines + warnings(config, options).map { |line| "! #{line}" }).join("\n") << "\n"
       end

@@ -283,7 +283,12 @@ module NB
       def single? = worker_count.zero? && @fault.nil?
 
       # @return [Integer] NEVERBLOCK_FIBERS: in how many fibers Puma's plugin runs requests
-      def self.puma_fibers = Integer(ENV.fetch("NEVERBLOCK_FIBERS", 256))
+      # @raise [ArgumentError] if it is not a number that `fibers` accepts
+      def self.puma_fibers
+        count = ENV["NEVERBLOCK_FIBERS"].to_s.strip
+        count = 256 if count.empty? # set to nothing is not set
+        Checks.integer("NEVERBLOCK_FIBERS", count, Options::TABLE[:fibers][1])
+      end
 
       private
 
@@ -327,9 +332,11 @@ module NB
         @inherited = @handover.listeners
         systemd_listeners(environment) if @inherited.empty?
         count = value_of(environment, "WEB_CONCURRENCY")
-        workers(count == "auto" ? :auto : count) if count
+        workers(count == "auto" ? :auto : web_concurrency(count)) if count
         @origin = Origin.new(environment)
       end
+
+      def web_concurrency(count) = Checks.integer("WEB_CONCURRENCY", count, 0..WORKERS_MOST)
 
       # @return [String, nil] nil, too, for a variable that was set to nothing
       def value_of(environment, name)

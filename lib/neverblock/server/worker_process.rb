@@ -110,7 +110,7 @@ module NB
         nil
       end
 
-      # It was told to end within so many seconds; nil: in its time. @return [void]
+      # It got the signal to end, within so many seconds; nil: without a limit. @return [void]
       def leave(seconds)
         @leaving = true
         @leave_by = seconds && (now + seconds)

@@ -76,7 +76,7 @@ module NB
     # @raise [ArgumentError] for an invalid argument
     def initialize(size:, timeout: 5.0, alive: ALIVE, tidy: Tidy, close: CLOSE, abandon: nil,
                    name: nil, &connect)
-      Check.block("a connection pool, to connect,", connect)
+      Check.block("NB::ConnectionPool.new", connect)
       @size = Check.count("size:", size)
       @timeout = Check.seconds("timeout:", timeout)
       @alive = Check.callable("alive:", alive)

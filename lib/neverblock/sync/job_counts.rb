@@ -2,7 +2,7 @@
 
 module NB
   # How many jobs of background queues run in this process, how many have ended and how, and how
-  # long they took: the `nb_jobs…` of `/metrics`. Who runs them tells.
+  # long they took: the `nb_jobs…` of `/metrics`. Whoever runs a job reports it here.
   #
   # @api private
   module JobCounts

@@ -49,7 +49,7 @@ module NB
     # @yield in a process, with the arguments of {#call}
     # @raise [ArgumentError] for an invalid argument
     def initialize(size: Etc.nprocessors, timeout: nil, name: nil, &work)
-      Check.block("a process pool, to apply to arguments,", work)
+      Check.block("NB::ProcessPool.new", work)
       @work = work
       @forked = {}.compare_by_identity
       @pool = Workers.new(size: size, timeout: timeout, name: name, alive: :alive?.to_proc,

@@ -239,7 +239,7 @@ module NB
       raise TypeError, "a #{self.class.name} cannot be copied, no more than a Thread can"
     end
 
-    # An interrupt may strike as any call returns: whoever was told of our start hears of our end.
+    # An interrupt may strike as any call returns: then the group and the names forget the task.
     def launch
       @group&.task_started(self)
       TaskNames.enter(self) if @name

@@ -76,7 +76,7 @@ module NB
         end
 
         def self.refusal(address, status, body)
-          return "it is told by unix:// only, since it has paths" if
+          return "give the unix:// address, since snapshots contain paths" if
             status == 404 && !address.start_with?("unix://")
 
           words = JSON.parse(body)

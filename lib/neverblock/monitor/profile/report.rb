@@ -12,13 +12,13 @@ module NB
       LEAST = 0.0005
       # How the tables call {Profile#totals}.
       THREAD = {slept: "slept: nothing to do", computed: "computed", garbage: "collected garbage",
-                gvl: "waited for the GVL", outside: "waited outside of the loop",
+                gvl: "waited for the GVL", outside: "waited outside the loop",
                 rest: "the rest: waited for a core, or unknown"}.freeze
       # How the tables call the kinds of {Entry}.
       KINDS = {io: "I/O", sleep: "sleep", pool: "pool", lock: "lock or queue",
                process: "child process", resolve: "name lookup", offload: "offload thread",
                turn: "its turn", computes: "computes", garbage: "garbage collection",
-               gvl: "the GVL", outside: "outside of the loop", other: "further stacks"}.freeze
+               gvl: "the GVL", outside: "outside the loop", other: "further stacks"}.freeze
       # Kinds with a column in the table of fibers; the others share one.
       COLUMNS = %i[computes io sleep pool lock turn].freeze
       UNTOLD = "(Ruby 3.1 tells neither of the last two)"
