@@ -89,7 +89,7 @@ class JobsDoctorTest < Minitest::Test
     RUBY
     files = { "sidekiq.yml": "concurrency: 4\n", "initializers/sidekiq.rb": lines }
     examine("sidekiq", files: files, APP_CONNECTIONS: "5")
-    assert_finding "warning", /Sidekiq: 5 connections to primary for 100 fibers/, /connections: 12/
+    assert_finding "warning", /Sidekiq: 5 connections to primary for 102 fibers/, /connections: 12/
   end
 
   def test_workers_that_only_puma_starts

@@ -18,6 +18,15 @@ class GoodJobStopsTest < Minitest::Test
       assert_none_left
     end
 
+    define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
+      skip "Active Job has no steps before 8.1" unless defined?(StepsJob)
+
+      start(**settings)
+      interrupt_steps { assert_equal 0, stop }
+      start(**settings)
+      assert_steps_continue
+    end
+
     define_method("test_a_killed_process_loses_nothing_with_#{mode}") do
       start(**settings)
       enqueue(LongJob, 5, 60)

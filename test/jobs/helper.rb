@@ -229,6 +229,24 @@ module QueueApp::Common
     jobs.size
   end
 
+  # Three jobs with 60 items each, of which the block ends the process in the middle.
+  def interrupt_steps
+    ActiveJob.perform_all_later((1..3).map { |number| StepsJob.new(number, 60) })
+    eventually { notes("item").distinct.pluck(:number).size > 3 }
+    yield
+    assert_operator notes("item").count, :<, 180
+    assert_empty notes("ended")
+  end
+
+  # Each item once, in two processes.
+  def assert_steps_continue
+    eventually { notes("ended").count == 3 }
+    assert_equal 0, stop
+    assert_equal((1..60).to_h { |number| [number, 3] }, notes("item").group(:number).count)
+    assert_equal 2, notes("item").distinct.pluck(:pid).size
+    assert_equal [1, 2, 3], notes("begun").order(:number).pluck(:number)
+  end
+
   # Of the calls, which have noted when they began and ended.
   def most_at_once
     changes = calls.flat_map { |_, began, ended| [[began.to_f, 1], [ended.to_f, -1]] }.sort

@@ -181,6 +181,13 @@ class SidekiqTest < Minitest::Test
       assert_nothing_left
     end
 
+    define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
+      start(fibers: fibers, concurrency: 10)
+      interrupt_steps { assert_equal 0, stop }
+      start(fibers: fibers, concurrency: 10)
+      assert_steps_continue
+    end
+
     define_method("test_tstp_takes_no_more_jobs_with_#{mode}") do
       start(fibers: fibers, concurrency: 10)
       enqueue(LongJob, 1, 1)

@@ -28,6 +28,13 @@ class SolidQueueStopsTest < Minitest::Test
       assert_run_later(5)
     end
 
+    define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
+      start(mode => MODES[mode], env: { APP_SHUTDOWN: "20" })
+      interrupt_steps { assert_equal 0, stop }
+      start(mode => MODES[mode])
+      assert_steps_continue
+    end
+
     define_method("test_quit_ends_at_once_with_#{mode}") do
       start(mode => MODES[mode])
       enqueue(LongJob, 5, 60)

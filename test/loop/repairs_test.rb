@@ -137,6 +137,29 @@ class RepairsTest < Minitest::Test
     end
   end
 
+  # Each strikes where RubyGems looks for the file; the second in the blocking fiber of an autoload.
+  def test_what_interrupts_a_require_leaves_it_to_others
+    ['require "nothing"', "Nothing"].each do |line|
+      script = <<~RUBY
+        require "timeout"
+        autoload :Nothing, "nothing"
+        owner, name = Gem::Specification.singleton_class, :unresolved_deps
+        original = owner.instance_method(name)
+        slow = false
+        owner.alias_method(name, name)
+        owner.define_method(name) { 10_000.times { } while slow; original.bind_call(self) }
+        NB.run do
+          slow = true
+          NB.async { Timeout.timeout(0.05) { #{line} } rescue puts("struck: \#{$!.class}") }.wait
+          slow = false
+          Timeout.timeout(5) { require "ostruct" }
+          puts "loaded: \#{NB.async { require "ostruct"; OpenStruct }.value}"
+        end
+      RUBY
+      assert_match(/^struck: Timeout::Error\nloaded: OpenStruct\Z/, ruby(script), line)
+    end
+  end
+
   AUTOLOADS = <<~'RUBY'
     module Plan
       def plan(name) = autoload(name, "/nowhere/#{name}")

@@ -13,6 +13,7 @@ module NB
     # any more.
     ALL = [
       ["io_select", "3.1", "3.2"],
+      ["require_monitor", "3.1", "3.2"],
       ["autoload", "3.1", "3.2"],
       ["mutex_sleep", "3.1", nil],
       ["mutex_unlock", "3.1", "3.2"],

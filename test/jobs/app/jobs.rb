@@ -259,6 +259,26 @@ if defined?(Sidekiq::IterableJob)
   end
 end
 
+if defined?(ActiveJob::Continuable)
+  # Active Job interrupts it between two items, and continues it with the next one.
+  class StepsJob < ApplicationJob
+    include ActiveJob::Continuable
+    self.resume_options = {}
+
+    def perform(number, count)
+      step(:begin) { note("begun", number) }
+      step :items, start: 1 do |step|
+        (step.cursor..count).each do |item|
+          note("item", item)
+          sleep 0.05
+          step.advance!
+        end
+      end
+      step(:end) { note("ended", number) }
+    end
+  end
+end
+
 # Of a schedule.
 class TickJob < ApplicationJob
   def perform = note("tick", 0)

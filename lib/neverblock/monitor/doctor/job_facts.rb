@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "sidekiq_facts"
+
 module NB
   class Doctor
     # What a booted Rails application says about its job queues. {Boot} asks it in the application's
@@ -47,40 +49,11 @@ module NB
           defined?(NB::Drivers::GoodJob) && NB::Drivers::GoodJob.fibers? ? true : false
         end
 
-        # Sidekiq itself reads this file only in its own process. There, too, the application sets
-        # what it likes, which counts more.
         def sidekiq
-          settings = { **read(::Rails.root.join("config/sidekiq.yml")), **sidekiq_initializers }
-          [{ queue: "Sidekiq", processes: 1, fibers: settings[:fibers] ? true : false, keeps: false,
-             at_once: settings.fetch(:concurrency, 5), databases: databases,
-             stop: (settings[:timeout] || 25).to_i }]
+          settings = SidekiqFacts.new(::Rails.root, ::Rails.env)
+          [{ queue: "Sidekiq", processes: 1, fibers: settings.fibers?, keeps: false,
+             at_once: settings.at_once, databases: databases, stop: settings.stop }]
         end
-
-        # Found by reading: blocks of `Sidekiq.configure_server` are for Sidekiq's process alone,
-        # and may do anything, such as filling a schedule in Redis.
-        def sidekiq_initializers
-          text = Dir[::Rails.root.join("config/initializers/**/*.rb")].map { |file| code(file) }
-                                                                      .grep(/Sidekiq/).join
-          fibers = text[/\[:fibers\]\s*=\s*(true|false)/, 1]
-          concurrency = text[/\bconfig(?:\.concurrency|\[:concurrency\])\s*=\s*(\d+)/, 1]
-          timeout = text[/\bconfig\[:timeout\]\s*=\s*(\d+)/, 1]
-          { fibers: fibers && fibers == "true", concurrency: concurrency&.to_i,
-            timeout: timeout&.to_i }.compact
-        end
-
-        # Without the lines that are comments.
-        def code(file) = File.readlines(file).grep_v(/\A\s*#/).join
-
-        def read(file)
-          return {} unless file.file?
-
-          settings = ActiveSupport::ConfigurationFile.parse(file).to_h
-                                                     .transform_keys { |name| plain(name) }
-          { **settings, **settings.fetch(::Rails.env.to_sym, {}).transform_keys { |n| plain(n) } }
-        end
-
-        # Sidekiq allows for `:concurrency: 5`, too, which is the String ":concurrency" here.
-        def plain(name) = name.to_s.delete_prefix(":").to_sym
 
         def databases(*models)
           [*models, ::ActiveRecord::Base].map(&:connection_pool).uniq.map do |pool|
