@@ -9,6 +9,7 @@ require_relative "config"
 require_relative "control"
 require_relative "descriptors"
 require_relative "notify"
+require_relative "pid_file"
 require_relative "setup"
 require_relative "signals"
 require_relative "single"
@@ -94,7 +95,7 @@ module NB
         @server = Server.new(@app, bind: @config.bindings, log: @errors, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
-        write_pidfile if @config.pidfile # a running server keeps its own
+        pid_file&.write # last: whoever does not get the listeners writes none
         @server
       rescue ArgumentError => error
         raise SetupError, error.message
@@ -220,7 +221,7 @@ module NB
       def clean_up
         @server&.close
         @control&.stop
-        File.unlink(@config.pidfile) if own_pidfile?
+        pid_file&.remove
       end
 
       # A terminal sends INT to the workers, too, and then their master sends TERM: they drain once.
@@ -276,14 +277,7 @@ module NB
           .tap { |file| file.sync = true }
       end
 
-      def own_pidfile?
-        path = @config.pidfile
-        path && File.file?(path) && File.read(path).to_i == Process.pid
-      end
-
-      def write_pidfile
-        Setup.step("cannot write the pidfile") { File.write(@config.pidfile, "#{Process.pid}\n") }
-      end
+      def pid_file = @config.pidfile && PidFile.new(@config.pidfile)
     end
   end
 end
