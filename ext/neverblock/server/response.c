@@ -224,6 +224,8 @@ static VALUE send_protected(VALUE argument)
     nb_request_t *request = send->head.request;
     set_status(request, send->status);
     nb_response_head_begin(&send->head, send->headers);
+    if (request->status != 101 && !nb_response_has_body(request))
+        send->head.hijack = Qnil; /* what it wrote, the client would take for the next response */
     if (RTEST(send->head.hijack))
         hand_socket_over(&send->head, send->head.hijack);
     else if (request->status == 101)
