@@ -10,6 +10,7 @@
 #include "http/status.h"
 #include "server/body.h"
 #include "server/date.h"
+#include "server/output.h"
 #include "server/response_head.h"
 #include "server/response_parts.h"
 #include <errno.h>
@@ -88,18 +89,33 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
     nb_response_head_finish(head, size);
+    request->sent_before = request->sent_bytes;
+    request->head_bytes = request->head.size;
     nb_conn_collect(request->conn, request->head.bytes, request->head.size);
     nb_response_head_give_back(request);
 }
 
-/* We open the file ourselves, so the application's body can be closed at once. */
-static bool send_file(nb_response_head_t *head, VALUE body)
+bool nb_response_take_back(nb_request_t *request)
 {
-    nb_request_t *request = head->request;
+    nb_conn_t *conn = request->conn;
+    if (request->head_sent && request->head_bytes && request->sent_bytes == request->sent_before &&
+        conn->state != NB_CONN_CLOSED && nb_output_drop(conn, request->head_bytes)) {
+        nb_conn_until_close(conn, false);
+        request->head_sent = false;
+    }
+    return !request->head_sent;
+}
+
+/* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
+ * size, or -1 if this is no body that is a whole file. */
+static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
+{
     struct stat status;
+    if (head->coded || !rb_respond_to(body, id_to_path))
+        return -1;
     VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
     if (NIL_P(path)) /* a wrapper of a body that has no file */
-        return false;
+        return -1;
     path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
     /* Opening a FIFO waits for its other end, and opening a device may do anything. */
     if (stat(StringValueCStr(path), &status) < 0 || !S_ISREG(status.st_mode))
@@ -124,6 +140,7 @@ static bool send_file(nb_response_head_t *head, VALUE body)
     if (file < 0)
         return false;
     collect_head(head, size);
+    request->head_bytes = 0;
     if (!size)
         close(file);
     else
