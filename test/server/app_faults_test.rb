@@ -144,6 +144,14 @@ class ServerAppFaultsTest < Minitest::Test
     end
   end
 
+  # Rack 2's HeaderHash is one, too.
+  def test_headers_of_a_kind_with_its_own_each
+    headers = Class.new(Hash) { def each = yield("x-own", "1") }.new
+    answer, second = after([200, headers.merge!("x-kept" => "2"), ["ok"]])
+    assert_equal ["1", nil], [answer[/^x-own: (.*)\r/, 1], answer[/^x-kept: (.*)\r/, 1]]
+    assert second
+  end
+
   def test_headers_that_are_pairs
     answer, second = after([200, [%w[a b]], ["ok"]])
     assert_match(/^a: b\r\n/, answer)
