@@ -2,39 +2,14 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
-require_relative "helper"
+require_relative "one_response"
 require "tempfile"
 require "tmpdir"
 
 # More of what applications do wrong: each answer is defined, bodies are closed once, and the server
 # goes on.
 class ServerAppFaultsTest < Minitest::Test
-  include ServerTest
-
-  class Body
-    attr_reader :closed
-
-    def initialize(&each)
-      @each = each
-      @closed = 0
-    end
-
-    def each(&out) = @each.call(out)
-    def close = @closed += 1
-  end
-
-  # Serves one response at /, asks for it and then, on the same connection, for another.
-  # @return [Array(String, Boolean)] all that came, and whether the second was answered
-  def after(response, request = "GET / HTTP/1.1\r\n")
-    serve do |env|
-      next [200, {}, ["second"]] if env["PATH_INFO"] == "/second"
-
-      response.respond_to?(:call) ? response.call(env) : response
-    end
-    answer = exchange("#{request}#{HOST}\r\nGET /second HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n")
-    assert_match(/second\z/, get("/second"), "the server goes on")
-    [answer, answer.end_with?("second")]
-  end
+  include OneResponse
 
   # As a database connection that the request has kept, while the database is away.
   def test_what_cannot_be_given_back_leaves_nothing_in_the_fiber
@@ -79,18 +54,6 @@ class ServerAppFaultsTest < Minitest::Test
     answer, second = after([200, {"x-number" => 5, "x-symbol" => :a, "x-nil" => nil, "x-many" => %w[a b]}, ["ok"]])
     assert second, answer
     assert_match(/\AHTTP\/1.1 (200|500) /, answer)
-  end
-
-  # The head may be with the client already, so the end of the chunks is what is missing.
-  def test_a_body_that_fails_before_its_first_part
-    [->(_out) { raise "oops" }, ->(out) { out.call(1) }, ->(out) { out.call(nil) }].each do |each|
-      body = Body.new(&each)
-      answer, second = after([200, {}, body])
-      assert_match(/\AHTTP\/1.1 200 .*\r\n\r\n\z/m, answer)
-      refute second
-      refute_empty @log.string
-      assert_equal 1, body.closed
-    end
   end
 
   # A body that has a path need not be a file there: its each tells.
@@ -181,6 +144,14 @@ class ServerAppFaultsTest < Minitest::Test
     end
   end
 
+  # Rack 2's HeaderHash is one, too.
+  def test_headers_of_a_kind_with_its_own_each
+    headers = Class.new(Hash) { def each = yield("x-own", "1") }.new
+    answer, second = after([200, headers.merge!("x-kept" => "2"), ["ok"]])
+    assert_equal ["1", nil], [answer[/^x-own: (.*)\r/, 1], answer[/^x-kept: (.*)\r/, 1]]
+    assert second
+  end
+
   def test_headers_that_are_pairs
     answer, second = after([200, [%w[a b]], ["ok"]])
     assert_match(/^a: b\r\n/, answer)
@@ -256,7 +227,7 @@ class ServerAppFaultsTest < Minitest::Test
   end
 
   # Nothing but a reset tells that a part is missing.
-  {"its end" => ["3\r\nabc\r\n"], "a byte" => ["3\r\nab"], "all of it" => [], "its framing" => ["abc"], "nothing" => ["3\r\nabc\r\n0\r\n\r\nx"]}.each do |what, parts|
+  {"its end" => ["3\r\nabc\r\n"], "a byte" => ["3\r\nab"], "its framing" => ["abc"], "nothing" => ["3\r\nabc\r\n0\r\n\r\nx"]}.each do |what, parts|
     define_method("test_its_own_framing_before_1_1_lacks_#{what.tr(" ", "_")}") do
       serve { [200, CODED, parts] }
       socket = connect
@@ -335,6 +306,22 @@ class ServerAppFaultsTest < Minitest::Test
     eventually { body.closed == 1 }
     eventually { @server.stats[:connections].zero? }
     assert_equal "", @log.string
+  end
+
+  # Rack::Files says the length itself; who downloads a file in parts asks for it first.
+  def test_head_gets_the_size_of_a_file
+    Tempfile.create("size") do |file|
+      file.write("x" * 30)
+      file.flush
+      [[{}, "30"], [{"content-length" => "20"}, "20"]].each do |headers, size|
+        answer, second = after([200, headers, File.open(file.path)], "HEAD / HTTP/1.1\r\n")
+        assert_equal size, answer[/\A.*?^content-length: (\d+)/m, 1]
+        assert second
+      end
+    end
+    answer, second = after([304, {}, File.open(__FILE__)], "HEAD / HTTP/1.1\r\n")
+    assert_match(/\AHTTP\/1.1 304 (?:(?!content-length)[^\r]*\r\n)+\r\nHTTP/, answer)
+    assert second
   end
 
   def test_a_file_that_shrinks

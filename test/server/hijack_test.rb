@@ -36,6 +36,19 @@ class ServerHijackTest < Minitest::Test
     refute_match(/rack.hijack|chunked|content-length/, answer)
   end
 
+  # As under Puma: the client would take what it writes for the next response.
+  def test_a_partial_hijack_of_a_response_without_a_body
+    called = []
+    hijack = {"rack.hijack" => ->(io) { called << io && io.close }}
+    serve { |env| [Integer(env["PATH_INFO"][1..]), hijack, []] }
+    {"HEAD" => 200, "GET" => 204, "POST" => 304}.each do |method, status|
+      socket = connect
+      socket.write("#{method} /#{status} HTTP/1.1\r\n#{HOST}Content-Length: 0\r\n\r\n" * 2)
+      2.times { assert_equal status, read_response(socket, head: true).status }
+    end
+    assert_empty called
+  end
+
   def test_streaming_body_is_framed_and_keeps_the_connection
     body = lambda do |stream|
       stream.write("a", "b")

@@ -40,6 +40,34 @@ class ServerMistakesTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # Without workers the new program itself is to serve.
+  SINGLE = {
+    "the application raises" => [->(dir) { File.write("#{dir}/config.ru", "raise 'no such luck'") }, "no such luck"],
+    "the application exits" => [->(dir) { File.write("#{dir}/config.ru", "exit") }, "The application does not start"],
+    "the log has no folder" => [->(dir) { File.write("#{dir}/nb.rb", "access_log '#{dir}/no/log'") }, "cannot write the access log"],
+    "the hook fails" => [->(dir) { File.write("#{dir}/nb.rb", "on_worker_boot { raise 'no database' }") }, "no database"]
+  }.freeze
+
+  def test_the_old_workers_continue_when_the_new_program_has_none
+    start(config: "workers 1")
+    old = get
+    SINGLE.each_with_index do |(name, (make, words)), index|
+      mend
+      make.call(@dir)
+      Process.kill("USR2", @pid)
+      eventually { log.scan("so the old workers continue").size == index + 1 }
+      assert_includes log, words, name
+      eventually { ready? }
+      assert_equal old, get, name
+    end
+    mend
+    Process.kill("USR2", @pid)
+    eventually { get == @pid }
+    eventually { !alive?(old) }
+    assert_predicate finish, :success?
+    refute File.exist?(@socket)
+  end
+
   def mend
     File.write("#{@dir}/nb.rb", "")
     File.write("#{@dir}/config.ru", RACKUP)

@@ -185,6 +185,25 @@ class ServerTlsTest < Minitest::Test
   end
 
   # As without memory. That one does not go on, and nobody else notices.
+  # As without TLS: the end of what a client sends need not be announced.
+  def test_who_only_ends_its_sending_side_gets_the_answer
+    serve_tls { |env| sleep(0.05) && [200, {}, [env["rack.input"].read]] }
+    %i[TLS1_2 TLS1_3].each do |version|
+      client = secure(max_version: version)
+      client.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 3\r\n\r\nabc")
+      client.to_io.close_write
+      assert_match(/\AHTTP\/1.1 200 OK.*abc\z/m, Timeout.timeout(60) { client.read })
+      client.close
+      client = secure(max_version: version)
+      client.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 3\r\n\r\na")
+      client.to_io.close_write
+      assert_equal "", Timeout.timeout(60) { client.read }
+      client.close
+    end
+    eventually { @server.stats[:connections].zero? }
+    assert_equal "", @log.string
+  end
+
   def test_a_connection_that_the_core_does_not_take
     serve_tls(&HELLO)
     core = @server.instance_variable_get(:@core)

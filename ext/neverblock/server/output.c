@@ -195,6 +195,15 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
 }
 
+bool nb_output_drop(nb_conn_t *conn, size_t size)
+{
+    nb_output_t *output = conn->output;
+    if (!output || output->strings || output->bytes.size - output->bytes_at < size)
+        return false;
+    output->bytes.size -= size;
+    return true;
+}
+
 /* --- flushing --------------------------------------------------------------------------------- */
 
 /* All three return 1 if their part is sent, 0 if the socket is full, -1 if the client is gone. */

@@ -23,7 +23,7 @@ typedef struct nb_output {
     uint64_t file_left;
 } nb_output_t;
 
-/* These four return 0, or -1 if the client is gone. */
+/* These return 0, or -1 if the client is gone. */
 
 /* Writes what it can now, and keeps the rest. owners[i] is the String behind iov[i], or 0 for bytes
  * that are copied if they must wait. */
@@ -32,6 +32,8 @@ int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
 /* Collects bytes until the end of the tick, 64 KB at most. */
 int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size);
+/* Drops so many of the collected bytes, the last ones. Returns whether they were all there. */
+bool nb_output_drop(nb_conn_t *conn, size_t size);
 /* Writes what is waiting. */
 int nb_output_flush(nb_conn_t *conn);
 

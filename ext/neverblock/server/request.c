@@ -96,7 +96,7 @@ static void answer_error(run_t *run, VALUE error)
         rb_protect(report, (VALUE)values, &state);
         take_error(run, state);
     }
-    if (request->head_sent) /* too late for a status: the connection breaks off */
+    if (!nb_response_take_back(request)) /* too late for a status: the connection breaks off */
         conn->keep = conn->keep && request->complete;
     else if (request->timed_out)
         nb_response_error(request, 503, "The request took longer than request_timeout allows.");

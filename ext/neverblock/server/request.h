@@ -33,6 +33,8 @@ typedef struct nb_request {
     uint64_t answered_ns, ended_ns; /* its head was made; its body, made in parts, was complete */
     uint64_t left_ns;               /* of request_timeout, while fibers wait for the socket */
     uint64_t sent_bytes;
+    size_t head_bytes;    /* of a head that was collected: while no byte of it is sent, and no */
+    uint64_t sent_before; /* part follows it, an error may take its place. sent_bytes before it */
     int status;
     int refused_body; /* the status for a body that could not be taken */
     uint8_t minor;

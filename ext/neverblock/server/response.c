@@ -10,6 +10,7 @@
 #include "http/status.h"
 #include "server/body.h"
 #include "server/date.h"
+#include "server/output.h"
 #include "server/response_head.h"
 #include "server/response_parts.h"
 #include <errno.h>
@@ -74,10 +75,10 @@ static void send_array(nb_response_head_t *head, VALUE array)
     RB_GC_GUARD(array);
 }
 
-static void send_head(nb_response_head_t *head)
+static void send_head(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
-    nb_response_head_finish(head, NB_LENGTH_UNKNOWN);
+    nb_response_head_finish(head, size);
     struct iovec iov = {.iov_base = request->head.bytes, .iov_len = request->head.size};
     VALUE owner = 0;
     write_parts(request, &iov, &owner, 1);
@@ -88,37 +89,74 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
     nb_response_head_finish(head, size);
+    request->sent_before = request->sent_bytes;
+    request->head_bytes = request->head.size;
     nb_conn_collect(request->conn, request->head.bytes, request->head.size);
     nb_response_head_give_back(request);
 }
 
-/* We open the file ourselves, so the application's body can be closed at once. */
-static bool send_file(nb_response_head_t *head, VALUE body)
+bool nb_response_take_back(nb_request_t *request)
 {
-    nb_request_t *request = head->request;
+    nb_conn_t *conn = request->conn;
+    if (request->head_sent && request->head_bytes && request->sent_bytes == request->sent_before &&
+        conn->state != NB_CONN_CLOSED && nb_output_drop(conn, request->head_bytes)) {
+        nb_conn_until_close(conn, false);
+        request->head_sent = false;
+    }
+    return !request->head_sent;
+}
+
+/* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
+ * size, or -1 if this is no body that is a whole file. */
+static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
+{
     struct stat status;
+    if (head->coded || !rb_respond_to(body, id_to_path))
+        return -1;
     VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
     if (NIL_P(path)) /* a wrapper of a body that has no file */
-        return false;
+        return -1;
     path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
     /* Opening a FIFO waits for its other end, and opening a device may do anything. */
     if (stat(StringValueCStr(path), &status) < 0 || !S_ISREG(status.st_mode))
-        return false;
+        return -1;
     int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
-        return false;
+        return -1;
     if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) ||
         (head->length != NB_LENGTH_UNKNOWN && head->length != (uint64_t)status.st_size)) {
         close(file); /* a part of it, or no plain file: the body's own each knows better */
-        return false;
+        return -1;
     }
-    collect_head(head, (uint64_t)status.st_size);
-    if (!status.st_size)
+    *size = (uint64_t)status.st_size;
+    return file;
+}
+
+static bool send_file(nb_response_head_t *head, VALUE body)
+{
+    nb_request_t *request = head->request;
+    uint64_t size;
+    int file = open_file(head, body, &size);
+    if (file < 0)
+        return false;
+    collect_head(head, size);
+    request->head_bytes = 0;
+    if (!size)
         close(file);
     else
-        nb_conn_write_file(request->conn, file, 0, (uint64_t)status.st_size);
+        nb_conn_write_file(request->conn, file, 0, size);
     request->ended = true;
     return true;
+}
+
+/* HEAD gets the size of a file, as GET would: who downloads it in parts asks for that first. */
+static void send_head_only(nb_response_head_t *head, VALUE body)
+{
+    uint64_t size = NB_LENGTH_UNKNOWN;
+    int file = nb_status_forbids_body(head->request->status) ? -1 : open_file(head, body, &size);
+    if (file >= 0)
+        close(file);
+    send_head(head, size);
 }
 
 /* The block may be kept, and called when the request, which lies on a stack, is gone. */
@@ -147,7 +185,7 @@ static VALUE call_with(VALUE argument)
 static void hand_socket_over(nb_response_head_t *head, VALUE callable)
 {
     nb_request_t *request = head->request;
-    send_head(head);
+    send_head(head, NB_LENGTH_UNKNOWN);
     nb_conn_drain(request->conn);
     VALUE values[] = {callable, rb_funcall(request->exchange, rb_intern("detach"), 0)};
     int failed = 0;
@@ -192,8 +230,8 @@ static void send_body(nb_response_head_t *head, VALUE body)
     else if (RB_TYPE_P(array, T_ARRAY))
         send_array(head, array);
     else if (!nb_response_has_body(request))
-        send_head(head);
-    else if (rb_respond_to(body, id_to_path) && !head->coded && send_file(head, body))
+        send_head_only(head, body);
+    else if (send_file(head, body))
         return;
     else if (rb_respond_to(body, id_each))
         send_enumerable(head, body);
@@ -224,6 +262,8 @@ static VALUE send_protected(VALUE argument)
     nb_request_t *request = send->head.request;
     set_status(request, send->status);
     nb_response_head_begin(&send->head, send->headers);
+    if (request->status != 101 && !nb_response_has_body(request))
+        send->head.hijack = Qnil; /* what it wrote, the client would take for the next response */
     if (RTEST(send->head.hijack))
         hand_socket_over(&send->head, send->head.hijack);
     else if (request->status == 101)

@@ -8,6 +8,8 @@
 void nb_response_send(nb_request_t *request, VALUE triple);
 /* Closes a body that nobody gets. */
 void nb_response_discard(VALUE triple);
+/* Returns whether no byte of the response is sent. A head that was only collected is gone then. */
+bool nb_response_take_back(nb_request_t *request);
 /* An answer of our own, if none has begun. */
 void nb_response_error(nb_request_t *request, int status, const char *text);
 void nb_response_init(void);

@@ -245,7 +245,7 @@ void nb_response_head_begin(nb_response_head_t *head, VALUE headers)
         PUT(head->out, "HTTP/1.1 200 OK\r\n");
     else
         put_status(head->out, request->status);
-    if (RB_TYPE_P(headers, T_HASH))
+    if (RB_TYPE_P(headers, T_HASH) && rb_method_basic_definition_p(CLASS_OF(headers), id_each))
         rb_hash_foreach(headers, put_field, (VALUE)head);
     else if (rb_respond_to(headers, id_each))
         rb_block_call(headers, id_each, 0, NULL, put_pair, (VALUE)head);

@@ -70,6 +70,7 @@ static void write_part(nb_request_t *request, VALUE string)
     if (!size || request->framing == NB_FRAMING_NONE) /* an empty chunk would be the last one */
         return;
     check_length(request, size);
+    request->head_bytes = 0;
     if (request->framing == NB_FRAMING_CHUNKED)
         frame_size = snprintf(frame, sizeof(frame), "%zx\r\n", size);
     if (request->unchunks) {
@@ -109,6 +110,7 @@ void nb_response_end(nb_request_t *request)
         rb_raise(rb_eArgError, "the body is %llu bytes shorter than its content-length",
                  (unsigned long long)request->length_left);
     }
+    request->head_bytes = 0;
 }
 
 /* --- of NB::Server::Exchange ------------------------------------------------------------------ */

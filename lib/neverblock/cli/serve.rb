@@ -147,7 +147,12 @@ module NB
           raise
         rescue ScriptError, StandardError => error
           place = error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/)
-          raise UsageError, [place, error.message.lines.first.chomp].compact.join(": ")
+          raise UsageError, [place, error.message.lines.first.chomp, mark(error)].compact.join(": ")
+        end
+
+        # What Ruby 3.4 says of a syntax error under the line in question; Ruby 3.1 says it at once.
+        def mark(error)
+          error.message[/^\s*\|\s+\^~*\s+(\S.*)$/, 1] if error.is_a?(SyntaxError)
         end
       end
     end

@@ -9,8 +9,10 @@ require_relative "config"
 require_relative "control"
 require_relative "descriptors"
 require_relative "notify"
+require_relative "pid_file"
 require_relative "setup"
 require_relative "signals"
+require_relative "single"
 
 module NB
   class Server
@@ -26,6 +28,8 @@ module NB
     # | PWR | print every running request with its backtrace |
     # | USR1, USR2, TTIN, TTOU | see {Cluster} |
     class Launcher
+      include Single
+
       # Seconds for a process to end at once by itself, before it is ended from outside its loop.
       AT_ONCE = 5
       # Seconds between two looks at a master that is being replaced by another program.
@@ -56,7 +60,9 @@ module NB
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
         Descriptors.raise_limit
-        @config.single? ? run_single : Cluster.new(@config, self, @out, @notify).run
+        return if @config.single? && run_single
+
+        Cluster.new(@config, self, @out, @notify).run
       ensure
         @pid = nil
         clean_up
@@ -89,7 +95,7 @@ module NB
         @server = Server.new(@app, bind: @config.bindings, log: @errors, access_log: @log_file,
                              **@config.server_options)
         Setup.step("cannot listen") { @server.listen }
-        write_pidfile if @config.pidfile # a running server keeps its own
+        pid_file&.write # last: whoever does not get the listeners writes none
         @server
       rescue ArgumentError => error
         raise SetupError, error.message
@@ -211,29 +217,11 @@ module NB
                           "the Gemfile and start by bundle exec, or run gem install rack"
       end
 
-      def run_single
-        server = new_server
-        server.app = load_app
-        @control = start_control(**answers(server))
-        @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
-        receive_signals(server)
-        @config.call_hooks(:on_worker_boot, 0)
-        serve { server.run { booted } }
-        @notify.stopping
-      end
-
-      def booted
-        @notify.ready
-        feed_watchdog
-        @config.handover.end_workers
-        call_hooks(:on_booted)
-      end
-
       # May be called in a signal handler.
       def clean_up
         @server&.close
         @control&.stop
-        File.unlink(@config.pidfile) if own_pidfile?
+        pid_file&.remove
       end
 
       # A terminal sends INT to the workers, too, and then their master sends TERM: they drain once.
@@ -282,27 +270,6 @@ module NB
         nil # the system allows no more threads: only its loop can end it
       end
 
-      # Called inside the loop: if that hangs, systemd hears nothing.
-      def feed_watchdog
-        return unless @notify.interval
-
-        Fiber.schedule do
-          loop do
-            @notify.watchdog
-            Fiber.scheduler.idle { sleep @notify.interval }
-          end
-        end
-      end
-
-      def answers(server)
-        {stats: -> { {workers: [server.stats.merge(pid: Process.pid, ready: server.ready?)]} },
-         metrics: lambda do
-           Metrics.samples(0 => server.metrics).merge(nb_ready: [[{}, server.ready? ? 1 : 0]])
-         end,
-         ready: -> { server.ready? }, requests: -> { server.requests },
-         snapshot: ->(query) { server.snapshot(**Snapshot.detail(query)) }}
-      end
-
       def open_log(path)
         return $stdout if path == "-"
 
@@ -310,14 +277,7 @@ module NB
           .tap { |file| file.sync = true }
       end
 
-      def own_pidfile?
-        path = @config.pidfile
-        path && File.file?(path) && File.read(path).to_i == Process.pid
-      end
-
-      def write_pidfile
-        Setup.step("cannot write the pidfile") { File.write(@config.pidfile, "#{Process.pid}\n") }
-      end
+      def pid_file = @config.pidfile && PidFile.new(@config.pidfile)
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "forwardable"
 require "openssl"
 require "socket"
 require "uri"
@@ -13,6 +14,8 @@ module NB
     #
     # @api private
     class Tls
+      extend Forwardable
+
       # The largest TLS record.
       PART_BYTES = 16_384
       # The client's socket, and the two of the socket pair.
@@ -27,7 +30,9 @@ module NB
 
       # What follows the question mark; :listener is our own, see {#inheritance}.
       OPTIONS = %w[cert key listener].freeze
-      private_constant :OPTIONS
+      # OpenSSL 1.1 has no such option (1 << 7), and needs none.
+      IGNORE_EOF = defined?(OpenSSL::SSL::OP_IGNORE_UNEXPECTED_EOF) ? 1 << 7 : 0
+      private_constant :OPTIONS, :IGNORE_EOF
 
       class << self
         # @raise [ArgumentError]
@@ -67,6 +72,9 @@ module NB
         chain = OpenSSL::X509::Certificate.load_file(certificate)
         @context.add_certificate(chain.first, private_key(key), chain.drop(1))
         @context.min_version = OpenSSL::SSL::TLS1_2_VERSION
+        # A client that only closes its sending side, without a notice, still gets its answer, as
+        # without TLS. HTTP itself tells whether the request is whole.
+        @context.options |= IGNORE_EOF
         @context.alpn_select_cb = ->(protocols) { protocol(protocols) }
       end
 
@@ -135,24 +143,14 @@ module NB
         end
       end
 
-      # @return [void]
-      def close = @binding.close
-      # @return [void]
-      def refuse = @binding.refuse
-      # @return [Boolean]
-      def waited_for? = @binding.waited_for?
-      # @return [void]
-      def inherit = @binding.inherit
-      # @return [IO] the listening socket
-      def io = @binding.io
+      # As {Binding} does it.
+      def_delegators :@binding, :close, :refuse, :waited_for?, :inherit, :io, :port
 
       # @return [String] see {Binding#inheritance}
       def inheritance
         "ssl://inherited?#{URI.encode_www_form(@files.merge("listener" => @binding.inheritance))}"
       end
 
-      # @return [Integer, nil]
-      def port = @binding.port
       # @return [String] the address as a URL
       def to_s = @binding.to_s.sub("tcp:", "ssl:")
 
