@@ -57,7 +57,7 @@ module Bench
       # @return [void]
       def stop
         @input.close
-        Command.end_group(@pid)
+        end_session
       end
 
       private
