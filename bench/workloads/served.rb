@@ -45,9 +45,11 @@ module Bench
       def measure
         check
         load(1)
+        processes = @server.pids
         cpu = @server.cpu
         answer = load([seconds.ceil, 1].max)
         cpu = @server.cpu - cpu
+        expect((processes - @server.pids).empty?, "a process of the server has ended")
         check
         count(answer)
         requests = answer["requests"]
