@@ -89,7 +89,7 @@ module Bench
                    "--timeout", "10s", "-s", SCRIPT, url]
         output, status = Open3.capture2e(load_environment, *ServerProcess.pin(params[:load_cores],
                                                                               command))
-        raise "wrk failed: #{output.lines.first}" unless status.success?
+        raise "wrk failed: #{output.lines.first.to_s.strip}; #{@server.log}" unless status.success?
 
         JSON.parse(output.lines.last)
       end

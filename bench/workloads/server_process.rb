@@ -51,8 +51,11 @@ module Bench
         @started_in = now - began
       end
 
-      # @return [String] the end of what it printed
-      def log = File.read(@log.path).scrub.lines.last(3).join(" ").strip
+      # @return [String] why Ruby crashed, or the end of what it printed
+      def log
+        lines = File.read(@log.path).scrub.lines
+        (lines.grep(/\[BUG\]/).first || lines.last(3).join(" ")).strip
+      end
 
       # @return [void]
       def stop
