@@ -143,10 +143,10 @@ module Bench
                     least: 1.1)),
         claim("G8", "Net::HTTP “needs rewritten buffered I/O and an alternative to timeout”",
               stated(:changed, "Ruby did it: read_nonblock and a wait instead of Timeout",
-                     "EXPERIMENTS.md")),
+                     "TRANSFERS.md#the-nethttp-study-2008")),
         claim("H1", "More than 64 K at a time fails unless a parameter says so",
               stated(:changed, "it was Windows; nb iotest meets no limit of sendfile, splice " \
-                               "or MSG_ZEROCOPY", "EXPERIMENTS.md"))
+                               "or MSG_ZEROCOPY", "TRANSFERS.md#limits-of-system-calls"))
       ],
       "EventMachine" => [
         claim("I2", "With MySQL, fibers are a little faster than threads",

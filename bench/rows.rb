@@ -10,9 +10,9 @@ module Bench
 
   CLAIMS = "LEGACY.md#what-the-articles-said-and-what-is-true-today"
   DRIVERS = "TRANSPARENCY.md"
-  IOTEST = "../lib/neverblock/cli/iotest.rb"
-  RUBYHTTP = "../lib/neverblock/cli/rubyhttp.rb"
-  private_constant :CLAIMS, :DRIVERS, :IOTEST, :RUBYHTTP
+  TRANSFERS = "TRANSFERS.md"
+  OPTIONS = "../lib/neverblock/cli/iotest.rb"
+  private_constant :CLAIMS, :DRIVERS, :TRANSFERS, :OPTIONS
 
   # Article => its rows.
   ROWS = {
@@ -73,26 +73,30 @@ module Bench
        "nb bench f1 f2 f3 --ruby PATH"]
     ],
     "Ruby Net::HTTP performance study, TransmitPackets, AsyncIoTest (2008)" => [
-      ["G1", "rubyhttp: downloads from five sites", "nb rubyhttp", RUBYHTTP],
-      ["G2", "Net::HTTP beside other clients", "nb rubyhttp -i all", RUBYHTTP],
+      ["G1", "rubyhttp: downloads from five sites", "nb rubyhttp", "#{TRANSFERS}#every-site"],
+      ["G2", "Net::HTTP beside other clients", "nb rubyhttp -i all",
+       "#{TRANSFERS}#every-client-at-the-fastest-site"],
       ["G3", "ways to fill Net::HTTP's buffer; in threads, async, fibers",
-       "nb rubyhttp -w blocking,thread,async,nb", RUBYHTTP],
+       "nb rubyhttp -w blocking,thread,async,nb", "#{TRANSFERS}#in-threads-and-fibers"],
       ["G4", "the thirteen columns; objects, bytes, GC, system calls", "nb rubyhttp -J --calls",
-       RUBYHTTP],
-      ["G5", "combine_csv.rb", "nb rubyhttp combine FILE.csv", RUBYHTTP],
-      ["G6", "the charts, both ways round", "nb rubyhttp chart FILE.csv", RUBYHTTP],
-      ["G7", "the findings", "nb rubyhttp findings FILE.csv", RUBYHTTP],
+       "#{TRANSFERS}#every-client-at-the-fastest-site"],
+      ["G5", "combine_csv.rb", "nb rubyhttp combine FILE.csv", "#{TRANSFERS}#his-tools-and-charts"],
+      ["G6", "the charts, both ways round", "nb rubyhttp chart FILE.csv",
+       "#{TRANSFERS}#his-tools-and-charts"],
+      ["G7", "the findings", "nb rubyhttp findings FILE.csv",
+       "#{TRANSFERS}#the-nethttp-study-2008"],
       ["G8", "the proposal: no Timeout in Net::HTTP's buffer", "nb bench g1 g8"],
       ["G9", "the sequel: EventMachine's client, three Rubies", "nb bench g2 --ruby PATH"],
-      ["H1", "sizes that system calls reject", "bin/test test/cli/iotest_test.rb", IOTEST],
-      ["H2", "AsyncIoTest", "nb iotest", IOTEST],
-      ["H2a", "server and client; nc can replace either", "nb iotest -s", IOTEST],
-      ["H2b", "network and disk, or only one of them", "nb iotest -s -n", IOTEST],
-      ["H2c", "the file, the length and its suffixes", "nb iotest -c HOST -n -l 500M", IOTEST],
-      ["H2d", "TransmitFile and TransmitPackets", "nb iotest -c HOST -f FILE -t", IOTEST],
+      ["H1", "sizes that system calls reject", "bin/test test/cli/iotest_test.rb",
+       "#{TRANSFERS}#limits-of-system-calls"],
+      ["H2", "AsyncIoTest", "nb iotest", "#{TRANSFERS}#asynciotest-2006"],
+      ["H2a", "server and client; nc can replace either", "nb iotest -s", OPTIONS],
+      ["H2b", "network and disk, or only one of them", "nb iotest -s -n", OPTIONS],
+      ["H2c", "the file, the length and its suffixes", "nb iotest -c HOST -n -l 500M", OPTIONS],
+      ["H2d", "TransmitFile and TransmitPackets", "nb iotest -c HOST -f FILE -t", OPTIONS],
       ["H2e", "chunk, buffers, reads ahead, port",
-       "nb iotest -c HOST -f FILE -k 256k -b 64k -o 4 -p 12345", IOTEST],
-      ["H3", "the seven recipes", "nb iotest suite", IOTEST]
+       "nb iotest -c HOST -f FILE -k 256k -b 64k -o 4 -p 12345", OPTIONS],
+      ["H3", "the seven recipes", "nb iotest suite", "#{TRANSFERS}#the-seven-recipes"]
     ],
     "Fiber and EventMachine (2014)" => [
       ["I1", "the four forms of a call", "ruby -Ilib examples/legacy/four_forms.rb",

@@ -26,20 +26,28 @@ module Bench
       @estimates = {}
     end
 
-    # Everything that was measured into a directory.
+    # Everything that was measured into directories.
     #
-    # @param directory [String]
-    # @return [Array<Result>] in the order of the tables
-    # @raise [Bench::Error] when nothing is there
-    def self.load(directory)
-      results = Bench.tables.values.flat_map do |table|
-        journal = Journal.new(directory, table.id)
-        File.exist?(journal.path) ? from(table, journal) : []
-      end
-      raise Error, "no results in #{directory}" if results.empty?
+    # @param directories [Array<String>] the oldest first
+    # @return [Array<Result>] in the order of the tables, of each table in that of the directories
+    # @raise [Bench::Error] when one of them has nothing
+    def self.load(*directories)
+      empty = directories.find { |path| journals(path, Bench.tables.values).empty? }
+      raise Error, "no results in #{empty}" if empty
 
-      results
+      Bench.tables.values.flat_map do |table|
+        directories.flat_map { |path| journals(path, [table]).flat_map { |one| from(table, one) } }
+      end
     end
+
+    # @param directory [String]
+    # @param tables [Array<Table>]
+    # @return [Array<Journal>] of those that have samples there
+    def self.journals(directory, tables)
+      tables.map { |table| Journal.new(directory, table.id) }
+            .select { |journal| File.exist?(journal.path) }
+    end
+    private_class_method :journals
 
     # @param table [Table]
     # @param journal [Journal]

@@ -2,9 +2,11 @@
 
 module Bench
   module Report
-    # The headline numbers of every table as Markdown: the part of docs/BENCHMARKS.md that is
-    # generated. {Page} shows the rest: all views, ratios with their intervals, notes, sources.
+    # The headline numbers of every table as Markdown: the part of {PAGES} that is generated. {Page}
+    # shows the rest: all views, ratios with their intervals, notes, sources.
     class Markdown
+      # Pages in docs/ and the tables of each, by id: those of the articles, and all others.
+      PAGES = { "BENCHMARKS.md" => /\A[a-i]\d/, "COMPARISONS.md" => /\A(?![a-i]\d)/ }.freeze
       # Between these lines of a document everything is generated.
       BEGINNING = /^<!-- nb bench: (?<directory>\S+) -->\n/
       ENDING = "<!-- end of nb bench -->"
@@ -15,8 +17,9 @@ module Bench
       # Replaces what stands between the markers of a document.
       #
       # @param path [String] of a Markdown file with both markers
-      # @param results [Array<Result>]
-      # @param directory [String] where the results are, relative to the source tree
+      # @param results [Array<Result>] those of other pages' tables are left out
+      # @param directory [String] where the results are, relative to the source tree; several parted
+      #   by commas
       # @return [void]
       # @raise [Bench::Error] when a marker is missing
       def self.update(path, results, directory)
@@ -27,20 +30,24 @@ module Bench
           raise Error, "#{path} needs the lines <!-- nb bench: DIRECTORY --> and #{ENDING}"
         end
 
-        tables = results.empty? ? "" : "\n#{new(results)}\n"
+        ids = PAGES.fetch(File.basename(path), //)
+        mine = results.select { |result| ids.match?(result.table.id) }
+        tables = mine.empty? ? "" : "\n#{new(mine, Bench.tables.keys.grep(ids))}\n"
         generated = "<!-- nb bench: #{directory} -->\n#{tables}"
         File.write(path, text[0...beginning] + generated + text[ending..])
       end
 
       # @param path [String]
-      # @return [String, nil] directory named in the document
-      def self.directory(path)
-        File.read(path, encoding: "UTF-8")[BEGINNING, "directory"]
+      # @return [Array<String>] directories named in the document; "-" names none
+      def self.directories(path)
+        File.read(path, encoding: "UTF-8")[BEGINNING, "directory"].to_s.split(",") - ["-"]
       end
 
       # @param results [Array<Result>]
-      def initialize(results)
+      # @param tables [Array<String>] ids: what has no samples of them is named
+      def initialize(results, tables = Bench.tables.keys)
         @results = results
+        @tables = tables
       end
 
       # @return [String]
@@ -67,7 +74,7 @@ module Bench
 
       # Names every table without samples, so that nobody looks for its numbers.
       def rest
-        missing = Bench.tables.keys - @results.map { |result| result.table.id }
+        missing = @tables - @results.map { |result| result.table.id }
         return if missing.empty?
 
         links = missing.map { |id| "[#{id.upcase}](../bench/tables/#{id}.rb)" }

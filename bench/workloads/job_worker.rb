@@ -56,7 +56,7 @@ module Bench
 
       # @return [void]
       def stop
-        Command.end_group(@pid)
+        end_session
         FileUtils.rm_rf(@folder)
       end
 

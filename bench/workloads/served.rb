@@ -45,9 +45,11 @@ module Bench
       def measure
         check
         load(1)
+        processes = @server.pids
         cpu = @server.cpu
         answer = load([seconds.ceil, 1].max)
         cpu = @server.cpu - cpu
+        expect((processes - @server.pids).empty?, "a process of the server has ended")
         check
         count(answer)
         requests = answer["requests"]
@@ -87,7 +89,7 @@ module Bench
                    "--timeout", "10s", "-s", SCRIPT, url]
         output, status = Open3.capture2e(load_environment, *ServerProcess.pin(params[:load_cores],
                                                                               command))
-        raise "wrk failed: #{output.lines.first}" unless status.success?
+        raise "wrk failed: #{output.lines.first.to_s.strip}; #{@server.log}" unless status.success?
 
         JSON.parse(output.lines.last)
       end

@@ -51,13 +51,16 @@ module Bench
         @started_in = now - began
       end
 
-      # @return [String] the end of what it printed
-      def log = File.read(@log.path).scrub.lines.last(3).join(" ").strip
+      # @return [String] why Ruby crashed, or the end of what it printed
+      def log
+        lines = File.read(@log.path).scrub.lines
+        (lines.grep(/\[BUG\]/).first || lines.last(3).join(" ")).strip
+      end
 
       # @return [void]
       def stop
         @input.close
-        Command.end_group(@pid)
+        end_session
       end
 
       private

@@ -26,8 +26,27 @@ module Bench
       def pids
         Dir["/proc/[0-9]*/stat"].filter_map do |path|
           fields = KernelFile.read(path).rpartition(")").last.split
-          path[/\d+/].to_i if fields[2].to_i == @pid
+          path[/\d+/].to_i if fields[3].to_i == @pid && fields[0] != "Z"
         end
+      end
+
+      # Kills all of them. A worker may have a process group of its own, as Itsi's do.
+      #
+      # @return [void]
+      def end_session
+        Command.end_group(@pid)
+        until (rest = pids).empty?
+          rest.each { |pid| kill(pid) }
+          sleep 0.002 # until the kernel has ended them
+        end
+      end
+
+      private
+
+      def kill(pid)
+        Process.kill(:KILL, pid)
+      rescue Errno::ESRCH
+        nil # it has ended by itself
       end
     end
   end

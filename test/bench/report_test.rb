@@ -131,7 +131,22 @@ class BenchReportTest < Minitest::Test
       assert text.end_with?("<!-- end of nb bench -->\nafter\n")
       assert_equal 1, text.scan("## T1: A test").size
       refute_includes text, "old"
-      assert_equal "bench/results/x", Report::Markdown.directory(path)
+      assert_equal ["bench/results/x"], Report::Markdown.directories(path)
+    end
+  end
+
+  def test_each_page_has_its_own_tables
+    Dir.mktmpdir do |directory|
+      paths = %w[BENCHMARKS.md COMPARISONS.md].map { |name| File.join(directory, name) }
+      paths.each do |path|
+        File.write(path, "<!-- nb bench: - -->\n<!-- end of nb bench -->\n")
+        Report::Markdown.update(path, [usual_result], "x,y")
+      end
+
+      assert_equal [0, 1], (paths.map { |path| File.read(path).scan("## T1: A test").size })
+      assert_equal %w[x y], Report::Markdown.directories(paths.last)
+      assert_includes File.read(paths.last), "[T2](../bench/tables/t2.rb)"
+      refute_includes File.read(paths.last), "a3.rb"
     end
   end
 

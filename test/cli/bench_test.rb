@@ -65,6 +65,31 @@ class BenchCommandTest < Minitest::Test
     assert_nil Bench::Restriction.check(Bench.tables.values, { "queries" => %w[20] }, named: false)
   end
 
+  def test_several_directories_are_reported_together
+    Dir.mktmpdir do |directory|
+      old, new = %w[old new].map { |name| File.join(directory, name) }
+      short = %w[--quick --pairs 1 --seconds 0.01 --only fibers --busy --out]
+      [["b1", old], ["b3", old], ["b3", new]].each do |id, out|
+        capture_io { assert_equal 0, COMMAND.run([id, *short, out]) }
+      end
+      text, = capture_io { assert_equal 0, COMMAND.run(["--report", old, "--report", new]) }
+
+      assert_match(/^B1: .*^B3: .*^Samples: #{old}, #{new}$/m, text)
+      assert_path_exists File.join(new, "index.html")
+      results = Bench::Result.load(old, new).map { |one| one.table.id }
+      assert_equal %w[b1 b3 b3], results
+    end
+  end
+
+  def test_one_empty_directory_of_several_is_refused
+    Dir.mktmpdir do |empty|
+      full = File.join(Bench::ROOT, "bench/results/2026-11-26-quiet")
+      _, errors = capture_io { COMMAND.run(["--report", full, "--report", empty]) }
+
+      assert_equal "nb bench: no results in #{empty}\n", errors
+    end
+  end
+
   def test_a_directory_without_results_is_refused
     Dir.mktmpdir do |directory|
       _, errors = capture_io { assert_equal 1, COMMAND.run(["--report", directory]) }

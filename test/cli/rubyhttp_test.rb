@@ -172,6 +172,24 @@ class RubyhttpTest < Minitest::Test
     assert_operator large, :<, 2_000_000 / 1024
   end
 
+  # Typhoeus refuses a libcurl that was initialised before a fork.
+  def test_calls_of_every_client_are_counted
+    skip "strace is not installed" unless system("strace -V", out: File::NULL, err: File::NULL)
+    out, errors, status = Program.nb("rubyhttp", "-l", "1m", "-S", "dallas", "-J", "--calls", "-i", "clients")
+    skip errors if errors.match?(/--calls: .*(?:not permitted|not installed)/)
+    assert_equal ["", 0], [errors, status.exitstatus]
+
+    calls = out.lines.map { |line| JSON.parse(line) }.to_h { |row| row.values_at("Impl", "System Calls") }
+    assert_equal CLIENTS.reject { |name| MISSING[name] }, calls.keys
+    calls.each { |name, count| assert_operator count, :>, 5, name }
+  end
+
+  def test_calls_of_a_download_that_fails
+    cell = NB::CLI::RubyhttpCell.new("stock")
+    error = assert_raises(NB::CLI::Failure) { cell.send(:calls, 1) }
+    assert_match(/\A--calls: stock: .*Connection refused/, error.message)
+  end
+
   def test_chunks_are_as_large_as_the_buffer_and_percent_is_cpu_by_clock
     rows = measure("-S", "dallas", "-i", "custom-1kbuffer-timeout,custom-64kbuffer-select")
 

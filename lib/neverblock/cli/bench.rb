@@ -39,8 +39,9 @@ module NB
               --out DIR        where samples (JSONL) and page go (bench/results/DATE-HOST, or
                                tmp/bench for a quick run)
               --delayd COMMAND use this delay server; it is started with --port N
-              --report DIR     measure nothing; report the samples in DIR, and write their page
-              --docs           put the headline numbers into docs/BENCHMARKS.md
+              --report DIR     measure nothing; report the samples in DIR, and write their page; may be
+                               given more than once, the oldest first: the page goes into the last
+              --docs           put the headline numbers into docs/BENCHMARKS.md and COMPARISONS.md
       TEXT
       # The source tree's half of this command.
       HOME = File.expand_path("../../../bench", __dir__)
@@ -144,7 +145,7 @@ module NB
         def more(on, options)
           on.on("-r", "--ruby PATH") { |path| options[:rubies] << path }
           on.on("--[no-]yjit") { |yjit| options[:yjit] = yjit }
-          on.on("--report DIR") { |directory| options[:report] = directory }
+          on.on("--report DIR") { |directory| (options[:report] ||= []) << directory }
           on.on("--docs") { options[:docs] = true }
         end
 
@@ -190,18 +191,18 @@ module NB
         end
 
         def report(tables, options)
-          results, directory, interrupted = results(tables, options)
+          results, directories, interrupted = results(tables, options)
           ::Bench::Report::Terminal.new($stdout).print(results)
-          page = ::Bench::Report::Page.new(results).write(File.join(directory, "index.html"))
-          puts "Samples: #{directory}", "Page:    #{page}"
-          document(results, directory) if options[:docs]
+          page = ::Bench::Report::Page.new(results).write(File.join(directories.last, "index.html"))
+          puts "Samples: #{directories.join(", ")}", "Page:    #{page}"
+          document(results, directories) if options[:docs]
           interrupted ? INTERRUPTED : 0
         end
 
-        # @return [Array] the results, the path of their samples, whether the user interrupted it
+        # @return [Array] the results, the paths of their samples, whether the user interrupted it
         def results(tables, options)
           if options[:report]
-            found = ::Bench::Result.load(options[:report])
+            found = ::Bench::Result.load(*options[:report])
             found.select! { |result| tables.include?(result.table) }
             return [found, options[:report], false]
           end
@@ -216,7 +217,7 @@ module NB
           found = session.run
           session.begun_anew.each { |text| CLI.tell "nb bench: begun anew: #{text}" }
           session.left.each { |text| CLI.tell "nb bench: not measured, no time: #{text}" }
-          [found, session.out, session.interrupted]
+          [found, [session.out], session.interrupted]
         end
 
         def rubies(options)
@@ -233,12 +234,14 @@ module NB
                    "first). As root, `chrt -r 1 nb bench …` makes the others wait"
         end
 
-        def document(results, directory)
+        def document(results, directories)
           root = ::Bench::ROOT
-          path = File.join(root, "docs", "BENCHMARKS.md")
-          relative = File.expand_path(directory).delete_prefix("#{root}/")
-          ::Bench::Report::Markdown.update(path, results, relative)
-          puts "Tables:  #{path}"
+          relative = directories.map { |path| File.expand_path(path).delete_prefix("#{root}/") }
+          ::Bench::Report::Markdown::PAGES.each_key do |name|
+            path = File.join(root, "docs", name)
+            ::Bench::Report::Markdown.update(path, results, relative.join(","))
+            puts "Tables:  #{path}"
+          end
         end
       end
     end

@@ -17,9 +17,11 @@ module NB
         usage: nb iotest -s [-n | -d -l LENGTH] [options]          the server, which receives
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
                                                                    the client, which sends
-               nb iotest suite [--cold] [LENGTH]                   seven transfers on this machine, each
+               nb iotest suite [--cold] [-J] [LENGTH]              seven transfers on this machine, each
                                                                    beside the same in C (in a source
                                                                    tree), then nc, socat and iperf3
+               nb iotest findings FILE ...                         what AsyncIoTest's author expected, and
+                                                                   what files of suite -J say
 
         Sends a file to a server that writes it to disk. There is no protocol: the client sends bytes
         and closes the connection. `nc -N HOST 12345 < file` and `nc -l 12345 > file` (OpenBSD's nc)
@@ -47,6 +49,7 @@ module NB
         # @scheduling may wait
         def run(argv)
           return suite(argv.drop(1)) if argv.first == "suite"
+          return findings(argv.drop(1)) if argv.first == "findings"
 
           options = IotestOptions.parse(argv)
           CLI.load_loop
@@ -146,10 +149,19 @@ module NB
 
         def suite(argv)
           require_relative "iotest_suite"
-          cold, lengths = argv.partition { |word| word == "--cold" }
+          options, lengths = argv.partition { |word| %w[--cold -J --json].include?(word) }
           raise UsageError, "suite takes one length, got: #{lengths.join(" ")}" if lengths.size > 1
 
-          IotestSuite.new(lengths.first || "100M", cold.any?).run
+          cold, json = options.partition { |word| word == "--cold" }
+          IotestSuite.new(lengths.first || "100M", cold.any?, json: json.any?).run
+        end
+
+        def findings(paths)
+          require_relative "iotest_findings"
+          raise UsageError, "findings needs files" if paths.empty?
+
+          IotestFindings.new(paths).all.each { |finding| puts finding.line }
+          0
         end
       end
     end

@@ -25,15 +25,18 @@ module NB
       }.freeze
       NB_PROGRAM = File.expand_path("../../../exe/nb", __dir__)
       HEAD = "                              s  Gbit/s  CPU s/GB: client  server"
-      private_constant :RECIPES, :NB_PROGRAM, :HEAD
+      C = "C"
+      private_constant :RECIPES, :NB_PROGRAM, :HEAD, :C
 
       # @param length [String] of each transfer, such as "100M"
       # @param cold [Boolean] see --cold
+      # @param json [Boolean] one JSON object per row instead of the table
       # @raise [UsageError] for an invalid length
-      def initialize(length, cold)
+      def initialize(length, cold, json: false)
         @bytes = IotestOptions.bytes(length)
         @length = length
         @cold = cold ? %w[--cold] : []
+        @json = json
       end
 
       # Prints one row per transfer.
@@ -44,11 +47,11 @@ module NB
         Dir.mktmpdir("nb-iotest") do |folder|
           @file = File.join(folder, "source")
           write_source
-          puts HEAD
+          puts HEAD unless @json
           bounds = IotestBounds.new(@file, @bytes)
           RECIPES.each { |name, ends| compare(name, ends, bounds.c) }
-          bounds.each { |name, client, server| row(name, client, server) }
-          puts bounds.missing
+          bounds.each { |name, client, server| row([name, name], client, server) }
+          miss(bounds.missing)
         end
         0
       end
@@ -64,15 +67,32 @@ module NB
         end
       end
 
-      def compare(name, ends, program)
-        row(name, *both([*nb, *@cold], *ends))
-        row("  the same in C", *both([program], *ends)) if program
+      # Only rows are JSON.
+      def miss(sentences)
+        return puts(sentences) unless @json
+
+        sentences.each { |sentence| CLI.tell "nb iotest: #{sentence}" }
       end
 
-      def row(name, client, server)
-        puts format("%-25s %6.2f  %6.2f  %16.2f  %6.2f", name, client["seconds"],
-          @bytes * 8 / client["seconds"] / 1e9, cpu(client), cpu(server))
+      def compare(name, ends, program)
+        row([name, "nb"], *both([*nb, *@cold], *ends))
+        row([name, C], *both([program], *ends)) if program
+      end
+
+      def row((transfer, program), client, server)
+        puts @json ? json(transfer, program, client: client, server: server) :
+          line(program == C ? "  the same in C" : transfer, client, server)
         $stdout.flush
+      end
+
+      def line(name, client, server)
+        format("%-25s %6.2f  %6.2f  %16.2f  %6.2f", name, client["seconds"],
+          @bytes * 8 / client["seconds"] / 1e9, cpu(client), cpu(server))
+      end
+
+      def json(transfer, program, ends)
+        JSON.generate(transfer: transfer, program: program, bytes: @bytes,
+                      cold: @cold.any? && program == "nb", **ends)
       end
 
       # Seconds per gigabyte.

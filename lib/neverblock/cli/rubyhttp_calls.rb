@@ -1,42 +1,37 @@
 # frozen_string_literal: true
 
+require "open3"
+require "rbconfig"
 require "tempfile"
 
 module NB
   module CLI
-    # Counts the system calls of a block, in a forked child to which strace(1) attaches first.
+    # Counts the system calls of a download, in a Ruby of its own to which strace(1) attaches first.
+    # (A forked child would not do: Typhoeus refuses a libcurl that its parent has initialised.)
     module RubyhttpCalls
-      class << self
-        # @yield runs twice in the child; the second time is counted
-        # @return [Integer] calls, including the few that end the child
-        # @raise [Failure] if strace is not installed or not permitted
-        # @scheduling may wait
-        def count(&block)
-          told, ready = IO.pipe
-          starts, start = IO.pipe
-          child = fork do
-            [told, start].each(&:close)
-            act(ready, starts, &block)
-          end
-          [ready, starts].each(&:close)
-          raise Failure, "--calls: the download failed" unless told.gets
+      LIB = File.expand_path("../..", __dir__)
+      private_constant :LIB
 
-          watched(child) { start.close }
-        ensure
-          [told, ready, starts, start].compact.each(&:close)
-          Process.wait(child) if child
+      class << self
+        # @param program [String] what the other Ruby runs: prints a line, waits for the end of its
+        #   input, downloads
+        # @param words [Array<String>] its arguments, the client first
+        # @return [Integer] calls, including the few that end the process
+        # @raise [Failure] if strace is not installed or not permitted, or the download fails
+        # @scheduling may wait
+        def count(program, *words)
+          Open3.popen3(*ruby, "-e", program, *words) do |*pipes, process|
+            start, ready, errors = pipes
+            raise Failure, "--calls: #{words.first}: #{errors.gets.to_s.strip}" unless ready.gets
+
+            watched(process.pid) { start.close }
+          end
         end
 
         private
 
-        def act(ready, starts)
-          $stderr.reopen(File::NULL)
-          yield
-          ready.puts
-          starts.read
-          yield
-        ensure
-          exit!(0)
+        def ruby
+          [RbConfig.ruby, "-W0", *[*$LOAD_PATH, LIB].map { |path| "-I#{path}" }]
         end
 
         # @yield when strace has attached

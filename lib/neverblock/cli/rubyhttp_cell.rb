@@ -21,9 +21,25 @@ module NB
         "nb" => ->(work) { NB.run(&work) },
         "async" => ->(work) { Sync { work.call } }
       }.freeze
+      # For {RubyhttpCalls}: a download that is not counted, then the one that is.
+      COUNTED = <<~'RUBY'
+        require "neverblock/cli"
+        require "neverblock/cli/rubyhttp_cell"
+        NB::CLI.load_loop
+        client, world, port = ARGV
+        reason = NB::CLI::RubyhttpClients.missing(client) || NB::CLI::RubyhttpCell.missing(world)
+        abort(reason) if reason
+        cell = NB::CLI::RubyhttpCell.new(client, world: world)
+        cell.warm_up(Integer(port))
+        $stdout.puts
+        $stdout.flush
+        $stdin.read
+        cell.warm_up(Integer(port))
+        exit!(0)
+      RUBY
       # Up to this many bytes, a download fits into memory without a garbage collection.
       COUNTED_BYTES = 200_000_000
-      private_constant :COUNTED_BYTES
+      private_constant :COUNTED, :COUNTED_BYTES
 
       # @param world [String] of {WORLDS}
       # @return [String, nil] why it is not available here
@@ -76,7 +92,7 @@ module NB
       # @scheduling may wait
       def count(port, bytes:, calls: false)
         found = { "Bytes Allocated" => (allocated(port) if bytes <= COUNTED_BYTES) }
-        calls ? found.merge("System Calls" => RubyhttpCalls.count { warm_up(port) }) : found
+        calls ? found.merge("System Calls" => calls(port)) : found
       end
 
       private
@@ -115,6 +131,8 @@ module NB
           "% CPU usage" => (total / seconds * 100).round(2),
           "Allocations" => objects, "GC Time" => collecting.round(6) }
       end
+
+      def calls(port) = RubyhttpCalls.count(COUNTED, @client, @world, port.to_s)
 
       # Ruby counts objects, not their bytes: without a collection, all of them still exist.
       def allocated(port)

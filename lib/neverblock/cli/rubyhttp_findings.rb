@@ -1,26 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "finding"
 require_relative "rubyhttp_results"
 
 module NB
   module CLI
     # The findings of the study of 2008, checked against today's rows.
     class RubyhttpFindings
-      # The names of the verdicts.
-      VERDICTS = { holds: "holds", wrong: "does not hold", same: "no difference",
-                   unmeasured: "not measured" }.freeze
-
-      # Today's verdict on one finding.
-      Finding = Struct.new(:text, :verdict, :figures) do
-        # @return [String] the name of its verdict
-        def word = VERDICTS.fetch(verdict)
-
-        # @return [String] for a terminal
-        def line = format("%-14s %s%s", word, text, (" (#{figures})" unless figures.empty?))
-      end
-
-      # Amounts that differ by less than this count as equal.
-      NOISE = 0.05
       FAST = "dallas"
       # Those whose bytes Ruby sees.
       WAYS = (RubyhttpWays::ALL.keys - ["stock", RubyhttpWays::SPLICE]).freeze
@@ -43,7 +29,7 @@ module NB
       PERCENT = "“% CPU” is highest at the fastest site and lowest at the slowest"
       TOTAL = "CPU time per gigabyte does not depend on the site (within a fifth)"
       FIFTH = 1.2
-      private_constant :NOISE, :FAST, :WAYS, :MORE, :PERCENT, :TOTAL, :FIFTH
+      private_constant :FAST, :WAYS, :MORE, :PERCENT, :TOTAL, :FIFTH
 
       # @param results [RubyhttpResults]
       # @param file [String] one of their files
@@ -61,16 +47,10 @@ module NB
       # Compares the least of those that should need more with the most of the others.
       def compare(text, more, less)
         high, low = at(more).min_by(&:cpu_per_gb), at(less).max_by(&:cpu_per_gb)
-        return unmeasured(text) unless high && low
+        return Finding.unmeasured(text) unless high && low
 
-        ratio = high.cpu_per_gb / low.cpu_per_gb
-        Finding.new(text, verdict(ratio), [high, low].map { |row| figure(row) }.join(", "))
-      end
-
-      def verdict(ratio)
-        return :same if (ratio - 1).abs <= NOISE
-
-        ratio > 1 ? :holds : :wrong
+        Finding.by_ratio(text, high.cpu_per_gb / low.cpu_per_gb,
+                         [high, low].map { |row| figure(row) }.join(", "))
       end
 
       def at(clients)
@@ -81,25 +61,24 @@ module NB
 
       def percent
         fast, *, slow = stock_rows.sort_by { |row| -row.numbers["KBytes/second"] }
-        return unmeasured(PERCENT) unless slow
+        return Finding.unmeasured(PERCENT) unless slow
 
         figures = [fast, slow].map { |row| format("%s %.1f %%", row.site, row.cpu_percent) }
-        Finding.new(PERCENT, verdict(fast.cpu_percent / slow.cpu_percent),
-                    "stock: #{figures.join(", ")}")
+        Finding.by_ratio(PERCENT, fast.cpu_percent / slow.cpu_percent,
+                         "stock: #{figures.join(", ")}")
       end
 
       def total
         rows = stock_rows
-        return unmeasured(TOTAL) if rows.size < 2
+        return Finding.unmeasured(TOTAL) if rows.size < 2
 
         least, most = rows.minmax_by(&:cpu_per_gb)
         figures = [least, most].map { |row| format("%s %.2f s/GB", row.site, row.cpu_per_gb) }
-        Finding.new(TOTAL, most.cpu_per_gb / least.cpu_per_gb <= FIFTH ? :holds : :wrong,
-                    "stock: #{figures.join(", ")}")
+        ratio = most.cpu_per_gb / least.cpu_per_gb
+        Finding.new(TOTAL, ratio <= FIFTH ? :holds : :wrong, "stock: #{figures.join(", ")}", ratio)
       end
 
       def stock_rows = @rows.select { |row| row.client == "stock" && row.cpu_per_gb }
-      def unmeasured(text) = Finding.new(text, :unmeasured, "")
     end
   end
 end
