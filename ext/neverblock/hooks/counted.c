@@ -121,6 +121,18 @@ static VALUE call_counted_with_none(VALUE self)
     return call_counted(0, NULL, self);
 }
 
+static VALUE call_counted_with_four(VALUE self, VALUE first, VALUE second, VALUE third,
+                                    VALUE fourth)
+{
+    return call_counted(4, (VALUE[]){first, second, third, fourth}, self);
+}
+
+static VALUE call_counted_with_five(VALUE self, VALUE first, VALUE second, VALUE third,
+                                    VALUE fourth, VALUE fifth)
+{
+    return call_counted(5, (VALUE[]){first, second, third, fourth, fifth}, self);
+}
+
 static void define_counted(VALUE klass, ID name)
 {
     switch (rb_mod_method_arity(klass, name)) {
@@ -129,6 +141,12 @@ static void define_counted(VALUE klass, ID name)
         break;
     case 1:
         rb_define_method_id(klass, name, call_counted_with_one, 1);
+        break;
+    case 4:
+        rb_define_method_id(klass, name, call_counted_with_four, 4);
+        break;
+    case 5:
+        rb_define_method_id(klass, name, call_counted_with_five, 5);
         break;
     default: /* the original raises for a wrong number */
         rb_define_method_id(klass, name, call_counted, -1);
