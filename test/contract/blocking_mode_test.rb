@@ -18,6 +18,12 @@ class BlockingModeTest < Contract
     "sendmsg" => ->(socket, bytes) { socket.sendmsg(bytes) },
     "write" => ->(socket, bytes) { socket.write(bytes) }
   }.freeze
+  WHOLES = {
+    "recv" => ->(socket, flags) { socket.recv(6, flags) },
+    "recv into a buffer" => ->(socket, flags) { socket.recv(6, flags, +"old") },
+    "recvfrom" => ->(socket, flags) { socket.recvfrom(6, flags).first },
+    "recvmsg" => ->(socket, flags) { socket.recvmsg(6, flags).first }
+  }.freeze
   MEGABYTE = ("0123456789abcdef" * 65_536).freeze
 
   RECEIVES.each do |name, receive|
@@ -46,6 +52,48 @@ class BlockingModeTest < Contract
     end
   end
 
+  SENDS.merge("syswrite" => ->(io, bytes) { io.syswrite(bytes) }).each do |name, send|
+    contract "#{name} takes the whole message", gap: 0.060 do
+      near, far = blocking(*UNIXSocket.pair)
+      peer = later { far.read(MEGABYTE.bytesize) == MEGABYTE }
+      assert_equal MEGABYTE.bytesize, send.call(near, MEGABYTE)
+      assert peer.value
+      refute_predicate near, :nonblock? # other processes may share the mode
+    end
+  end
+
+  contract "syswrite to a pipe takes the whole message", gap: 0.060 do
+    reader, writer = blocking(*IO.pipe)
+    peer = later { reader.read(MEGABYTE.bytesize) == MEGABYTE }
+    assert_equal MEGABYTE.bytesize, writer.syswrite(MEGABYTE)
+    assert peer.value
+  end
+
+  contract "syswrite tells what was taken before the reader closed" do
+    reader, writer = blocking(*IO.pipe)
+    peer = later { reader.close }
+    assert_operator writer.syswrite(MEGABYTE), :<, MEGABYTE.bytesize
+    assert_raises(Errno::EPIPE) { writer.syswrite("more") }
+    peer.join
+  end
+
+  WHOLES.each do |name, receive|
+    contract "#{name} with MSG_WAITALL waits for all" do
+      near, far = blocking(*UNIXSocket.pair)
+      peer = later { %w[ab cd efg].each { |part| far.write(part) && sleep(0.01) } }
+      assert_equal "abcdef", receive.call(near, Socket::MSG_WAITALL)
+      assert_equal "g", near.recv(9)
+      peer.join
+    end
+
+    contract "#{name} with MSG_WAITALL ends with the stream" do
+      near, far = blocking(*UNIXSocket.pair)
+      peer = later { far.write("ab") && far.close }
+      assert_equal "ab", receive.call(near, Socket::MSG_WAITALL)
+      peer.join
+    end
+  end
+
   contract "UDP recvfrom waits" do
     server, client = blocking(UDPSocket.new, UDPSocket.new)
     server.bind("127.0.0.1", 0)
@@ -65,6 +113,7 @@ class BlockingModeTest < Contract
     peer = later { 2.times { keep(server.accept.first) } }
     client = blocking(Socket.new(:INET, :STREAM))
     assert_equal 0, client.connect(server.local_address)
+    refute_predicate client, :nonblock?
     peer.join
   end
 

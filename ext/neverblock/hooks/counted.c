@@ -2,7 +2,10 @@
  * Read after: wait.h.
  *
  * While there is data, recv or read_nonblock from a fast sender (Net::HTTP) asks nobody: its fiber
- * would never let the others run. And a socket in blocking mode would stop them all.
+ * would never let the others run. And a socket in blocking mode would stop them all. So calls that
+ * take flags get MSG_DONTWAIT, as the hooks do; the socket keeps its mode, which other processes
+ * may share. In blocking mode the kernel sends a whole message, and receives all that MSG_WAITALL
+ * asks for: NB::Repairs does the rest of those, piece by piece.
  */
 #include "hooks/hooks.h"
 #include "hooks/mode.h"
@@ -13,8 +16,12 @@
 /* By the name under which it is called; the original runs through its alias. */
 typedef struct {
     ID name, original;
-    bool waits; /* not one of the *_nonblock, which never stop the thread */
+    bool waits;           /* not one of the *_nonblock, which never stop the thread */
+    bool sends, receives; /* (message or length, flags, ...) */
 } counted_t;
+
+#define FLAGS_AT 1
+#define MOST_ARGUMENTS 5
 
 static counted_t counted[32];
 static size_t counted_count;
@@ -46,10 +53,47 @@ static void count_call(nb_loop_t *loop)
     nb_yield(loop);
 }
 
-/* (length or message, flags, ...): for recv, blocking mode is what makes it wait for all bytes. */
-static bool waits_for_all(int argc, const VALUE *argv)
+/* Whether the kernel would do the whole at once, and we must. */
+static bool is_whole(VALUE socket, int flags)
 {
-    return argc > 1 && FIXNUM_P(argv[1]) && (FIX2LONG(argv[1]) & MSG_WAITALL);
+    return !(flags & MSG_DONTWAIT) && nb_mode_blocks_stream(socket);
+}
+
+static VALUE call_whole(const char *helper, VALUE socket, ID original, int argc, const VALUE *argv)
+{
+    VALUE arguments[MOST_ARGUMENTS + 3] = {socket, ID2SYM(original)};
+    memcpy(arguments + 2, argv, (size_t)argc * sizeof(*argv));
+    return rb_funcallv(rb_path2class("NB::Repairs"), rb_intern(helper), argc + 2, arguments);
+}
+
+/* Calls the original with flags that do not wait in the kernel: it tells Ruby, which waits in the
+ * loop and tries again. */
+static VALUE call_with_flags(const counted_t *method, int argc, const VALUE *given, VALUE self)
+{
+    VALUE argv[MOST_ARGUMENTS] = {given[0]};
+    int flags = argc > FLAGS_AT ? FIX2INT(given[FLAGS_AT]) : 0;
+    memcpy(argv, given, (size_t)argc * sizeof(*argv));
+    argv[FLAGS_AT] = INT2FIX(flags | MSG_DONTWAIT);
+    if (argc == FLAGS_AT)
+        argc++;
+    if (method->receives && (flags & MSG_WAITALL) && !(flags & MSG_PEEK) && is_whole(self, flags))
+        return call_whole("receive_all", self, method->original, argc, argv);
+    VALUE result = rb_funcallv(self, method->original, argc, argv);
+    VALUE message = method->sends ? rb_check_string_type(argv[0]) : Qnil;
+    if (NIL_P(message) || !FIXNUM_P(result) || FIX2LONG(result) >= RSTRING_LEN(message) ||
+        !is_whole(self, flags))
+        return result;
+    VALUE rest[MOST_ARGUMENTS + 1] = {result};
+    memcpy(rest + 1, argv, (size_t)argc * sizeof(*argv));
+    return call_whole("send_rest", self, method->original, argc + 1, rest);
+}
+
+/* The original raises for other arguments. */
+static bool takes_flags(const counted_t *method, int argc, const VALUE *argv)
+{
+    if (argc > MOST_ARGUMENTS || argc < (method->sends ? FLAGS_AT + 1 : FLAGS_AT))
+        return false;
+    return (method->sends || method->receives) && (argc == FLAGS_AT || FIXNUM_P(argv[FLAGS_AT]));
 }
 
 static VALUE call_counted(int argc, VALUE *argv, VALUE self)
@@ -59,7 +103,9 @@ static VALUE call_counted(int argc, VALUE *argv, VALUE self)
     nb_loop_t *loop = loop_here();
     if (loop) {
         count_call(loop);
-        if (method->waits && !waits_for_all(argc, argv))
+        if (!keywords && takes_flags(method, argc, argv))
+            return call_with_flags(method, argc, argv, self);
+        if (method->waits)
             nb_mode_unblock(self);
     }
     return rb_funcallv_kw(self, method->original, argc, argv, keywords);
@@ -75,6 +121,18 @@ static VALUE call_counted_with_none(VALUE self)
     return call_counted(0, NULL, self);
 }
 
+static VALUE call_counted_with_four(VALUE self, VALUE first, VALUE second, VALUE third,
+                                    VALUE fourth)
+{
+    return call_counted(4, (VALUE[]){first, second, third, fourth}, self);
+}
+
+static VALUE call_counted_with_five(VALUE self, VALUE first, VALUE second, VALUE third,
+                                    VALUE fourth, VALUE fifth)
+{
+    return call_counted(5, (VALUE[]){first, second, third, fourth, fifth}, self);
+}
+
 static void define_counted(VALUE klass, ID name)
 {
     switch (rb_mod_method_arity(klass, name)) {
@@ -84,9 +142,23 @@ static void define_counted(VALUE klass, ID name)
     case 1:
         rb_define_method_id(klass, name, call_counted_with_one, 1);
         break;
+    case 4:
+        rb_define_method_id(klass, name, call_counted_with_four, 4);
+        break;
+    case 5:
+        rb_define_method_id(klass, name, call_counted_with_five, 5);
+        break;
     default: /* the original raises for a wrong number */
         rb_define_method_id(klass, name, call_counted, -1);
     }
+}
+
+static void note_kind(counted_t *method, const char *name)
+{
+    method->waits = !strstr(name, "_nonblock");
+    method->sends = !strcmp(name, "send") || !strcmp(name, "__sendmsg");
+    method->receives =
+        !strcmp(name, "recv") || !strcmp(name, "recvfrom") || !strcmp(name, "__recvmsg");
 }
 
 /* @!visibility private - from now on calls of klass#name count; name: Symbol of a method in C. */
@@ -97,11 +169,11 @@ static VALUE rb_nb_native_count_calls(VALUE mod, VALUE klass, VALUE name)
     if (!counted_as(id)) {
         if (counted_count == sizeof(counted) / sizeof(*counted))
             rb_raise(rb_eRuntimeError, "count_calls: no room for another name");
-        counted[counted_count++] = (counted_t){
+        counted[counted_count] = (counted_t){
             .name = id,
             .original = rb_intern_str(rb_sprintf("__nb_uncounted_%" PRIsVALUE, name)),
-            .waits = !strstr(rb_id2name(id), "_nonblock"),
         };
+        note_kind(&counted[counted_count++], rb_id2name(id));
     }
     nb_keep_original(klass, counted_as(id)->original, id);
     rb_ext_ractor_safe(true); /* other Ractors have no loop: there it is the original */
@@ -121,15 +193,15 @@ static VALUE rb_nb_native_count_call(VALUE mod)
     return Qnil;
 }
 
-/* @!visibility private - the same before a socket's call that may wait. */
+/* @!visibility private - the same before a socket's call that may wait. Returns whether the socket
+ *   was in blocking mode until then. */
 static VALUE rb_nb_native_count_wait(VALUE mod, VALUE socket)
 {
     nb_loop_t *loop = loop_here();
-    if (loop) {
-        count_call(loop);
-        nb_mode_unblock(socket);
-    }
-    return Qnil;
+    if (!loop)
+        return Qfalse;
+    count_call(loop);
+    return nb_mode_unblock(socket) ? Qtrue : Qfalse;
 }
 
 /* @!visibility private - lets the other fibers of the loop run, if one runs the caller. */

@@ -1,49 +1,102 @@
 /* face.c - methods in C in front of repairs written in Ruby. Uses ruby.h. Read after: hooks.h.
  *
- * Net::HTTP and Dalli ask for the parameters of TCPSocket#initialize, and connect in another way if
- * these are not a C function's.
+ * Programs ask methods for their parameters: Net::HTTP and Dalli connect in another way if those of
+ * TCPSocket#initialize are not a C function's, and RSpec lets no double take other arguments. Only
+ * a function in C has parameters without names.
  */
 #include "hooks/hooks.h"
 #include <ruby/ractor.h>
 
-#define FACES 3 /* TCPSocket's constructor is repaired twice, TCPServer's once */
+/* A method does not learn in which class it was found, so each has functions of its own. The digits
+ * are octal: C has no other numbers that can be put together. */
+#define ROW(X, high)                                                                               \
+    X(high##0) X(high##1) X(high##2) X(high##3) X(high##4) X(high##5) X(high##6) X(high##7)
+#define ALL(X) ROW(X, 00) ROW(X, 01) ROW(X, 02) ROW(X, 03) ROW(X, 04) ROW(X, 05) ROW(X, 06)
+#define FACES 0070
+#define MOST_REQUIRED 3
 
 static struct {
     ID bodies[FACES];
     unsigned count;
 } faces;
 
-static VALUE call_body(unsigned i, int argc, VALUE *argv, VALUE self)
+static VALUE call_body(unsigned i, int argc, const VALUE *argv, VALUE self)
 {
     int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
-    return rb_funcallv_kw(self, faces.bodies[i], argc, argv, keywords);
+    if (!rb_block_given_p())
+        return rb_funcallv_kw(self, faces.bodies[i], argc, argv, keywords);
+    VALUE *arguments = ALLOCA_N(VALUE, argc + 1); /* the body is private */
+    arguments[0] = ID2SYM(faces.bodies[i]);
+    memcpy(arguments + 1, argv, (size_t)argc * sizeof(*argv));
+    return rb_funcall_with_block_kw(self, rb_intern("__send__"), argc + 1, arguments,
+                                    rb_block_proc(), keywords);
 }
 
-static VALUE face_0(int argc, VALUE *argv, VALUE self)
+#define FUNCTIONS(i)                                                                               \
+    static VALUE face_any_##i(int argc, VALUE *argv, VALUE self)                                   \
+    {                                                                                              \
+        return call_body(i, argc, argv, self);                                                     \
+    }                                                                                              \
+    static VALUE face_none_##i(VALUE self)                                                         \
+    {                                                                                              \
+        return call_body(i, 0, NULL, self);                                                        \
+    }                                                                                              \
+    static VALUE face_one_##i(VALUE self, VALUE first)                                             \
+    {                                                                                              \
+        return call_body(i, 1, &first, self);                                                      \
+    }                                                                                              \
+    static VALUE face_two_##i(VALUE self, VALUE first, VALUE second)                               \
+    {                                                                                              \
+        return call_body(i, 2, (VALUE[]){first, second}, self);                                    \
+    }                                                                                              \
+    static VALUE face_three_##i(VALUE self, VALUE first, VALUE second, VALUE third)                \
+    {                                                                                              \
+        return call_body(i, 3, (VALUE[]){first, second, third}, self);                             \
+    }
+ALL(FUNCTIONS)
+
+#define ENTRY(i) {face_any_##i, face_none_##i, face_one_##i, face_two_##i, face_three_##i},
+static const struct {
+    VALUE (*any)(int, VALUE *, VALUE);
+    VALUE (*none)(VALUE);
+    VALUE (*one)(VALUE, VALUE);
+    VALUE (*two)(VALUE, VALUE, VALUE);
+    VALUE (*three)(VALUE, VALUE, VALUE, VALUE);
+} functions[FACES] = {ALL(ENTRY)};
+
+static void define(VALUE klass, ID name, unsigned i, int arity)
 {
-    return call_body(0, argc, argv, self);
+    switch (arity) {
+    case 0:
+        rb_define_method_id(klass, name, functions[i].none, 0);
+        break;
+    case 1:
+        rb_define_method_id(klass, name, functions[i].one, 1);
+        break;
+    case 2:
+        rb_define_method_id(klass, name, functions[i].two, 2);
+        break;
+    case MOST_REQUIRED:
+        rb_define_method_id(klass, name, functions[i].three, 3);
+        break;
+    default:
+        rb_define_method_id(klass, name, functions[i].any, -1);
+    }
 }
 
-static VALUE face_1(int argc, VALUE *argv, VALUE self)
-{
-    return call_body(1, argc, argv, self);
-}
-
-static VALUE face_2(int argc, VALUE *argv, VALUE self)
-{
-    return call_body(2, argc, argv, self);
-}
-
-static VALUE (*const functions[FACES])(int, VALUE *, VALUE) = {face_0, face_1, face_2};
-
-/* @!visibility private - defines klass#name in C: it calls the method body, without a block. */
+/* @!visibility private - defines klass#name in C with the arity that it has: it calls the method
+ *   body. */
 static VALUE rb_nb_native_face(VALUE mod, VALUE klass, VALUE name, VALUE body)
 {
     if (faces.count == FACES)
         rb_raise(rb_eRuntimeError, "NB::Native.face: no room for another method");
+    ID id = SYM2ID(name);
+    int arity = rb_mod_method_arity(klass, id);
+    if (arity > MOST_REQUIRED)
+        rb_raise(rb_eArgError, "NB::Native.face: a function of %d arguments", arity);
     faces.bodies[faces.count] = SYM2ID(body);
     rb_ext_ractor_safe(true);
-    rb_define_method_id(klass, SYM2ID(name), functions[faces.count++], -1);
+    define(klass, id, faces.count++, arity);
     rb_ext_ractor_safe(false);
     return Qnil;
 }

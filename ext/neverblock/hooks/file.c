@@ -177,12 +177,15 @@ static ssize_t write_terminal(nb_loop_t *loop, int fd, const void *base, size_t 
     int to = mine ? fd : open_again(fd);
     if (to < 0)
         return offload(loop, fd, (void *)base, size, CURRENT_POSITION, true);
+    int flags = mine ? fcntl(fd, F_GETFL) : 0;
     if (mine)
-        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     ssize_t count = write(to, base, size);
     if (count < 0)
         count = -errno;
-    if (!mine)
+    if (mine)
+        (void)fcntl(fd, F_SETFL, flags);
+    else
         close(to);
     return count;
 }

@@ -4,21 +4,46 @@
 #include "hooks/descriptor.h"
 #include "hooks/hooks.h"
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
-void nb_mode_unblock(VALUE socket)
+bool nb_mode_unblock(VALUE socket)
 {
     if (nb_io_is_closed(socket)) /* the call itself raises */
-        return;
+        return false;
     int fd = rb_io_descriptor(socket);
     int flags = fcntl(fd, F_GETFL);
-    if (flags >= 0 && !(flags & O_NONBLOCK))
-        (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    return flags >= 0 && !(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* @!visibility private - undoes nb_mode_unblock, if the socket is still open. */
+static VALUE rb_nb_native_block(VALUE mod, VALUE socket)
+{
+    if (!nb_io_is_closed(socket)) {
+        int fd = rb_io_descriptor(socket);
+        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    }
+    return Qnil;
+}
+
+static bool is_blocking(VALUE io)
+{
+    int flags = nb_io_is_closed(io) ? -1 : fcntl(rb_io_descriptor(io), F_GETFL);
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+bool nb_mode_blocks_stream(VALUE socket)
+{
+    int type = 0;
+    socklen_t length = sizeof(type);
+    return is_blocking(socket) &&
+           getsockopt(rb_io_descriptor(socket), SOL_SOCKET, SO_TYPE, &type, &length) == 0 &&
+           type == SOCK_STREAM;
 }
 
 /* @!visibility private - whether read(2), or write(2) if writing, may stop the thread: of a
- *   terminal, a FIFO and the like in blocking mode. Other programs may share these, so they keep
- *   their mode. */
+ *   terminal, a FIFO, a socket in blocking mode. Other programs may share these, so they keep their
+ *   mode. */
 static VALUE rb_nb_native_may_stop_p(VALUE mod, VALUE io, VALUE writing)
 {
     if (RTEST(writing) && RFILE(io)->fptr)
@@ -27,18 +52,24 @@ static VALUE rb_nb_native_may_stop_p(VALUE mod, VALUE io, VALUE writing)
         return Qfalse;
     if (!(nb_io_mode(io) & (RTEST(writing) ? FMODE_WRITABLE : FMODE_READABLE)))
         return Qfalse; /* the call itself raises */
-    if (nb_io_is_socket(io))
-        nb_mode_unblock(io);
-    int fd = rb_io_descriptor(io), flags = fcntl(fd, F_GETFL);
     struct stat info;
-    if (flags < 0 || (flags & O_NONBLOCK) || fstat(fd, &info) < 0)
+    if (!is_blocking(io) || fstat(rb_io_descriptor(io), &info) < 0)
         return Qfalse;
     bool stops = S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode) || S_ISSOCK(info.st_mode);
     return stops ? Qtrue : Qfalse;
 }
 
+/* @!visibility private - whether the file that an IO writes to is in blocking mode. */
+static VALUE rb_nb_native_blocking_p(VALUE mod, VALUE io)
+{
+    return RFILE(io)->fptr && is_blocking(rb_io_get_write_io(io)) ? Qtrue : Qfalse;
+}
+
 void Init_nb_hooks_mode(void)
 {
+    rb_define_singleton_method(rb_path2class("NB::Native"), "block", rb_nb_native_block, 1);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "blocking?", rb_nb_native_blocking_p,
+                               1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "may_stop?", rb_nb_native_may_stop_p,
                                2);
 }

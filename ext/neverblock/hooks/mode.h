@@ -11,8 +11,11 @@
 
 #include <ruby.h>
 
-/* Makes an open socket non-blocking, and it stays so, as after Ruby's own read_nonblock and
- * accept_nonblock. */
-void nb_mode_unblock(VALUE socket);
+/* Makes an open socket non-blocking, and it stays so, as after Ruby's own accept_nonblock. Returns
+ * whether it was not. */
+bool nb_mode_unblock(VALUE socket);
+
+/* Whether it is a stream socket in blocking mode. */
+bool nb_mode_blocks_stream(VALUE socket);
 
 #endif

@@ -69,17 +69,17 @@ module NB
 
         def read_in_c(driver)
           Repairs.replace(::Net::HTTPResponse.singleton_class, :read_new) do |original|
-            proc do |socket|
-              (NetHTTPCalls.read(self, socket) if driver.on?) || original.bind_call(self, socket)
+            proc do |sock|
+              (NetHTTPCalls.read(self, sock) if driver.on?) || original.bind_call(self, sock)
             end
           end
         end
 
         def write_in_c(driver)
           Repairs.replace(::Net::HTTPGenericRequest, :write_header) do |original|
-            proc do |socket, version, path|
-              head = NetHTTPCalls.request_head(self, version, path) if driver.on?
-              head ? socket.write(head) : original.bind_call(self, socket, version, path)
+            proc do |sock, ver, path|
+              head = NetHTTPCalls.request_head(self, ver, path) if driver.on?
+              head ? sock.write(head) : original.bind_call(self, sock, ver, path)
             end
           end
         end

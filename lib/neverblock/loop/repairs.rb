@@ -89,15 +89,16 @@ module NB
       # Replaces an instance method in place, in every Ractor: one of Ruby's own, or of a library
       # that works in any Ractor.
       #
-      # @param face [Boolean] whether its parameters stay those of a method in C, which has no block
+      # Its arity and parameters stay those of a method in C.
+      #
       # @yield [original] the name under which it remains; returns the new body as a lambda or proc
       #   that refers only to shareable objects
       # @api private
-      def repair(owner, name, face: false)
+      def repair(owner, name)
         original = :"#{name}_without_neverblock#{@kept += 1}"
         body = Ractor.make_shareable(yield(original))
         keep(owner, original, name)
-        define(owner, name, face: face, &body)
+        define(owner, name, &body)
       end
 
       # Keeps one of the owner's own methods under another, private name.
@@ -130,14 +131,20 @@ module NB
         method
       end
 
-      def define(owner, name, face: false, &body)
+      def define(owner, name, &body)
         visibility = owner.private_method_defined?(name) ? :private : :public
         owner.alias_method(name, name) # keeps Ruby from warning about the redefinition
-        face ? define_behind_face(owner, name, &body) : owner.define_method(name, &body)
+        parameters = owner.instance_method(name).parameters
+        in_c = parameters.all?(&:one?) # only there they have no names
+        if in_c && (parameters + body.parameters).any?
+          define_behind_face(owner, name, &body)
+        else
+          owner.define_method(name, &body)
+        end
         owner.send(visibility, name)
       end
 
-      # Programs look at a constructor's parameters to learn what it takes.
+      # Programs look at a method's parameters to learn what it takes.
       def define_behind_face(owner, name, &body)
         behind = :"#{name}_in_neverblock#{@kept += 1}"
         owner.define_method(behind, &body)

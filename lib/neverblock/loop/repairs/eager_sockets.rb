@@ -9,10 +9,57 @@ require "socket"
 # millisecond, the other fibers get a turn. For SSLSocket see drivers/openssl.rb. (IO#read_nonblock
 # and the methods that sockets inherit from IO ask io_read and io_write.)
 #
-# A socket in blocking mode (for_fd, as from systemd, or nonblock = false) becomes non-blocking
-# before such a call: it would stop the whole thread, since Ruby asks the scheduler after EAGAIN.
+# With a socket in blocking mode (for_fd, as from systemd, or nonblock = false) such a call would
+# stop the whole thread, since Ruby asks the scheduler after EAGAIN. Those that take flags get
+# MSG_DONTWAIT, and for the others (accept, recv_io) the socket becomes non-blocking.
 module NB
   module Repairs
+    class << self
+      # A stream socket in blocking mode took only a part of a message at once, and Ruby's caller
+      # expects it to take all. An error strikes at the next call, as the kernel does it.
+      #
+      # @param arguments [Array] how many bytes it took, and what the original got
+      # @return [Integer] the bytes sent
+      # @scheduling may wait
+      # @api private
+      def send_rest(socket, original, *arguments)
+        sent, message, *rest = arguments
+        rest[2] = nil if rest.size > 2 # controls went with the first part
+        until sent == message.bytesize
+          sent += socket.__send__(original, message.byteslice(sent..), *rest)
+        end
+        sent
+      rescue SystemCallError
+        sent
+      end
+
+      # MSG_WAITALL for a stream socket in blocking mode.
+      #
+      # @return what the original returns, with all bytes, or those before the end or an error
+      # @scheduling may wait
+      # @api private
+      def receive_all(socket, original, *arguments)
+        length, flags, *rest = arguments
+        flags &= ~Socket::MSG_WAITALL
+        result = socket.__send__(original, length, flags, *rest)
+        bytes = first_of(result)
+        rest = [] if rest.first.equal?(bytes)
+        while bytes && length.is_a?(Integer) && bytes.bytesize < length
+          more = first_of(socket.__send__(original, length - bytes.bytesize, flags, *rest))
+          break if more.nil? || more.empty?
+
+          bytes << more
+        end
+        result
+      rescue SystemCallError
+        result || raise
+      end
+
+      private
+
+      def first_of(result) = result.is_a?(Array) ? result.first : result
+    end
+
     {
       BasicSocket => %i[recv send __recvmsg __sendmsg
                         __recv_nonblock __recvmsg_nonblock __sendmsg_nonblock],
@@ -56,14 +103,18 @@ module NB
     # room in the server's queue.
     repair(Socket, :connect) do |original|
       proc do |address|
-        Native.count_wait(self) if Repairs.loop_here && !local_address.unix?
+        blocks = Repairs.loop_here && !local_address.unix? && Native.count_wait(self)
         __send__(original, address)
+      ensure
+        Native.block(self) if blocks
       end
     end
 
     repair(UDPSocket, :send) do |original|
       proc do |*arguments|
-        Native.count_wait(self)
+        Native.count_call
+        waits = Repairs.loop_here && arguments[1].is_a?(Integer)
+        arguments[1] |= Socket::MSG_DONTWAIT if waits
         __send__(original, *arguments)
       end
     end

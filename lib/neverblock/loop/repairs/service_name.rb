@@ -132,7 +132,7 @@ module NB
 
     SERVICES.each do |owner, name, *where|
       places, type = where
-      repair(owner, name, face: name == :initialize) do |original|
+      repair(owner, name) do |original|
         proc do |*arguments, **options|
           call = -> { __send__(original, *arguments, **options) }
           next call.call unless Repairs.loop_here

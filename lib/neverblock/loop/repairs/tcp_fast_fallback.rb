@@ -22,7 +22,7 @@ module NB
         !(host.match?(ADDRESS) || host.match?(/\A[^%]*:[^%]*\z/))
     end
 
-    repair(TCPSocket, :initialize, face: true) do |original|
+    repair(TCPSocket, :initialize) do |original|
       proc do |*arguments, **options|
         next __send__(original, *arguments, **options) unless Repairs.loop_here
 
