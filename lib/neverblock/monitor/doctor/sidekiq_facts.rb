@@ -10,6 +10,7 @@ module NB
     class SidekiqFacts
       # Sidekiq's defaults.
       CONCURRENCY = 5
+      # Seconds for which Sidekiq lets jobs end, unless told otherwise.
       TIMEOUT = 25
 
       variable = /ENV(?:\.fetch|\.key\?)?[\[(]\s*["'](?<name>\w+)["']/
