@@ -178,7 +178,7 @@ class LimiterTest < Minitest::Test
   everywhere "alone_it_takes_no_lock" do
     [NB::Limiter.new(5), NB::Limiter.new(5, per: 60)].each do |limiter|
       calls = []
-      trace = TracePoint.new(:c_call) { |event| calls << event.method_id }
+      trace = TracePoint.new(:c_call) { |event| calls << event.callee_id }
       3.times do
         calls.clear
         trace.enable(target_thread: Thread.current) { limiter.with { 1 } }

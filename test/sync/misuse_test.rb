@@ -34,8 +34,8 @@ class SyncMisuseTest < Minitest::Test
     "NB.offload" => -> { NB.offload }, "NB.await" => -> { NB.await },
     "NB.blocking" => -> { NB.blocking }, "NB.in_process" => -> { NB.in_process },
     "Group#async" => -> { NB.group(&:async) }, "FiberPool#spawn" => -> { NB::FiberPool.new(1).spawn },
-    "a connection pool" => -> { NB::ConnectionPool.new(size: 1) },
-    "a process pool" => -> { NB::ProcessPool.new(size: 1) },
+    "NB::ConnectionPool.new" => -> { NB::ConnectionPool.new(size: 1) },
+    "NB::ProcessPool.new" => -> { NB::ProcessPool.new(size: 1) },
     "ConnectionPool#with" => -> { NB::ConnectionPool.new(size: 1) { flunk }.with }
   }.freeze
 
