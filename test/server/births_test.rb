@@ -33,6 +33,15 @@ class ServerBirthsTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # As Ruby 3.4's child of a process with several threads does now and then.
+  def test_a_worker_that_hangs_in_its_fork_is_replaced
+    File.write("#{@dir}/hangs", "")
+    start(config: at_birth("File.exist?('hangs') && File.delete('hangs') && Process.kill('STOP', $$)"))
+    assert_equal pids.first, get
+    assert_match(/worker 0 \(\d+\): did not begin within 10 s .*, killing it$/, log)
+    assert_predicate finish, :success?
+  end
+
   # Else the loop stands still when its 257th, 513th and so on is opened.
   def test_who_serves_has_room_for_descriptors
     [0, 1].each do |workers|

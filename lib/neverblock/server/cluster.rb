@@ -247,6 +247,8 @@ module NB
           kill(worker, "its loop has not turned for #{silent.round} s") if
             silent > @config.worker_timeout
           kill(worker, "did not end in its time") if worker.overdue?
+          kill(worker, "did not begin within #{WorkerProcess::BIRTH} s (see ruby/ruby#12981)") if
+            worker.unborn?
           @replacing |= [worker.pid] if worker.used_up?(@config) && @workers.key?(worker.pid)
         end
         retire

@@ -15,6 +15,9 @@ module NB
     class WorkerProcess
       # Seconds between two reports.
       REPORTS = 1
+      # Seconds in which a child must report that it has begun. Forked beside other threads, such as
+      # that of the control socket, it may hang before it reaches any Ruby code (ruby/ruby#12981).
+      BIRTH = 10
       # @return [Integer, IO] its index from 0; its pid; the pipe on which it reports
       attr_reader :index, :pid, :pipe
       # @return [Hotline, nil] for questions; nil: a master of another version started the worker
@@ -28,6 +31,7 @@ module NB
         ours, line = Hotline.pair
         pid = Signals.fork do
           [reader, ours].each(&:close)
+          writer.write("\n")
           yield writer, line # when it ends, at_exit blocks run, in which agents send their data
         rescue SystemExit
           raise
@@ -35,7 +39,7 @@ module NB
           $stderr.write("worker #{index}: #{error.full_message}\n")
           exit(1)
         end
-        new(index, pid, reader, line: ours)
+        new(index, pid, reader, line: ours, begun: false)
       rescue SystemCallError
         [reader, ours].compact.each(&:close)
         raise
@@ -81,12 +85,13 @@ module NB
       private_class_method :report, :line
 
       def initialize(index, pid, pipe, line: nil, ready: false, # rubocop:disable Metrics/ParameterLists
-                     metrics: {})
+                     metrics: {}, begun: true)
         @index = index
         @pid = pid
         @pipe = pipe
         @line = line
         @started = @heard = now
+        @begun = begun
         @stats = {ready: ready, metrics: metrics}
         @rest = +""
       end
@@ -97,7 +102,9 @@ module NB
         return unless bytes.is_a?(String)
 
         @heard = now
+        @begun = true
         *lines, @rest = (@rest << bytes).split("\n", -1)
+        lines.reject!(&:empty?)
         @stats = JSON.parse(lines.last, symbolize_names: true) unless lines.empty?
       rescue JSON::ParserError
         nil # the end of a line whose beginning the master before USR2 had read; the next is whole
@@ -146,6 +153,8 @@ module NB
       def metrics = @stats.fetch(:metrics, {})
       # @return [Float] seconds since its last report
       def silent_for = now - @heard
+      # @return [Boolean] whether it should have begun by now
+      def unborn? = !@begun && age > BIRTH
       # @return [Float] seconds since it was started
       def age = now - @started
 
