@@ -220,6 +220,12 @@ class TimeoutContractTest < Contract
     assert_equal [:ensured], order
   end
 
+  contract "a limit that no clock can count never strikes", only: :fibers, gap: nil do
+    [Float::INFINITY, Float::NAN, 1e30, 2**70, 1e19].each do |seconds|
+      assert_equal seconds.to_s, (Timeout.timeout(seconds) { |given| sleep(0.001) && given.to_s })
+    end
+  end
+
   contract "nil and zero mean no timeout" do
     assert_equal :value, Timeout.timeout(nil) { sleep(0.005) && :value }
     assert_equal :value, Timeout.timeout(0) { sleep(0.005) && :value }

@@ -10,6 +10,8 @@
 #include "hooks/struck.h"
 #include "loop/chain.h"
 
+#define ENDLESS_SECONDS 9e9 /* 285 years */
+
 /* ---- a block that waits -------------------------------------------------------------------- */
 
 /* Called in the fiber, by nb_park. */
@@ -138,9 +140,16 @@ static VALUE timeout_leave(VALUE argument)
     return Qnil;
 }
 
+/* Beyond what the clock can count, as Float::INFINITY is. */
+static bool is_endless(VALUE duration)
+{
+    return RTEST(rb_obj_is_kind_of(duration, rb_cNumeric)) &&
+           !(NUM2DBL(duration) < ENDLESS_SECONDS);
+}
+
 /* @overload timeout_after(duration, exception, *arguments)
  *   Runs the block; raises in it if it waits, or computes, past the deadline.
- *   @param duration [Numeric] seconds >= 0
+ *   @param duration [Numeric] seconds >= 0; from 9e9 on there is no deadline, as for NaN
  *   @param exception [Class, Exception] what to raise; plain Timeout::Error cannot be rescued by
  *     `rescue => e` inside the block, as without a scheduler
  *   @yield [duration]
@@ -150,6 +159,8 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
 {
     rb_check_arity(argc, 2, 3);
     nb_loop_t *loop = nb_loop_get(self);
+    if (is_endless(argv[0]))
+        return rb_yield(argv[0]);
     nb_check_interval(argv[0]);
     nb_chaos_step(loop);
     nb_timeout_t timeout = {
