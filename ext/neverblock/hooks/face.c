@@ -11,8 +11,9 @@
  * are octal: C has no other numbers that can be put together. */
 #define ROW(X, high)                                                                               \
     X(high##0) X(high##1) X(high##2) X(high##3) X(high##4) X(high##5) X(high##6) X(high##7)
-#define ALL(X) ROW(X, 00) ROW(X, 01) ROW(X, 02) ROW(X, 03) ROW(X, 04) ROW(X, 05) ROW(X, 06)
-#define FACES 0070
+#define ALL(X)                                                                                     \
+    ROW(X, 00) ROW(X, 01) ROW(X, 02) ROW(X, 03) ROW(X, 04) ROW(X, 05) ROW(X, 06) ROW(X, 07)
+#define FACES 0100
 #define MOST_REQUIRED 3
 
 static struct {
@@ -85,20 +86,18 @@ static void define(VALUE klass, ID name, unsigned i, int arity)
 }
 
 /* @!visibility private - defines klass#name in C with the arity that it has: it calls the method
- *   body. */
+ *   body. Returns false if there is no function for that. */
 static VALUE rb_nb_native_face(VALUE mod, VALUE klass, VALUE name, VALUE body)
 {
-    if (faces.count == FACES)
-        rb_raise(rb_eRuntimeError, "NB::Native.face: no room for another method");
     ID id = SYM2ID(name);
     int arity = rb_mod_method_arity(klass, id);
-    if (arity > MOST_REQUIRED)
-        rb_raise(rb_eArgError, "NB::Native.face: a function of %d arguments", arity);
+    if (faces.count == FACES || arity > MOST_REQUIRED)
+        return Qfalse;
     faces.bodies[faces.count] = SYM2ID(body);
     rb_ext_ractor_safe(true);
     define(klass, id, faces.count++, arity);
     rb_ext_ractor_safe(false);
-    return Qnil;
+    return Qtrue;
 }
 
 void Init_nb_hooks_face(void)

@@ -89,7 +89,7 @@ module NB
       # Replaces an instance method in place, in every Ractor: one of Ruby's own, or of a library
       # that works in any Ractor.
       #
-      # Its arity and parameters stay those of a method in C.
+      # A method in C keeps its arity and parameters.
       #
       # @yield [original] the name under which it remains; returns the new body as a lambda or proc
       #   that refers only to shareable objects
@@ -134,22 +134,21 @@ module NB
       def define(owner, name, &body)
         visibility = owner.private_method_defined?(name) ? :private : :public
         owner.alias_method(name, name) # keeps Ruby from warning about the redefinition
-        parameters = owner.instance_method(name).parameters
-        in_c = parameters.all?(&:one?) # only there they have no names
-        if in_c && (parameters + body.parameters).any?
-          define_behind_face(owner, name, &body)
-        else
-          owner.define_method(name, &body)
-        end
+        behind_face?(owner, name, &body) || owner.define_method(name, &body)
         owner.send(visibility, name)
       end
 
-      # Programs look at a method's parameters to learn what it takes.
-      def define_behind_face(owner, name, &body)
+      # Programs look at a method's parameters to learn what it takes: a function in C keeps those
+      # of one in C. There are not functions for every number of them.
+      def behind_face?(owner, name, &body)
+        parameters = owner.instance_method(name).parameters
+        in_c = parameters.all?(&:one?) # only there they have no names
+        return false unless in_c && (parameters + body.parameters).any?
+
         behind = :"#{name}_in_neverblock#{@kept += 1}"
         owner.define_method(behind, &body)
         owner.send(:private, behind)
-        Native.face(owner, name, behind)
+        Native.face(owner, name, behind) || (owner.send(:remove_method, behind) && false)
       end
 
       def needed?(from, before)
