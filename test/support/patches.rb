@@ -8,7 +8,9 @@ module Patches
   LIB = File.expand_path("../../lib/neverblock", __dir__)
   KIND = Kernel.instance_method(:class)
   METHODS = %i[instance_methods private_instance_methods].map { |one| Module.instance_method(one) }
-  private_constant :LIB, :KIND, :METHODS
+  # What a function in C that has a method's name calls.
+  BODY = /\A(.+)_in_neverblock\d+\z/
+  private_constant :LIB, :KIND, :METHODS, :BODY
 
   class << self
     # @return [Array<String>] one line for each, in order
@@ -32,7 +34,9 @@ module Patches
 
     def written(mod)
       METHODS.flat_map { |list| list.bind_call(mod, false) }.filter_map do |name|
-        "#{mod}##{name}" if own(mod, name)&.source_location&.first&.start_with?(LIB)
+        next unless own(mod, name)&.source_location&.first&.start_with?(LIB)
+
+        "#{mod}##{name[BODY, 1] || name}"
       end
     end
 
