@@ -24,15 +24,7 @@ class ServerMistakesTest < Minitest::Test
   def test_the_old_workers_continue_until_it_is_mended
     start("-w", "1")
     old = get
-    MISTAKES.each_with_index do |(name, (make, words)), index|
-      make.call(@dir)
-      Process.kill("USR2", @pid)
-      eventually { log.scan("so the old workers continue").size == index + 1 }
-      assert_includes log, words, name
-      eventually { ready? }
-      assert_equal old, get, name
-      mend
-    end
+    survive(MISTAKES, old)
     Process.kill("USR2", @pid)
     eventually { (now = pids).any? && !now.include?(old) }
     eventually { !alive?(old) }
@@ -51,21 +43,26 @@ class ServerMistakesTest < Minitest::Test
   def test_the_old_workers_continue_when_the_new_program_has_none
     start(config: "workers 1")
     old = get
-    SINGLE.each_with_index do |(name, (make, words)), index|
-      mend
+    mend
+    survive(SINGLE, old)
+    Process.kill("USR2", @pid)
+    eventually { get == @pid }
+    eventually { !alive?(old) }
+    assert_predicate finish, :success?
+    refute File.exist?(@socket)
+  end
+
+  # Makes each mistake, and asks whether the old worker continues.
+  def survive(mistakes, old)
+    mistakes.each_with_index do |(name, (make, words)), index|
       make.call(@dir)
       Process.kill("USR2", @pid)
       eventually { log.scan("so the old workers continue").size == index + 1 }
       assert_includes log, words, name
       eventually { ready? }
       assert_equal old, get, name
+      mend
     end
-    mend
-    Process.kill("USR2", @pid)
-    eventually { get == @pid }
-    eventually { !alive?(old) }
-    assert_predicate finish, :success?
-    refute File.exist?(@socket)
   end
 
   def mend
