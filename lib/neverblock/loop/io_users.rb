@@ -53,6 +53,7 @@ module NB
     rescue IOError
       raise unless io.closed? # by another fiber
     end
+    private_class_method :flush
 
     # @return [Boolean] whether a loop of ours runs this thread, and other threads may use io
     def there?(io)

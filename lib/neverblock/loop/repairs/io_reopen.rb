@@ -11,7 +11,6 @@ module NB
       proc do |*arguments, **options|
         next __send__(original, *arguments, **options) unless Repairs.main?
 
-        IOUsers.flush(arguments.first, :reopen) if arguments.first.is_a?(IO)
         IOUsers.drive_out(self, :reopen) do
           __send__(original, *arguments, **options).tap { Native.closing(self, :reopen) }
         end
