@@ -74,6 +74,9 @@ static void the_sentence_says_what_the_thread_did(void)
     CHECK(says(&stall, 0, "it waits for the GVL"));
     stall.callee[0] = stall.place[0] = '\0';
     CHECK(!nb_stall_waited_for_gvl(&stall));
+    stall.wants_gvl = true;
+    CHECK(nb_stall_waited_for_gvl(&stall));
+    stall.wants_gvl = false;
     stall.in_ruby = true;
     CHECK(nb_stall_waited_for_gvl(&stall));
     CHECK(says(&stall, 0, "at a place that is not known"));

@@ -116,6 +116,18 @@ class WatchdogTest < Minitest::Test
     assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
   end
 
+  # At the end of a method in C, too, a thread gives the GVL to others, and its frame is still there.
+  def test_waiting_for_the_gvl_at_the_end_of_a_method_in_c_is_no_fault_of_the_method
+    skip "Ruby #{RUBY_VERSION} does not tell who waits for the GVL" if RUBY_VERSION < "3.2"
+    err = stderr("require 'digest'; def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID); size = 1 << 20\n" \
+                 "nil while (from = cpu; Digest::SHA512.digest('x' * (size *= 2)); cpu - from < 0.2); BYTES = 'x' * size\n" \
+                 "PART = 'x' * (size / 64); def counted? = NB::Native.stalls.any?\n" \
+                 "plant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }; Digest::SHA512.digest(PART) until counted? }\n" \
+                 "$stderr.puts NB::Native.stalls.first.first.inspect")
+
+    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
+  end
+
   def test_forked_children_report_beside_loops_of_other_threads_of_their_parent
     skip "From Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     err = stderr("def stall = (size = told?; blocking { sleep 0.01 until told? != size })\n" \

@@ -21,6 +21,12 @@ static size_t index_of(const nb_incident_t *incident)
     return (size_t)(incident - incidents);
 }
 
+static void note_wait(nb_stall_t *stall, const nb_watched_t *watched)
+{
+    nb_stall_note_wait(stall, watched->tid);
+    stall->wants_gvl = atomic_load_explicit(watched->wants_gvl, memory_order_relaxed);
+}
+
 static void ask(nb_incident_t *incident, const nb_loop_t *loop)
 {
     nb_witness_ask(index_of(incident), loop);
@@ -34,7 +40,7 @@ nb_incident_t *nb_incident_begin(const nb_loop_t *loop, uint64_t stood_ns)
         if (one->open)
             continue;
         *one = (nb_incident_t){.open = true, .again_ns = 2 * stood_ns};
-        nb_stall_note_wait(&one->stall, loop->watched.tid);
+        note_wait(&one->stall, &loop->watched);
         ask(one, loop);
         return one;
     }
@@ -50,7 +56,7 @@ void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t s
         char before[sizeof(stall->wait)];
         memcpy(before, stall->wait, sizeof(before));
         incident->again_ns = 2 * stood_ns;
-        nb_stall_note_wait(stall, loop->watched.tid);
+        note_wait(stall, &loop->watched);
         other = !stall->wait[0] || strcmp(before, stall->wait) ||
                 incident->runs != nb_stall_scheduled(loop->watched.tid).runs;
     }

@@ -67,6 +67,7 @@ typedef struct {
     pthread_t thread;
     pid_t tid;
     clockid_t cpu_clock;
+    const atomic_bool *wants_gvl;
     uint64_t seen;            /* its progress when last checked */
     uint64_t since_ns;        /* since when it makes no progress */
     uint64_t begun_ns;        /* when this was noted, if begun: */

@@ -244,12 +244,13 @@ bool nb_stall_had_no_core(const nb_stall_t *stall)
     return stall->runnable && !stall->collects && !stall->place[0] && waited(stall);
 }
 
-/* Only by a futex. Who is in our own hooks, and not seen in another system call (a disk may be
- * slow), waits in the kernel, which is not standing still, or for the GVL. */
+/* Only by a futex. Where Ruby does not say so: who is in our own hooks, and not seen in another
+ * system call (a disk may be slow), waits in the kernel, which is not standing still, or for the
+ * GVL. */
 bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 {
     return !collected(stall) && !stall->in_call && waited(stall) &&
-           ((stall->in_ruby && stall->wait[0]) ||
+           (stall->wants_gvl || (stall->in_ruby && stall->wait[0]) ||
             !strncmp(stall->callee, OUR_HOOKS, sizeof(OUR_HOOKS) - 1));
 }
 

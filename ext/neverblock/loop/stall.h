@@ -12,6 +12,7 @@ typedef struct {
     bool in_ruby;     /* it ran Ruby code, which waits for nothing but the GVL */
     bool unnamed;     /* a method in C ran there, whose name will be known soon */
     bool runnable;    /* it did not wait in the kernel when observed */
+    bool wants_gvl;   /* Ruby said that it waited for the GVL (from 3.2 on) */
     bool in_call;     /* it was in a system call, but for that by which threads wait */
     bool by_others;   /* when counted, it waited for the GVL: other threads are to blame */
     bool collects;    /* garbage was collected when the thread was asked */

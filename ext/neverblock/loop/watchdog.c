@@ -9,6 +9,7 @@
  */
 #include "loop/watchdog.h"
 #include "base/condition.h"
+#include "loop/gvl.h"
 #include "loop/incident.h"
 #include "loop/ledger.h"
 #include "loop/place.h"
@@ -298,6 +299,7 @@ static bool note_thread(nb_watched_t *watched)
 {
 #if defined(HAVE_PTHREAD_GETCPUCLOCKID) && defined(__linux__)
     watched->thread = pthread_self();
+    watched->wants_gvl = nb_gvl_wanted();
     watched->tid = (pid_t)syscall(SYS_gettid);
     return !pthread_getcpuclockid(watched->thread, &watched->cpu_clock);
 #else
@@ -340,8 +342,10 @@ static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALU
 {
     watchdog.limit_ns = NUM2ULL(limit_ns);
     nb_place_install(libraries, ours);
-    if (watchdog.limit_ns)
-        nb_witness_install();
+    if (!watchdog.limit_ns)
+        return Qnil;
+    nb_witness_install();
+    nb_gvl_init();
     return Qnil;
 }
 
