@@ -278,13 +278,14 @@ class FairnessContract < Contract
     assert_operator passed, :<=, 150, "after some wrong guesses it asks first"
   end
 
+  # Unchecked, the guesses let 290 turns pass and more; checked, 128 to 184, as the turns fall.
   contract "nor is it if more comes meanwhile", only: :fibers, gap: nil do
     reader, writer = watched_pair
     writer.write("x" * 20)
     queues = hand_to_each_other { writer.write("x" * 3) }
     passed = turns_of_200_reads(reader) { reader.sysread(1) }
     end_work(queues)
-    assert_operator passed, :<=, 150, "some guesses are checked"
+    assert_operator passed, :<=, 220, "some guesses are checked"
   end
 
   contract "who waits for each datagram is not kept back by those that can go on",
