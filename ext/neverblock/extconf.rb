@@ -42,6 +42,7 @@ have_func("rb_io_closed_p", "ruby/io.h")
 have_func("rb_fiber_scheduler_blocking_operation_wait", "ruby/fiber/scheduler.h")
 have_func("rb_postponed_job_trigger", "ruby/debug.h")
 have_func("rb_internal_thread_add_event_hook", "ruby/thread.h")
+have_func("rb_internal_thread_specific_get", "ruby/thread.h")
 have_library("pthread")
 have_func("pthread_getcpuclockid", %w[pthread.h time.h])
 

@@ -128,6 +128,14 @@ class WatchdogTest < Minitest::Test
     assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
   end
 
+  # The thread that wakes another one may be the one that tells Ruby: it wants the GVL.
+  def test_that_a_woken_thread_wants_the_gvl_is_not_said_of_the_one_that_woke_it
+    err = stderr("ASLEEP, WANTED = Queue.new, Queue.new; other = Thread.new { ASLEEP.pop; sleep 0.01 until told?; WANTED << 1 }\n" \
+                 "plant { sleep 0.01 until other.stop?; blocking { ASLEEP << 1; WANTED.pop } }")
+
+    assert_match(/ at -e:3:in .*: it waits outside the loop/, err)
+  end
+
   def test_forked_children_report_beside_loops_of_other_threads_of_their_parent
     skip "From Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     err = stderr("def stall = (size = told?; blocking { sleep 0.01 until told? != size })\n" \
@@ -146,8 +154,10 @@ class WatchdogTest < Minitest::Test
     assert_match(/has stood still for \d+ ms at -e:[13]:/, err) # or in told?, after the collection
   end
 
+  # On a busy machine, to start a process may take longer than a loop may stand.
   def test_waiting_in_the_loop_is_nothing_to_report
-    assert_empty stderr("plant { 3.times { NB.async { sleep 0.4 } }; sleep 0.4; system('sleep 0.4') }")
+    assert_empty stderr("child = spawn('sleep 0.8')\n" \
+                        "plant { 3.times { NB.async { sleep 0.4 } }; sleep 0.4; Process.wait(child) }")
   end
 
   # It stands for 60 ms. From the beginning of its sleep, that would be 120.
