@@ -15,10 +15,11 @@ static _Thread_local atomic_bool wanted;
 static rb_internal_thread_specific_key_t key;
 static bool has_key;
 
+/* Ruby 3.3 hands out one key more than its table has places. */
 static VALUE create_key(VALUE unused)
 {
     key = rb_internal_thread_specific_key_create();
-    return Qtrue;
+    return key < RB_INTERNAL_THREAD_SPECIFIC_KEY_MAX ? Qtrue : Qfalse;
 }
 
 /* Ruby has few, and none once there are several Ractors. */
