@@ -50,6 +50,30 @@ class LocksTest < Minitest::Test
     FileUtils.rm_rf(@folder)
   end
 
+  # Those that the Gemfile names only for an old RubyGems do not count.
+  def named_for(ruby)
+    names = []
+    gemfile = Module.new do
+      const_set(:RUBY_VERSION, ruby)
+      const_set(:Gem, Module.new.tap { |gem| gem.const_set(:Version, Gem::Version) })
+      const_get(:Gem).const_set(:VERSION, "99")
+      const_get(:Gem).define_singleton_method(:sources) { ::Gem.sources }
+      define_singleton_method(:source) { |_| nil }
+      define_singleton_method(:group) { |*, &gems| gems.call }
+      define_singleton_method(:gem) { |name, *| names << name }
+    end
+    gemfile.module_eval(File.read("#{ROOT}/Gemfile"))
+    names
+  end
+
+  # Without one of them, Bundler refuses the lock, and nobody can test on that Ruby.
+  def test_each_lock_has_what_the_gemfile_names
+    Dir["#{ROOT}/rakelib/locks/ruby-*.lock"].each do |file|
+      locked = File.read(file)[/^DEPENDENCIES\n((?:  .*\n)+)/, 1].scan(/^  ([^ !\n]+)/).flatten
+      assert_empty named_for("#{file[/\d+\.\d+/]}.0") - locked, file
+    end
+  end
+
   def test_bundler_gets_the_lock_with_this_machines_source_and_may_not_change_it
     install("[ $BUNDLE_FROZEN = true ]")
 
