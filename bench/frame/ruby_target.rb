@@ -70,11 +70,15 @@ module Bench
 
     def probe
       output, status = Command.capture(CLEAN, *@command, "-e", PROBE)
-      return JSON.parse(output.lines.last) if status.success? # after its warnings
+      raise Error, "#{named} does not run: #{output.lines.first.to_s.strip}" unless status.success?
 
-      raise Error, "#{@command.join(" ")} does not run: #{output.lines.first.to_s.strip}"
+      JSON.parse(output.lines.last.to_s) # after its warnings
+    rescue JSON::ParserError
+      raise Error, "#{named} is no Ruby: it does not run Ruby code"
     rescue SystemCallError => error
-      raise Error, "#{@command.join(" ")} does not run: #{error.message}"
+      raise Error, "#{named} does not run: #{error.message}"
     end
+
+    def named = @command.empty? ? '""' : @command.join(" ")
   end
 end

@@ -104,7 +104,16 @@ module NB
       # @param path [String] of something that is not a file
       # @return [String] what to say about it
       def no_file(path)
-        "no such file: #{path}#{", which is a folder" if File.directory?(path)}"
+        folder = ", which is a folder" if File.directory?(path)
+        "no such file: #{path.empty? ? '""' : path}#{folder}"
+      end
+
+      # @param error [OptionParser::ParseError] if of an argument, then of one that is a number
+      # @return [String] what is wrong
+      def misused(error)
+        return error.message unless error.is_a?(OptionParser::InvalidArgument)
+
+        "#{error.message.strip} (must be a number)"
       end
 
       # Prints to stderr, also under ruby -W0, where `warn` prints nothing.
@@ -129,6 +138,7 @@ module NB
         return call("help", [name]) if !SCRIPTS.include?(name) && (argv & %w[-h --help]).any?
 
         status = found.run(argv)
+        $stdout.flush unless OWN_REPORTS.include?(name) # Ruby's exit is silent about a full disk
         status.is_a?(Integer) ? status : 0
       end
 
@@ -152,7 +162,7 @@ module NB
 
       def unknown(name)
         require "did_you_mean"
-        meant = DidYouMean::SpellChecker.new(dictionary: COMMANDS.keys).correct(name).first
+        meant = DidYouMean::SpellChecker.new(dictionary: COMMANDS.keys).correct(name.scrub).first
         "unknown command #{name.inspect}#{", did you mean: nb #{meant}" if meant}"
       end
 
@@ -163,13 +173,14 @@ module NB
 
       def complain(name, error)
         tell "nb#{" #{name}" if COMMANDS.key?(name)}: #{plain(error.message)}"
-        tell "See: nb help#{" #{name}" if COMMANDS.key?(name)}"
+        tell "See: nb help#{" #{name}" if COMMANDS.key?(name) && name != "help"}"
         USAGE_STATUS
       end
 
       # Without the name of Ruby's function: "Is a directory @ rb_sysopen - x".
       def plain(message)
-        message.b.gsub(/ @ \w+ - (?:fd:\d+ )?/, ": ").force_encoding(message.encoding)
+        message.b.gsub(/ @ \w+ - (?:fd:\d+ )?/, ": ").sub(/<STDOUT>\z/, "standard output")
+          .force_encoding(message.encoding)
       end
     end
   end

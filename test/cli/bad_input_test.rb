@@ -12,12 +12,14 @@ class BadInputTest < Minitest::Test
   TCP = "tcp://127.0.0.1:0"
   # Words => what is said. The status is 2: the command line is wrong.
   WRONG = {
-    "serve -p 99999" => /a port is a number from 0 to 65535/, "serve -p -1" => /bind: expected/,
-    "serve -p x" => /invalid argument: -p x/, "serve -b foo" => /bind: expected/,
-    "serve -b ssl://127.0.0.1:0?cert=no&key=no" => /no file for cert and key/,
+    "serve -p 99999" => /a port is a number from 0 to 65535/,
+    "serve -p -1" => /--port: a port is a number from 0 to 65535, got: -1/,
+    "serve -p x" => /invalid argument: -p x \(must be a number\)/,
+    "serve -b foo" => /bind: expected/,
+    "serve -b ssl://127.0.0.1:0?cert=no&key=no" => /no file for cert and key: give/,
     "serve -b ssl://127.0.0.1:0?cert=config.ru&key=config.ru" => /certificate/i,
     "serve -b ssl://[bad" => /no file for cert and key/,
-    "serve -w x" => /invalid argument: -w x/,
+    "serve -w x" => /--workers: must be auto or a number, got: "x"/,
     "serve -w 99999999" => /workers: must be/, "serve --fibers 0" => /fibers: must be/,
     "serve --bogus" => /invalid option/, "serve none.ru" => /no such file: none.ru/,
     "serve ." => /no such file: \., which is a folder/, "serve a b" => /one rackup file/,
@@ -48,10 +50,11 @@ class BadInputTest < Minitest::Test
     "bench a3 --delayd=" => /--delayd: must name a command/,
     "demo bogus" => /takes rails or nothing/, "demo --bogus" => /invalid option/,
     "bench --bogus" => /invalid option/, "bench --out" => /missing argument/,
-    "delayd -p 99999" => /port: must be/, "delayd -p x" => /invalid argument/,
-    "delayd -d -1" => /--delay: must be/, "delayd -b -1" => /body_bytes: must be/,
+    "delayd -p 99999" => /--port: must be/, "delayd -p x" => /invalid argument/,
+    "delayd -d -1" => /--delay: must be/, "delayd -b -1" => /--body: must be/,
+    "delayd --bind=" => /--bind: must be an address/, "stats unix://" => /got: unix:/,
     "delayd -w 0" => /--workers: must be/, "delayd x" => /takes no argument/,
-    "iotest" => /either -s/, "iotest x" => /takes no argument, only suite: got "x"/,
+    "iotest" => /either -s/, "iotest x" => /takes no argument, only suite or findings; got: "x"/,
     "iotest -l x" => /not a length/, "iotest --bogus" => /invalid option/,
     "rubyhttp x" => /takes no argument, only combine, findings/,
     "iotest -s -c localhost" => /either -s .* or -c/,
@@ -59,7 +62,9 @@ class BadInputTest < Minitest::Test
     "rubyhttp combine ." => /Is a directory: \./,
     "jobs bogus" => /unknown queue "bogus": there are/,
     "rubyhttp --bogus" => /invalid option/, "help bogus" => /unknown command/,
-    "help a b" => /takes one command/, "bogus" => /unknown command/
+    "help a b" => /takes one command/, "bogus" => /unknown command/,
+    "profile -o . -e 1" => /-o: must name a file, got: "."/,
+    "profile --out= -e 1" => /-o: must name a file, got: ""/
   }.freeze
   # The status is 1: the machine has something against it.
   IMPOSSIBLE = {
@@ -81,6 +86,8 @@ class BadInputTest < Minitest::Test
     "delayd --bind 192.0.2.1" => /cannot listen: .*: --bind must be an address of this machine/,
     "iotest -c no.invalid -n -l 1k" => /nobody listens at no.invalid, port 12345 /,
     "bench bogus" => /no table "bogus"/,
+    "bench a3 -r /bin/true" => %r{/bin/true is no Ruby},
+    "profile -o /proc/none/x -e 1" => /-o: cannot use this folder/,
     "bench a3 -s 1e400" => /seconds: .* at most 3600, got: Inf/,
     "bench a3 -q --out /proc/none" => /--out: .*: No such file or directory: \/proc\/none: name/,
     "demo --out config.ru" => /--out: .*: File exists: config.ru: name another/
@@ -216,6 +223,37 @@ class BadInputTest < Minitest::Test
         Process.kill("KILL", -process.pid) if process.alive?
       end
     end
+  end
+
+  # A disk is full: Ruby writes what is left at the exit, and says nothing.
+  def test_output_that_cannot_be_written
+    ["help", "doctor --no-boot"].each do |words|
+      errors = File.join(@folder, "errors")
+      pid = spawn(*Program::NB, *words.split, chdir: @folder, out: "/dev/full", err: errors)
+      assert_equal 1, Process.wait2(pid)[1].exitstatus, words
+      assert_match(/\Anb \w+: No space left on device: standard output\n\z/, File.read(errors))
+    end
+  end
+
+  def test_words_in_no_encoding
+    { ["\xFF"] => /\Anb: unknown command "\\xFF"$/,
+      ["profile", "\xFF"] => /\Anb profile: no such file/ }.each do |words, said|
+      _, errors, status = Program.nb(*words, chdir: @folder)
+      assert_match(said, errors.b)
+      assert_equal 2, status.exitstatus
+    end
+  end
+
+  def test_help_names_no_help_for_help
+    _, errors, = Program.nb("help", "bogus")
+    assert_equal "nb help: unknown command \"bogus\"\nSee: nb help\n", errors
+  end
+
+  # A file that is no rackup file is Ruby code, which makes a constant of the same name.
+  def test_an_application_without_a_rackup_file
+    write("tiny_app.rb", "TinyApp = ->(_) { [200, {}, []] }\n$stderr.puts 'loaded'\nexit\n")
+    _, errors, = Program.nb("serve", "-b", TCP, "tiny_app.rb", chdir: @folder)
+    assert_match(/\Aloaded$/, errors)
   end
 
   # The reader of the output has gone.

@@ -111,10 +111,10 @@ class DelaydTest < Minitest::Test
   end
 
   def test_wrong_options_are_refused_by_name_value_and_range
-    { %w[--port 65536] => "port: must be from 0 to 65535, got: 65536",
+    { %w[--port 65536] => "--port: must be from 0 to 65535, got: 65536",
       %w[--delay -1] => "--delay: must be from 0 to 86400000 ms, got: -1",
       %w[--delay soon] => "invalid argument: --delay soon",
-      %w[--body -1] => "body_bytes: must be from 0 to 1000000000000, got: -1",
+      %w[--body -1] => "--body: must be from 0 to 1000000000000, got: -1",
       %w[--workers 0] => "--workers: must be from 1 to 256, got: 0",
       %w[now] => "takes no argument, got: \"now\"" }.each do |arguments, message|
       _, errors, status = Program.nb("delayd", *arguments)

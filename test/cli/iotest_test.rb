@@ -126,10 +126,11 @@ class IotestTest < Minitest::Test
     "-c x -n" => "needs -l", "-s -d" => "needs -l", "-c x -n -l 5 -f F" => "takes no -f",
     "-c x" => "needs -f", "-c x -n -d -f F" => "exclude each other", "-n" => "either -s",
     "-c x -n -l 5q" => "not a length", "-c x -n -l 0" => "not a length",
-    "-c x -f /nowhere" => "no such file: /nowhere", "-s -o 0" => "-o: 1 to 1024",
-    "-s -p 99999" => "-p: 0 to 65535", "-s x" => "takes no argument", "-s -z" => "invalid option",
-    "-s -b 3G" => "-b: at most 2147483647 bytes, got: 3221225472",
-    "-s -k 2G" => "-k: at most 2147483647 bytes"
+    "-c x -f /nowhere" => "no such file: /nowhere", "-s -o 0" => "-o: must be from 1 to 1024",
+    "-s -p 99999" => "-p: must be from 0 to 65535", "-s x" => "takes no argument",
+    "-s -z" => "invalid option",
+    "-s -b 3G" => "-b: must be at most 2147483647 bytes, got: 3221225472",
+    "-s -k 2G" => "-k: must be at most 2147483647 bytes"
   }.each do |line, message|
     define_method("test_says_what_is_wrong_with_#{line.tr(" ", "_")}") do
       error = assert_raises(NB::CLI::UsageError) do

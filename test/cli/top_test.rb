@@ -281,7 +281,7 @@ class TopTest < Minitest::Test
       bodies.each do |body|
         answering(status, body) do |address|
           error = assert_raises(NB::CLI::Failure, body) { NB::CLI::Dump.run([address]) }
-          assert_match(/\A#{address} (answers something else than a snapshot|has no snapshot: status \d+)[^\n]*\z/, error.message)
+          assert_match(/\A#{address} (answers with something other than a snapshot|has no snapshot: status \d+)[^\n]*\z/, error.message)
         end
       end
     end
@@ -304,7 +304,7 @@ class TopTest < Minitest::Test
       _, err, status = Program.nb("top", "--once", "unix://#{@dir}/other")
       answering.join
       assert_equal 1, status.exitstatus
-      assert_match(/\Anb top: .* answers something else than a snapshot\n\z/, err)
+      assert_match(/\Anb top: .* answers with something other than a snapshot\n\z/, err)
     end
   end
 end

@@ -80,7 +80,7 @@ module NB
         def report_errors(command)
           yield
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         rescue ::Bench::Error, ArgumentError => error
           CLI.tell "nb #{command}: #{error.message}"
           1

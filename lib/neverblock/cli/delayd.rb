@@ -61,7 +61,7 @@ module NB
 
           options
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         def parser(server, options)
@@ -70,7 +70,7 @@ module NB
             on.on("-d", "--delay MS", Numeric) { |ms| server[:delay] = delay(ms) }
             on.on("-b", "--body BYTES", Integer) { |bytes| server[:body_bytes] = bytes }
             on.on("-c", "--close") { server[:close] = true }
-            on.on("--bind ADDRESS") { |address| server[:bind] = address }
+            on.on("--bind ADDRESS") { |address| server[:bind] = bind(address) }
             on.on("-w", "--workers N", Integer) { |count| options[:workers] = workers(count) }
             on.on("-q", "--quiet") { options[:quiet] = true }
           end
@@ -80,6 +80,12 @@ module NB
           return ms / 1000.0 if ms.between?(0, DelayServer::MAX_DELAY * 1000)
 
           raise UsageError, "--delay: must be from 0 to 86400000 ms, got: #{ms}"
+        end
+
+        def bind(address)
+          return address unless address.empty?
+
+          raise UsageError, "--bind: must be an address of this machine, got: \"\""
         end
 
         def workers(count)
@@ -93,8 +99,8 @@ module NB
           [first] + Array.new(workers - 1) do
             DelayServer.new(**server, port: first.port, shared: true)
           end
-        rescue ArgumentError => error
-          raise UsageError, error.message
+        rescue ArgumentError => error # of the server, whose words are not those of the command line
+          raise UsageError, error.message.sub(/\A(?=port:)/, "--").sub(/\Abody_bytes:/, "--body:")
         rescue SystemCallError => error
           raise Failure, "cannot listen: #{error.message}#{CURES[error.class]}"
         end

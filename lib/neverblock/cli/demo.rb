@@ -60,7 +60,7 @@ module NB
           raise UsageError, "takes rails or nothing, and --out FOLDER; got: " \
                             "#{rest.join(" ").inspect}"
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         def report_folder(rails)

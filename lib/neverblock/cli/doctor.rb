@@ -53,7 +53,9 @@ module NB
           options[:json] ? print_json(project, doctor, findings) : print(project, doctor, findings)
           grave = options[:strict] ? %i[problem warning] : %i[problem]
           findings.any? { |finding| grave.include?(finding.level) } ? 1 : 0
-        rescue OptionParser::ParseError, ArgumentError => error
+        rescue OptionParser::ParseError => error
+          raise UsageError, CLI.misused(error)
+        rescue ArgumentError => error
           raise UsageError, error.message
         end
 

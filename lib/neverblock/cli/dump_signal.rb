@@ -38,7 +38,7 @@ module NB
         raise Failure, File.directory?("/proc/self") ? "there is no process #{@pid}" :
                        "a pid works on Linux only"
       rescue Errno::EPERM, Errno::EACCES
-        raise Failure, "process #{@pid} belongs to another user: ask as that one"
+        raise Failure, "process #{@pid} belongs to another user: ask as that user"
       end
 
       private

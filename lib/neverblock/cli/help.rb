@@ -7,7 +7,7 @@ module NB
       # One line for the list of commands.
       SUMMARY = "show this list, or how a command is used"
       # What `nb help help` prints.
-      USAGE = "nb help [COMMAND]"
+      USAGE = "usage: nb help [COMMAND]"
 
       # @param argv [Array<String>] nothing, or a command
       # @return [Integer] exit status

@@ -51,7 +51,8 @@ module NB
           options = new(nil, nil, 12_345, :both, nil, nil, false, 65_536, nil, 2, TARGET, false)
           modes = []
           rest = parser(options, modes).parse(argv)
-          raise UsageError, "takes no argument, only suite: got #{rest.first.inspect}" if rest.any?
+          raise UsageError, "takes no argument, only suite or findings; got: " \
+                            "#{rest.first.inspect}" if rest.any?
           raise UsageError, "-n and -d exclude each other" if modes.uniq.size > 1
 
           options.mode = modes.first || :both
@@ -59,7 +60,7 @@ module NB
           options.role ||= :client
           options
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         private
@@ -94,15 +95,17 @@ module NB
         end
 
         def common(options)
-          return "either -s (server) or -c HOST (client)" unless
+          return "needs either -s (server) or -c HOST (client)" unless
             options.role.nil? ^ options.host.to_s.empty?
-          return "-o: 1 to 1024 operations, got: #{options.operations}" unless
+          return "-o: must be from 1 to 1024 chunks, got: #{options.operations}" unless
             (1..1024).cover?(options.operations)
 
           [["-b", options.buffer], ["-k", options.chunk]].each do |letter, bytes|
-            return "#{letter}: at most #{LARGEST} bytes, got: #{bytes}" if bytes.to_i > LARGEST
+            return "#{letter}: must be at most #{LARGEST} bytes, got: #{bytes}" if
+              bytes.to_i > LARGEST
           end
-          "-p: 0 to 65535, got: #{options.port}" unless (0..65_535).cover?(options.port)
+          "-p: must be from 0 to 65535, got: #{options.port}" unless
+            (0..65_535).cover?(options.port)
         end
 
         def server(options)

@@ -46,7 +46,7 @@ module NB
 
           start(names.first, options)
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         private

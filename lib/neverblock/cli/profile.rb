@@ -34,7 +34,7 @@ module NB
           path = read_out(words) || "profile-#{Process.pid}.speedscope.json"
           return CLI.start(%w[help profile]) if %w[-h --help].include?(words.first)
 
-          CLI.folder("-o", File.dirname(path))
+          check(path)
           CLI.load_loop
           ProfileFile.new(path).record { Run.run(words) }
         rescue NB::Profile::BusyError => error
@@ -43,13 +43,24 @@ module NB
 
         private
 
+        # Binary, because a regular expression refuses words that are invalid in their encoding.
         def read_out(words)
-          case words.first
+          case words.first&.b
           when "-o", "--out"
             words.shift
             words.shift or raise UsageError, "-o needs a value"
-          when /\A--out=(.+)/n, /\A-o(.+)/n then words.shift && Regexp.last_match(1)
+          when /\A--out=/, /\A-o(?=.)/m then words.shift.byteslice(Regexp.last_match.end(0)..)
           end
+        end
+
+        # Before the script runs, as it may take long.
+        def check(path)
+          raise UsageError, "-o: must name a file, got: #{path.inspect}" if
+            path.empty? || path.end_with?("/") || File.directory?(path)
+
+          CLI.folder("-o", File.dirname(path))
+          raise Failure, "-o: cannot write #{path}: name another file" if
+            File.exist?(path) && !File.writable?(path)
         end
       end
     end

@@ -111,14 +111,14 @@ module NB
                       impls: impls(%w[ways]), worlds: %w[blocking],
                       progress: Terminal.live?($stderr) }
           rest = parser(options).parse(argv)
-          raise UsageError, "takes no argument, only combine, findings or chart with files: got " \
+          raise UsageError, "takes no argument, only combine, findings or chart with files; got: " \
                             "#{rest.first.inspect}" if rest.any?
           raise UsageError, "--calls: only with --json, CSV has the study's columns" if
             options[:calls] && !options[:json]
 
           options
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         def parser(options)
@@ -192,7 +192,7 @@ module NB
           puts "Page: #{RubyhttpPage.new(results("chart", paths)).write(page)}"
           0
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         def results(command, paths)

@@ -70,7 +70,7 @@ module NB
           CLI.load_loop
           serve(configure(flags, rest.first))
         rescue OptionParser::ParseError => error
-          raise UsageError, error.message
+          raise UsageError, CLI.misused(error)
         end
 
         private
@@ -86,10 +86,8 @@ module NB
         def parser(flags)
           OptionParser.new do |parser|
             parser.on("-b", "--bind ADDRESS") { |address| flags[:binds] << address }
-            parser.on("-p", "--port N", Integer) { |port| flags[:binds] << "tcp://0.0.0.0:#{port}" }
-            parser.on("-w", "--workers N", /\A(?:auto|\d+)\z/) do |count|
-              flags[:workers] = count == "auto" ? :auto : count
-            end
+            parser.on("-p", "--port N", Integer) { |port| flags[:binds] << on_port(port) }
+            parser.on("-w", "--workers N") { |count| flags[:workers] = workers(count) }
             parser.on("-e", "--environment NAME") { |name| flags[:environment] = name }
             parser.on("-C", "--config FILE") { |path| flags[:config] = path }
             limits(parser, flags)
@@ -101,6 +99,18 @@ module NB
             parser.on("--profile[=FOLDER]") { |folder| flags[:profile] = folder || "." }
             parser.on("-q", "--quiet") { flags[:quiet] = true }
           end
+        end
+
+        def workers(count)
+          return count == "auto" ? :auto : count if count.match?(/\A(?:auto|\d+)\z/)
+
+          raise UsageError, "--workers: must be auto or a number, got: #{count.inspect}"
+        end
+
+        def on_port(number)
+          return "tcp://0.0.0.0:#{number}" if number.between?(0, 65_535)
+
+          raise UsageError, "--port: a port is a number from 0 to 65535, got: #{number}"
         end
 
         def limits(parser, flags)

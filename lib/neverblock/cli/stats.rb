@@ -29,11 +29,12 @@ module NB
         # @raise [UsageError]
         def run(argv)
           address, what, *rest = argv
+          what ||= WHAT.first
           raise UsageError, "needs the address of a control socket" unless address
-          raise UsageError, "takes an address and one of #{WHAT.join(" ")}, got: " \
-                            "#{argv.join(" ")}" if rest.any? || !WHAT.include?(what || "stats")
+          raise UsageError, "takes an address and one of #{WHAT.join(", ")}, got: " \
+                            "#{argv.join(" ")}" if rest.any? || !WHAT.include?(what)
 
-          status, body = Server::Control.exchange(address, "/#{what || "stats"}")
+          status, body = Server::Control.exchange(address, "/#{what}")
           shown = Printable.lines(body)
           raise Failure, "#{address} answers #{status} to #{what}: #{shown}" unless
             [200, NOT_READY].include?(status)

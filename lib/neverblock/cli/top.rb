@@ -39,7 +39,9 @@ module NB
           raise UsageError, "takes one address, got: #{rest.join(" ")}" if rest.size > 1
 
           show(rest.first, options)
-        rescue OptionParser::ParseError, ArgumentError => error
+        rescue OptionParser::ParseError => error
+          raise UsageError, CLI.misused(error)
+        rescue ArgumentError => error
           raise UsageError, error.message
         end
 

@@ -20,7 +20,8 @@ module NB
       # @raise [ArgumentError]
       def initialize(text)
         match = FORM.match(text.to_s) or
-          raise ArgumentError, "control: must be unix://path or tcp://host:port, got: #{text}"
+          raise ArgumentError, "control: must be unix://path or tcp://host:port, got: " \
+                               "#{text.to_s.empty? ? '""' : text}"
         @path = match[:path]
         @host = match[:v6] || match[:host]
         @port = match[:port]&.to_i

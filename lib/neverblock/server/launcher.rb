@@ -203,7 +203,12 @@ module NB
       def read_app
         load_rack
         ENV["RACK_ENV"] = @config.environment
-        ::Rack::Builder.parse_file(@config.rackup).then { |app,| app }
+        ::Rack::Builder.parse_file(rackup).then { |app,| app }
+      end
+
+      # Rack requires any other file by its name: by the path, it is found outside the load path.
+      def rackup
+        @config.rackup.end_with?(".ru") ? @config.rackup : File.expand_path(@config.rackup)
       end
 
       # The gem is the application's, in the version it needs.

@@ -56,7 +56,8 @@ module NB
                                "that, such as client certificates, to a proxy" if unknown.any?
 
           missing = %w[cert key].reject { |name| File.file?(options[name].to_s) }
-          raise ArgumentError, "no file for #{missing.join(" and ")}" if missing.any?
+          raise ArgumentError, "no file for #{missing.join(" and ")}: give ?cert=FILE&key=FILE" if
+            missing.any?
         end
 
         def tcp(place)

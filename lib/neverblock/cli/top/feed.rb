@@ -64,10 +64,10 @@ module NB
           snapshot = JSON.parse(body, symbolize_names: true)
           return snapshot if Shape.fits?(snapshot)
 
-          raise Failure, "#{address} answers something else than a snapshot of NeverBlock " \
+          raise Failure, "#{address} answers with something other than a snapshot of NeverBlock " \
                          "#{VERSION}"
         rescue JSON::ParserError
-          raise Failure, "#{address} answers something else than a snapshot"
+          raise Failure, "#{address} answers with something other than a snapshot"
         rescue Errno::ETIMEDOUT => error
           raise Failure, "no answer at #{address}: #{error.message}: the process is stopped, or " \
                          "C code in it keeps the GVL, which the watchdog reports on its stderr"
