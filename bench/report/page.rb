@@ -31,10 +31,12 @@ module Bench
       # @param results [Array<Result>]
       # @param title [String]
       # @param lead [String] a paragraph at the top
-      def initialize(results, title: "NeverBlock, measured", lead: "")
+      # @param claims [Boolean] whether the page judges what the articles said
+      def initialize(results, title: "NeverBlock, measured", lead: "", claims: true)
         @results = results
         @title = title
         @lead = lead
+        @claims = claims
       end
 
       # @param path [String] directories are made
@@ -66,7 +68,7 @@ module Bench
           #{summary}
           #{contents}</header>
           <main>
-          #{Claims.new(@results, docs: docs)}
+          #{Claims.new(@results, docs: docs) if @claims}
           #{tables.map { |table, results| section(table, results) }.join("\n")}
           </main>
           <footer>#{legend}</footer>
@@ -108,8 +110,8 @@ module Bench
         items = tables.keys.map do |table|
           "<li><a href=\"##{table.id}\">#{table.id.upcase}</a> #{escape(table.title)}</li>"
         end
-        "<nav><ul><li><a href=\"#claims\">What the articles said</a></li>\n" \
-          "#{items.join("\n")}</ul></nav>"
+        items.unshift("<li><a href=\"#claims\">What the articles said</a></li>") if @claims
+        "<nav><ul>#{items.join("\n")}</ul></nav>"
       end
 
       def section(table, results)

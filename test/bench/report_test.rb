@@ -29,6 +29,13 @@ class BenchReportTest < Minitest::Test
     assert_match(/width=device-width/, page)
   end
 
+  def test_a_page_without_claims
+    assert_equal({ true => true, false => false }, [true, false].to_h do |claims|
+      page = Report::Page.new([usual_result], claims: claims).to_s
+      [claims, page.include?("What the articles said")]
+    end)
+  end
+
   def test_the_page_escapes_what_it_prints
     page = Report::Page.new([usual_result], title: "a & b").to_s
 

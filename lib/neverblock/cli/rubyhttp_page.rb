@@ -31,7 +31,8 @@ module NB
 
       def lead
         "#{@results.clients.size} ways to download from #{@results.sites.size} " \
-          "#{@results.sites.one? ? "site" : "sites"}: #{escape(@results.files.join(", "))}."
+          "#{@results.sites.one? ? "site" : "sites"}, measured in " \
+          "#{escape(@results.files.join(", "))}."
       end
 
       def content
