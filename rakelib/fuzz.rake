@@ -6,7 +6,7 @@ namespace :fuzz do
     ruby "-W0", "-Itest", "test/differential/run.rb", *arguments.to_a
   end
 
-  desc "Run so many programs by chance, each by threads and by fibers: do they see the same?"
+  desc "Run so many random programs, each in threads and in fibers: do both see the same?"
   task :blocking, [:count, :seed, :backend] => :compile do |_, arguments|
     ENV["NB_WATCHDOG"] ||= "0"
     ruby "-W0", "-Ilib", "-Itest", "test/twins/run.rb", *arguments.to_a

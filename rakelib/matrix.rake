@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 namespace :matrix do
-  desc "every wait and timer x every end of a forked child, in every place where a loop runs"
+  desc "Fork beside every kind of wait, with every end of the child, wherever a loop runs"
   task fork: :compile do
     %w[run thread server worker guest].product(%w[epoll poll]) do |place, backend|
       next if [place, backend] == %w[guest poll] # a guest needs a backend with an fd

@@ -6,13 +6,13 @@ namespace :soak do
     ruby "-Ilib", "-Itest", "test/server/soak/run.rb", *arguments.to_a
   end
 
-  desc "Work off jobs for so many seconds, with faults, stops and restarts: solid_queue, " \
+  desc "Run jobs for so many seconds, with faults, stops and restarts: solid_queue, " \
        "good_job, sidekiq"
   task :jobs, [:seconds, :queue, :seed] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/jobs/soak.rb", *arguments.to_a
   end
 
-  desc "Look whether a byte of one client comes to another, while workers are replaced"
+  desc "Check that no byte of one client reaches another, while workers are replaced"
   task :identity, [:seconds, :seed, :clients, :signals] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/server/identity/run.rb", *arguments.to_a
   end

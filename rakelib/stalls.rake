@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-desc "Stand a loop still in sixteen ways, so many times each; does the watchdog name the lines?"
+desc "Stop a loop in sixteen ways, so many times each: does the watchdog name the right lines?"
 task :stalls, [:times] => :compile do |_, arguments|
   ruby "-Ilib", "-Itest", "test/stalls/planted.rb", *arguments.to_a
 end
 
 namespace :stalls do
-  desc "Serve without a stall for so many seconds (600): does the watchdog keep silent?"
+  desc "Serve without a stall for so many seconds (600): does the watchdog report nothing?"
   task :quiet, [:seconds] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/stalls/quiet.rb", *arguments.to_a
   end

@@ -18,12 +18,13 @@ module NB
     # arguments unchanged.
     SCRIPTS = %w[run profile].freeze
     private_constant :INTERRUPTED, :OWN_REPORTS, :SCRIPTS
-    # The name of each command, and that of its constant.
+    # The name of each command, and that of its constant: first what runs programs, then what looks
+    # at them, then what measures. `nb help` lists them in this order.
     COMMANDS = {
-      "run" => :Run, "demo" => :Demo, "bench" => :Bench, "delayd" => :Delayd, "help" => :Help,
-      "iotest" => :Iotest, "rubyhttp" => :Rubyhttp, "serve" => :Serve, "stats" => :Stats,
-      "doctor" => :Doctor, "jobs" => :Jobs, "top" => :Top, "dump" => :Dump,
-      "profile" => :Profile
+      "run" => :Run, "serve" => :Serve, "jobs" => :Jobs, "doctor" => :Doctor, "top" => :Top,
+      "dump" => :Dump, "stats" => :Stats, "profile" => :Profile, "demo" => :Demo,
+      "bench" => :Bench, "delayd" => :Delayd, "iotest" => :Iotest, "rubyhttp" => :Rubyhttp,
+      "help" => :Help
     }.freeze
 
     # The command line was wrong. The message says what, with the value.

@@ -99,7 +99,7 @@ class TopTest < Minitest::Test
     @tmux.press("3")
     sees("[pools", "backend")
     @tmux.press("Enter")
-    sees("hold something", "config.ru:2")
+    sees("holders, each for at least", "config.ru:2")
     @tmux.press("4")
     sees("[workers 2]", "ready", workers.first["pid"].to_s)
     @tmux.press("5")

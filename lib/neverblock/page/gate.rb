@@ -34,7 +34,7 @@ module NB
       def refuse(env)
         return no(405, "The page only answers GET.", "allow" => "GET, HEAD") unless
           METHODS.include?(env["REQUEST_METHOD"])
-        return no(403, "Another site's page asks for this one.") if foreign?(env)
+        return no(403, "The page of another site has sent this request.") if foreign?(env)
 
         refuse_address(env) || refuse_stranger(env)
       end
@@ -104,7 +104,7 @@ module NB
       end
 
       def no(status, text, headers = {})
-        [status, {**TEXT, **headers}, ["#{text} docs/OBSERVE.md tells who may.\n"]]
+        [status, {**TEXT, **headers}, ["#{text} docs/OBSERVE.md says who may see the page.\n"]]
       end
     end
   end

@@ -48,8 +48,8 @@ module NB
         def backtrace = ["", *@row[:backtrace].to_a.map { |line| "  #{line}" }]
 
         def pools
-          ["", "hold something, at least so long:", *users(:holders, :held_seconds),
-           "", "wait:", *users(:waiters, :waited_seconds)]
+          ["", "holders, each for at least:", *users(:holders, :held_seconds),
+           "", "waiters:", *users(:waiters, :waited_seconds)]
         end
 
         def users(who, seconds)
