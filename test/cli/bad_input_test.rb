@@ -71,7 +71,8 @@ class BadInputTest < Minitest::Test
     "serve -b tcp://no.invalid:80" => /cannot listen: no.invalid: .*: give an address/,
     "serve -b tcp://8.8.8.8:9999" => /cannot listen: .*: no interface has this address/,
     "serve -b unix:///none/x.sock" => /cannot listen: .*: make the folder first/,
-    "serve -b fd://77" => /cannot listen: .*: nobody has handed over a listener/,
+    "serve -b fd://77" => %r{cannot listen: .* - fd://77: nobody has handed over a listener},
+    "serve -b fd://0" => %r{cannot listen: .* - fd://0: nobody has handed over a listener},
     "serve -b #{TCP} --control unix:///none/x" => /cannot make the control socket: .*: make/,
     "serve -b #{TCP} -w 1 --control unix:///none/x" => /cannot make the control socket/,
     "serve -b #{TCP} --access-log /none/x" => /cannot write the access log: .*make the folder/,
@@ -240,6 +241,15 @@ class BadInputTest < Minitest::Test
       ["profile", "\xFF"] => /\Anb profile: no such file/ }.each do |words, said|
       _, errors, status = Program.nb(*words, chdir: @folder)
       assert_match(said, errors.b)
+      assert_equal 2, status.exitstatus
+    end
+  end
+
+  def test_an_empty_name_is_seen
+    { %w[doctor] => 'no such folder: ""', %w[run] => 'no such file: ""',
+      %w[stats] => 'got: ""', %w[serve --control] => 'got: ""' }.each do |words, said|
+      _, errors, status = Program.nb(*words, "", chdir: @folder)
+      assert_match(/\Anb #{words.first}: .*#{said}$/, errors)
       assert_equal 2, status.exitstatus
     end
   end

@@ -138,6 +138,8 @@ module NB
           config.rackup(rackup) if rackup
           profile(config, flags[:profile]) if flags[:profile]
           raise UsageError, CLI.no_file(config.rackup) unless File.file?(config.rackup)
+          raise Failure, "this user may not read #{config.rackup}" unless
+            File.readable?(config.rackup)
         end
 
         def profile(config, folder)

@@ -198,6 +198,8 @@ module NB
 
         io.listen(@backlog) if backlog || @ours
         io.tap { io.autoclose = io.close_on_exec = true }
+      rescue Errno::EBADF
+        raise Errno::EBADF, "fd://#{@fd}"
       end
 
       def open_unix

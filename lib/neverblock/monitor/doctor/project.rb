@@ -29,7 +29,10 @@ module NB
       # @raise [ArgumentError] if there is no such folder
       # @scheduling never waits
       def initialize(folder, fibers: 1024, workers: 1, complaint: nil, boot: true)
-        raise ArgumentError, "no such folder: #{folder}" unless File.directory?(folder)
+        raise ArgumentError, "no such folder: #{folder.empty? ? '""' : folder}" unless
+          File.directory?(folder)
+        raise ArgumentError, "this user may not read the folder #{folder}" unless
+          File.readable?(folder) && File.executable?(folder)
 
         @folder = File.expand_path(folder)
         @fibers = fibers
