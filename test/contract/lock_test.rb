@@ -52,6 +52,28 @@ class LockTest < Contract
     [own, outcome { mutex.unlock }, foreign.first].map { |error| Array(error).first }
   end
 
+  # Each leaves one: from two, Ruby's threads end with "[BUG] invalid keeping_mutexes" (3.1 to 3.4).
+  contract "what a strand leaves locked is unlocked when it ends" do
+    mutex = Class.new(Mutex).new
+    monitor = Monitor.new
+    kept = Mutex.new
+    gate = Queue.new
+    holder = parked { kept.synchronize { gate.pop } }
+    leaving = [parked { mutex.lock && sleep(0.01) },
+               strand { 2.times { monitor.enter } }]
+    waiting = parked { mutex.synchronize { :inside } }
+    assert_equal %i[inside inside], [waiting.value, monitor.synchronize { :inside }]
+    assert_equal [true, false], [kept.locked?, mutex.locked?]
+    gate << 1
+    [*leaving, holder].each(&:value)
+  end
+
+  contract "all that a fiber leaves locked is unlocked when it ends", only: :fibers do
+    left = Array.new(3) { Mutex.new }
+    strand { left.each(&:lock) && left[1].unlock && left[1].lock }.value
+    assert_empty left.select(&:locked?)
+  end
+
   contract "Mutex#sleep lets others in and takes the lock again" do
     mutex = Mutex.new
     mutex.lock

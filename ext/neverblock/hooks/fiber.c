@@ -1,6 +1,7 @@
 /* fiber.c - fiber, yield, run: the life of the loop's fibers. Uses ruby.h.
  * Read after: wait.h. */
 #include "hooks/hooks.h"
+#include "hooks/kept.h"
 #include <ruby/fiber/scheduler.h>
 
 static ID id_report, id_new;
@@ -88,6 +89,15 @@ static int end_by_error(nb_loop_t *loop)
     return 0;
 }
 
+/* Unlocks what the fiber has left locked. Returns the state in which the fiber ends. */
+static int unlock_mutexes(int state)
+{
+    int tag = 0;
+    if (nb_kept_some())
+        rb_protect(nb_kept_unlock, Qnil, &tag);
+    return tag ? tag : state;
+}
+
 /* In a child that a fiber has forked, the process ends with that fiber. */
 static void finish(nb_loop_t *loop, int state, pid_t pid)
 {
@@ -97,6 +107,7 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
     if (failed)
         state = end_by_error(loop);
     if (!loop->closed) {
+        state = unlock_mutexes(state);
         nb_forget_interrupts(loop);
         if (RHASH_SIZE(loop->early))
             rb_hash_delete(loop->early, rb_fiber_current());

@@ -1,30 +1,47 @@
-/* kept.h - the list of the mutexes that a thread has locked. Uses ruby.h. Used by: block.c. */
+/* kept.h - the list of the mutexes that a thread has locked. Uses ruby.h.
+ * Used by: block.c, fiber.c. */
 #ifndef NB_KEPT_H
 #define NB_KEPT_H
 
 #include <ruby.h>
-#include <ruby/version.h>
+#include <stdbool.h>
 
+#ifdef __GLIBC__
+#define NB_KNOWS_KEPT 1
+#else
+#define NB_KNOWS_KEPT 0
+#endif
+
+#if NB_KNOWS_KEPT
 /* Ruby 3.1 unlocks a mutex, wakes the waiter through our hook `unblock`, and only then takes the
  * mutex off that list (later Rubies do it the other way round). After the hook it checks
  * interrupts. If these raise (a timeout, Thread#raise, a signal), the mutex stays on the list, and
  * a mutex that another thread locks meanwhile mixes two lists. At the end of the thread, or of the
  * process, Ruby follows the list: [BUG] invalid keeping_mutexes, or a segmentation fault if a mutex
- * was collected. */
-#if RUBY_API_VERSION_CODE < 30200 && defined(__GLIBC__)
-#define NB_KEEPS_UNLOCKED 1
-#else
-#define NB_KEEPS_UNLOCKED 0
-#endif
-
-#if NB_KEEPS_UNLOCKED
-/* Takes a mutex that the current thread has just unlocked off its list. blocker: the argument of
+ * was collected.
+ *
+ * Takes a mutex that the current thread has just unlocked off its list. blocker: the argument of
  * `unblock`. Does nothing for another object, for a locked mutex, or without the repair. */
 void nb_kept_drop(VALUE blocker);
+
+/* Whether the current fiber has locked a mutex; false without the repair. */
+bool nb_kept_some(void);
+/* Unlocks those. In the form that rb_protect needs. */
+VALUE nb_kept_unlock(VALUE unused);
 #else
 static inline void nb_kept_drop(VALUE blocker)
 {
     (void)blocker;
+}
+
+static inline bool nb_kept_some(void)
+{
+    return false;
+}
+
+static inline VALUE nb_kept_unlock(VALUE unused)
+{
+    return unused;
 }
 #endif
 

@@ -1,0 +1,7 @@
+# frozen_string_literal: true
+
+# A fiber that ends with a locked Mutex or Monitor. Ruby unlocks what a thread has locked when the
+# thread ends. What a fiber has locked stays locked (all versions), and whoever wants it next waits
+# forever. Here a fiber of the loop unlocks it when it ends. In C (ext/neverblock/hooks/kept.c),
+# where from Ruby 4.0 on the list of locked mutexes is not known.
+NB::Native.repair_mutex_end
