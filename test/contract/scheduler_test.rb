@@ -135,6 +135,26 @@ ruby: ">= 3.2" do
     end
   end
 
+  # Of a larger buffer, Ruby fills, or writes, all that it can: the length is the least.
+  same_as_threads "IO::Buffer preads and pwrites more than a length", ruby: ">= 3.3" do
+    Tempfile.create("nb") do |file|
+      File.binwrite(file.path, "0123456789")
+      buffer = IO::Buffer.new(8)
+      [buffer.pread(file, 1, 3), buffer.get_string, buffer.pread(file, 0, 3, 4), buffer.get_string,
+       buffer.pread(file, 8, 5), buffer.get_string, buffer.pread(file, 10, 1),
+       buffer.pwrite(file, 1, 2), File.binread(file.path), buffer.pwrite(file, 9, 1, 6),
+       File.binread(file.path)]
+    end
+  end
+
+  same_as_threads "IO::Buffer of Ruby 3.1 preads more than a length", ruby: "< 3.2" do
+    Tempfile.create("nb") do |file|
+      File.binwrite(file.path, "0123456789")
+      buffer = IO::Buffer.new(8)
+      [buffer.pread(file, 3, 1), buffer.get_string, buffer.pread(file, 3, 8), buffer.get_string]
+    end
+  end
+
   contract "IO::Buffer of Ruby 3.1 writes and reads at a position", ruby: "< 3.2" do
     Tempfile.create("nb") do |file|
       buffer = IO::Buffer.new(8)

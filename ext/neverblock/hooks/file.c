@@ -228,32 +228,54 @@ ssize_t nb_file_write(nb_loop_t *loop, int fd, const void *base, size_t size)
 
 #if !defined(RUBY_FIBER_SCHEDULER_VERSION) || RUBY_FIBER_SCHEDULER_VERSION < 2
 enum { LENGTH_AT = 2, FROM_AT = 3, OFFSET_AT = 4 }; /* (io, buffer, length, from) */
+#define LENGTH_IS_LEAST(writing) (!(writing))
 #elif RUBY_FIBER_SCHEDULER_VERSION < 4
 enum { FROM_AT = 2, LENGTH_AT = 3, OFFSET_AT = 4 };
+#define LENGTH_IS_LEAST(writing) true
 #else
 enum { FROM_AT = 2, OFFSET_AT = 3, LENGTH_AT = 4 };
+#define LENGTH_IS_LEAST(writing) false
 #endif
 
 typedef struct {
     nb_descriptor_t at;
     char *base;
     size_t size;
+    size_t least; /* bytes, unless the file ends before */
     off_t from;
     bool writing;
 } nb_positioned_t;
 
-static VALUE move_positioned(VALUE argument)
+/* One attempt: how many bytes, or -errno. */
+static ssize_t move_some(nb_positioned_t *move)
 {
-    nb_positioned_t *move = (nb_positioned_t *)argument;
     nb_descriptor_t *at = &move->at;
-    nb_eager(at->loop);
-    nb_descriptor_take(at);
     ssize_t count = now_or_not(at->fd, move->base, move->size, move->from, move->writing);
     if (count == -EAGAIN || count == -EOPNOTSUPP) {
         count = offload(at->loop, at->fd, move->base, move->size, move->from, move->writing);
         nb_descriptor_check(at);
     }
-    return SSIZET2NUM(count);
+    return count;
+}
+
+static VALUE move_positioned(VALUE argument)
+{
+    nb_positioned_t *move = (nb_positioned_t *)argument;
+    size_t moved = 0;
+    nb_eager(move->at.loop);
+    nb_descriptor_take(&move->at);
+    for (;;) {
+        ssize_t count = move_some(move);
+        if (count < 0 && !moved)
+            return SSIZET2NUM(count);
+        if (count > 0)
+            moved += (size_t)count;
+        if (count <= 0 || moved >= move->least)
+            return SIZET2NUM(moved);
+        move->base += count;
+        move->size -= (size_t)count;
+        move->from += count;
+    }
 }
 
 /* Ruby 3.3 and 3.4 come here without the GVL when our repair is off: nothing may park or raise. */
@@ -283,7 +305,8 @@ static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
         rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
                  offset, length, size);
     move.base = (char *)base + offset;
-    move.size = length ? length : size - offset;
+    move.size = length && !LENGTH_IS_LEAST(writing) ? length : size - offset;
+    move.least = LENGTH_IS_LEAST(writing) ? length : 0;
     if (move.from < 0) /* -1 would mean the current position to preadv2 */
         return INT2FIX(-EINVAL);
     if (!ruby_thread_has_gvl_p())
