@@ -91,6 +91,18 @@ class ResolveTest < Contract
   end
 
   # Link-local addresses belong to an interface, which is said behind a percent sign.
+  # For glibc, this machine: a server listens at all its addresses.
+  same_as_threads "the host *", gap: nil do
+    server = outcome { keep(TCPServer.new("*", 0)) }
+    port = server.is_a?(TCPServer) ? server.addr[1] : 1
+    [outcome { server.addr.values_at(0, 3) },
+     outcome { keep(TCPSocket.new("*", port)).peeraddr[3] },
+     outcome { keep(Socket.tcp("*", port)).remote_address.ip_address },
+     outcome { Addrinfo.tcp("*", 80).ip_address }, outcome { Addrinfo.ip("*").ip_address },
+     outcome { Socket.getaddrinfo("*", 80, :INET, :STREAM) },
+     outcome { keep(UDPSocket.new).tap { |one| one.bind("*", 0) }.addr[3] }]
+  end
+
   same_as_threads "sockets of an address with a zone", gap: nil do
     host = Socket.getifaddrs.filter_map(&:addr).find(&:ipv6_linklocal?)&.ip_address || "::1%lo"
     udp = outcome { keep(UDPSocket.new(:INET6)) }

@@ -5,10 +5,10 @@ require_relative "../offload"
 
 # Queries that only getaddrinfo can answer. Under a scheduler, Ruby (3.1 to 3.4) asks only for the
 # addresses of a host, and reads these and the service as plain numbers. So
-# TCPSocket.new("localhost", "http"), Addrinfo.tcp("fe80::1%eth0", 80) and AI_CANONNAME find
-# nothing, and every mistake (port -1, an unknown family) is "Name or service not known". Here such
-# queries go to getaddrinfo as a whole, on a native thread; where a socket is made, the service name
-# becomes a port.
+# TCPSocket.new("localhost", "http"), Addrinfo.tcp("fe80::1%eth0", 80), TCPServer.new("*", 80) and
+# AI_CANONNAME find nothing, and every mistake (port -1, an unknown family) is "Name or service not
+# known". Here such queries go to getaddrinfo as a whole, on a native thread; where a socket is
+# made, the service name becomes a port.
 module NB
   module Repairs
     # Services, families and types that Ruby can read itself.
@@ -23,7 +23,7 @@ module NB
       # @api private
       def more_than_addresses?(host, service, *rest)
         family, type, _, flags = rest
-        !port?(service) || zone?(host) ||
+        !port?(service) || whole?(host) ||
           !plain?(family, PLAIN_FAMILIES, PLAIN_FAMILY) ||
           !plain?(type, PLAIN_TYPES, PLAIN_TYPE) ||
           (flags.is_a?(Integer) && flags.anybits?(Socket::AI_CANONNAME))
@@ -40,9 +40,10 @@ module NB
         end
       end
 
-      # @return [Boolean] whether an address names its interface: fe80::1%eth0
+      # @return [Boolean] whether it means nothing without the service: an address that names its
+      #   interface (fe80::1%eth0), or glibc's * for all addresses of this machine
       # @api private
-      def zone?(host) = host.is_a?(String) && host.b.include?("%")
+      def whole?(host) = host.is_a?(String) && (host == "*" || host.b.include?("%"))
 
       # @yield a lookup that reports its own errors, inside a loop
       # @api private
@@ -144,9 +145,9 @@ module NB
             service = arguments[at]
             asked[arguments[at] = Repairs.port_of(service, type)] = service
           end
-          # The zone is lost when Ruby asks for addresses.
-          zone = places.any? { |at| Repairs.zone?(arguments[at - 1]) }
-          Repairs.as_asked(asked) { zone ? Offload.default.call(&call) : call.call }
+          # Such a host is lost when Ruby asks for addresses.
+          whole = places.any? { |at| Repairs.whole?(arguments[at - 1]) }
+          Repairs.as_asked(asked) { whole ? Offload.default.call(&call) : call.call }
         end
       end
     end
