@@ -12,7 +12,7 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop                    exceptions for a fiber; a turn
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   place · witness · incident · watchdog   standing still
+ *   gvl · place · witness · incident · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
