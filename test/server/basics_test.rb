@@ -302,6 +302,42 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     assert_equal ["/p", 201, {"x" => "y"}, nil], [env["PATH_INFO"], status, headers, error]
   end
 
+  IN_GERMAN = <<~'RUBY'
+    require "fiddle"
+    require "neverblock/server"
+    require "socket"
+    set = Fiddle::Function.new(Fiddle.dlopen(nil)["setlocale"], [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)
+    all = 6 # LC_ALL
+    abort("no locale") if set.call(all, "de_DE.UTF-8").null?
+    NB.run do
+      server = NB::Server.new(->(_env) { [200, {}, []] }, bind: "tcp://127.0.0.1:0")
+      Fiber.schedule { server.run }
+      Fiber.scheduler.yield until server.ready?
+      ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close", "bad"].each do |head|
+        socket = TCPSocket.new("127.0.0.1", server.port)
+        socket.write("#{head}\r\n\r\n")
+        p socket.read[/^date: (.*)\r$/i, 1]
+      end
+      server.stop
+    end
+  RUBY
+
+  # A library may have set a locale for the whole process.
+  def test_dates_are_english
+    require "open3"
+    require "time"
+    Dir.mktmpdir do |folder|
+      made = system("localedef", "-i", "de_DE", "-f", "UTF-8", "#{folder}/de_DE.UTF-8", %i[out err] => File::NULL)
+      skip "no German locale can be made here" unless made && File.exist?("#{folder}/de_DE.UTF-8")
+      before = Time.now
+      out, status = Open3.capture2e({"LOCPATH" => folder}, RbConfig.ruby, "-W0", *$LOAD_PATH.map { |path| "-I#{path}" }, "-e", IN_GERMAN)
+      assert status.success?, out
+      dates = (before.to_i..Time.now.to_i).map { |second| Time.at(second).httpdate.inspect }
+      out.lines(chomp: true).each { |date| assert_includes dates, date }
+      assert_equal 2, out.lines.size
+    end
+  end
+
   def test_several_values_of_one_header
     serve { |_env| [200, {"set-cookie" => %w[a=1 b=2], "x-old" => "c\nd"}, []] }
     answer = get
