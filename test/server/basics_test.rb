@@ -302,6 +302,17 @@ exchange("OPTIONS * HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))
     assert_equal ["/p", 201, {"x" => "y"}, nil], [env["PATH_INFO"], status, headers, error]
   end
 
+  # Net::HTTP has the words of the registry, some of them from before RFC 9110.
+  def test_every_registered_status_has_its_words
+    require "net/http/status"
+    serve { |env| [env["PATH_INFO"].delete("/"), {}, []] }
+    words = Net::HTTP::STATUS_CODES.select { |status, _| status >= 200 }.transform_values { |text| text.delete_suffix(" (OBSOLETED)") }
+    sent = words.to_h { |status, _| [status, get("/#{status}")[/\AHTTP\/1.1 \d+ (.*)\r/, 1]] }
+    renamed = {306 => "Unknown", 413 => "Content Too Large", 422 => "Unprocessable Content", 509 => "Unknown"}
+    assert_equal words.merge(renamed.slice(*words.keys)), sent.merge(renamed.slice(*sent.keys))
+    assert_operator sent.size, :>, 50
+  end
+
   IN_GERMAN = <<~'RUBY'
     require "fiddle"
     require "neverblock/server"
