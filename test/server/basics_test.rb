@@ -35,9 +35,10 @@ class ServerBasicsTest < Minitest::Test
   def test_names_that_would_shadow_others_are_left_out
     seen = nil
     serve { |env| (seen = env) && [200, {}, []] }
-    get("/", "X_Real_IP: 6.6.6.6\r\nProxy: http://evil\r\nX-Real-IP: 1.2.3.4\r\n")
+    get("/", "X_Real_IP: 6.6.6.6\r\nProxy: http://evil\r\nX-Real-IP: 1.2.3.4\r\nVersion: HTTP/0.9\r\n")
     assert_equal "1.2.3.4", seen["HTTP_X_REAL_IP"]
     refute seen.key?("HTTP_PROXY")
+    refute seen.key?("HTTP_VERSION"), "Rack asks for the same as in SERVER_PROTOCOL"
   end
 
   def test_absolute_form_beats_the_host_field
@@ -47,6 +48,15 @@ class ServerBasicsTest < Minitest::Test
     assert_equal ["real:8080", "real", "8080", "/", "x"],
                  seen.values_at("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "PATH_INFO",
 "QUERY_STRING")
+  end
+
+  # As some middleware does.
+  def test_a_path_is_the_applications_to_change
+    serve { |env| [200, {}, [env["PATH_INFO"].sub!(/\z/, "!")]] }
+    targets = {"OPTIONS *" => "*!", "OPTIONS http://a" => "*!", "GET http://a" => "/!", "GET /" => "/!", "GET /a" => "/a!"}
+    targets.each do |target, path|
+      assert_equal path, exchange("#{target} HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n").split("\r\n\r\n").last
+    end
   end
 
   # Rack and CGI want a name.

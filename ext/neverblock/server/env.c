@@ -24,7 +24,7 @@ static VALUE field_keys[NB_FIELD_KNOWN_COUNT];
 static VALUE key_method, key_path, key_request_path, key_uri, key_query, key_protocol, key_name,
     key_port, key_remote, key_input, key_hijack, key_finished, key_after, key_upgrade, key_scheme,
     key_length, key_early, key_exchange, key_queue;
-static VALUE text_http10, text_https, text_port80, text_port443, text_star, text_unix, text_chunked;
+static VALUE text_http10, text_https, text_port80, text_port443, text_unix, text_chunked;
 static VALUE method_names[8];
 
 struct host_entry {
@@ -172,10 +172,12 @@ static VALUE unknown_key(const char *name, size_t size)
 }
 
 /* "X_Real_IP" would become the same key as "X-Real-IP", which a proxy sets. So names with an
- * underscore are left out, as in nginx. "Proxy" would become HTTP_PROXY (httpoxy). */
+ * underscore are left out, as in nginx. "Proxy" would become HTTP_PROXY (httpoxy), and "Version"
+ * HTTP_VERSION: to Rack, that is an older name of SERVER_PROTOCOL. */
 static bool unwanted(const char *name, size_t size)
 {
-    return size > 250 || memchr(name, '_', size) || (size == 5 && nb_same_word(name, "proxy", 5));
+    return size > 250 || memchr(name, '_', size) || (size == 5 && nb_same_word(name, "proxy", 5)) ||
+           (size == 7 && nb_same_word(name, "version", 7));
 }
 
 /* The same field again: joined to one value, RFC 9110 5.3. */
@@ -222,12 +224,8 @@ static void set_target(VALUE env, const nb_incoming_t *in, nb_request_t *request
     rb_hash_aset(env, key_uri, span_text(in, head->target));
     if (head->query.size)
         rb_hash_aset(env, key_query, span_text(in, head->query));
-    VALUE path = text_star;
-    if (head->path.size > 1)
-        path = span_text(in, head->path);
-    else if (head->form != NB_TARGET_ASTERISK &&
-             (head->path.size || head->method.size != 7 || memcmp(method, "OPTIONS", 7) != 0))
-        path = binary("/", 1);
+    bool options = head->method.size == 7 && memcmp(method, "OPTIONS", 7) == 0;
+    VALUE path = head->path.size ? span_text(in, head->path) : binary(options ? "*" : "/", 1);
     rb_hash_aset(env, key_path, path);
     rb_hash_aset(env, key_request_path, path); /* as Puma has it */
 }
@@ -385,7 +383,6 @@ void nb_env_init(void)
     text_https = shared("https");
     text_port80 = shared("80");
     text_port443 = shared("443");
-    text_star = shared("*");
     text_unix = shared("127.0.0.1");
     text_chunked = shared("chunked");
     for (int i = 0; i < 8; i++)
