@@ -154,6 +154,19 @@ class ServerTlsTest < Minitest::Test
     assert_equal "", @log.string
   end
 
+  def test_clients_that_are_gone_leave_nothing_in_memory
+    server = serve_tls(&HELLO)
+    queues = server.instance_variable_get(:@bindings).flat_map do |tls|
+      tls.instance_variables.map { |name| tls.instance_variable_get(name) }.grep(Thread::Queue)
+    end
+    before = fds
+    5.times do
+      secure.tap { |socket| socket.write(GET) && read_response(socket) }.close
+      eventually { fds <= before }
+    end
+    assert_operator queues.sum(&:size), :<=, 2, "one waits to be accepted, and a stop is told once"
+  end
+
   def test_beyond_the_limit_connections_wait_for_others_to_end
     serve_tls(connections: 2, &HELLO)
     two = Array.new(2) { secure }

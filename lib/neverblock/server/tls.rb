@@ -213,7 +213,7 @@ module NB
         socket.close unless socket.closed?
         @serving.delete(fiber)
         @open.pop
-        @ended << true if @serving.empty?
+        @ended << true if @serving.empty? && @ended.empty? # nobody takes it before a stop
       end
 
       # Carries bytes both ways until the server ends its side or either side breaks.
