@@ -239,6 +239,29 @@ status_of(exchange("#{post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n#{"x" * 1001
     assert_match(/ 200 .*ok\z/m, get)
   end
 
+  # The fiber that has answered takes what has come meanwhile, and an end is no request.
+  def test_without_a_queue_each_request_gets_one_answer
+    serve(fibers: 1, queue: 0) { |env| [200, TEXT, [env["PATH_INFO"]]] }
+    one = "GET /1 HTTP/1.1\r\n#{HOST}\r\n"
+    assert_equal ["HTTP/1.1 200"], exchange(one).scan(/HTTP\S+ \d+/)
+    assert_equal ["HTTP/1.1 200"] * 3, exchange(one * 3).scan(/HTTP\S+ \d+/)
+    assert_equal 0, @server.stats[:rejected_503]
+  end
+
+  def test_without_a_queue_nobody_is_refused_who_asks_nothing
+    gate = Thread::Queue.new
+    serve(fibers: 1, queue: 0) { gate.pop && [200, {}, []] }
+    open = Array.new(2) { connect }
+    eventually { @server.stats[:connections] == 2 }
+    open.first.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:running] == 1 }
+    open.last.close_write
+    assert_equal "", Timeout.timeout(60) { open.last.read }
+    gate << true
+    assert_equal 200, read_response(open.first).status
+    assert_equal 0, @server.stats[:rejected_503]
+  end
+
   def test_a_full_queue_answers_503_to_open_connections_and_stops_accepting
     gate = Thread::Queue.new
     serve(fibers: 1, queue: 1) { |_env| gate.pop && [200, {}, []] }

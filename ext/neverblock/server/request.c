@@ -130,8 +130,7 @@ static VALUE call_one(VALUE argument)
 
 static void report_error(run_t *run, VALUE error)
 {
-    VALUE env = run->request->env;
-    VALUE values[] = {run->server->self, error, env ? env : Qnil};
+    VALUE values[] = {run->server->self, error, run->request->env ? run->request->env : Qnil};
     int state;
     if (NIL_P(error))
         return;
@@ -374,13 +373,14 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
         after_request(&run, error);
     nb_input_arrived(server, &request);
     nb_list_remove(&request.link);
+    server->running_count--; /* this fiber is free for what the connection has sent meanwhile */
     leave_connection(&request, !broken);
     if (run.leaves) {
-        server->running_count--;
         if (nb_is_exception(run.error))
             rb_set_errinfo(run.error);
         rb_jump_tag(run.leaves);
     }
+    server->running_count++; /* until its worker has looked for the next */
     RB_GC_GUARD(error);
     RB_GC_GUARD(run.error);
 }

@@ -22,6 +22,8 @@
 #include "server/reader.h"
 #include "server/refusal.h"
 #include "server/request.h"
+#include <errno.h>
+#include <sys/socket.h>
 
 #define CROWDED_NS 1000000000 /* until another fiber is tried, after one that had no room */
 #define FRESH_NS 500000       /* longer ago, the kernel is asked who can go on before more begin */
@@ -39,8 +41,27 @@ static size_t limit(const nb_server_t *server)
 
 /* --- the queue -------------------------------------------------------------------------------- */
 
+/* No request waits, or only a part of one: its client has closed, or nothing has come since. Such a
+ * connection ends or stays as it would without a queue; who asked for nothing gets no answer. */
+static bool asks_nothing(nb_conn_t *conn)
+{
+    char byte;
+    if (conn->in.size && conn->state == NB_CONN_IDLE)
+        return false;
+    ssize_t size = recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size > 0)
+        return false;
+    if (size < 0 && errno == EAGAIN)
+        nb_conn_dry(conn, NB_READABLE);
+    else
+        nb_conn_close(conn);
+    return true;
+}
+
 static void refuse(nb_conn_t *conn, const char *text)
 {
+    if (asks_nothing(conn))
+        return;
     conn->server->counters.rejected_503++;
     nb_conn_refuse(conn, 503, text, NULL);
 }
