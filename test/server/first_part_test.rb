@@ -44,6 +44,16 @@ class ServerFirstPartTest < Minitest::Test
     refute second
   end
 
+  # Whatever waits after the failure: the log, and the body's close.
+  def test_a_body_that_fails_where_its_report_and_its_close_wait
+    log = Struct.new(:text) { def write(words) = sleep(0.01) && text << words }.new(+"")
+    bodies = {"/raises" => [{}, Body.new { raise "oops" }], "/short" => [{"content-length" => "3"}, Body.new {}]}
+    bodies.each_value { |_, body| def body.close = sleep(0.01) && super }
+    serve(log: log) { |env| [200, *bodies.fetch(env["PATH_INFO"])] }
+    bodies.each_key { |path| assert_match(/\AHTTP\/1.1 500 .*\r\n\r\nInternal server error\.\n\z/m, get(path)) }
+    assert_equal ["oops", "the body is 3 bytes shorter"], log.text.scan(/oops|the body is 3 bytes shorter/)
+  end
+
   # The head is with the client already, so the end of the chunks is what is missing.
   def test_a_body_that_fails_after_it_has_waited
     body = Body.new { |_out| sleep(0.01) && raise("oops") }

@@ -287,6 +287,7 @@ static VALUE clean_up(VALUE argument)
     request->writing = false;
     if (request->head.bytes)
         nb_buffer_free(&request->head);
+    nb_response_take_back(request); /* if it has failed: what comes now may wait, and send it */
     close_body(send->body);
     return Qnil;
 }
