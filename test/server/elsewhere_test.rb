@@ -31,6 +31,25 @@ class ServerElsewhereTest < Minitest::Test
     assert_equal "", @log.string
   end
 
+  # Many let close do what the client need not wait for, and it may compute.
+  def test_the_end_of_the_body_does_not_wait_for_its_close
+    {each: ->(out) { out.call("x") }, call: ->(stream) { stream.write("x") && stream.close }}.each do |kind, work|
+      received = closed_after = nil
+      body = Object.new
+      body.define_singleton_method(:close) do
+        give_up = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 10
+        nil until received || Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up
+        closed_after = received || "nothing"
+      end
+      body.define_singleton_method(kind) { |stream = nil, &out| work.call(stream || out) }
+      serve { [200, {}, body] }
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      received = read_response(socket).body
+      assert_equal ["x", "x"], [received, eventually { closed_after }], kind
+    end
+  end
+
   # The connection ends while the application runs: locks and transactions must end all the same.
   def test_the_body_for_a_client_that_is_gone_is_closed
     body = UNWANTED.call

@@ -111,6 +111,7 @@ void nb_response_end(nb_request_t *request)
                  (unsigned long long)request->length_left);
     }
     request->head_bytes = 0;
+    nb_conn_flush(conn); /* the body's close may compute for long */
 }
 
 /* --- of NB::Server::Exchange ------------------------------------------------------------------ */
