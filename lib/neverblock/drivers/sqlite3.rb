@@ -2,6 +2,7 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
+require_relative "sqlite3/transaction"
 require_relative "sqlite3/waits"
 
 # sqlite3's `busy_timeout=` sleeps in C while another connection holds the lock. Here it becomes a
@@ -120,7 +121,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       super(handler, &nil)
     end
   end
-  SQLite3::Database.prepend(waiting)
+  SQLite3::Database.prepend(waiting, sqlite::Transaction.new(driver))
   preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
   SQLite3::Statement.prepend(sqlite::Beginning.new(preparing))
   if guards
