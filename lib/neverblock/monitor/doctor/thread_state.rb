@@ -6,21 +6,26 @@ module NB
   class Doctor
     # Ways to keep data in the thread, which all requests of a process share.
     module ThreadState
+      # The thread as the key of a Hash.
+      KEY = /(?:::)?Thread\.current(?:\.(?:object_id|__id__))?/
+      OWN = "use Thread.current[:name], which is the fiber's own, or CurrentAttributes"
+      KEPT = "use Thread.current[:name], which is the fiber's own; for connections that requests " \
+             "share, NB::ConnectionPool"
       # Pattern of a line => what to use instead.
       WAYS = {
-        /thread_variable_(get|set)\b/ =>
-          "use Thread.current[:name], which is the fiber's own, or CurrentAttributes",
+        /thread_variable_(get|set)\b/ => OWN,
         /\bThreadLocalVar\.new\b/ =>
           "use Concurrent::FiberLocalVar (concurrent-ruby 1.2), or Thread.current[:name], " \
           "which is the fiber's own",
-        /\bThread\.(?:attr_(?:accessor|writer)\b|\w+\W.*\battr_(?:accessor|writer)\b)/ =>
-          "use Thread.current[:name], which is the fiber's own, or CurrentAttributes"
+        /\bThread\.(?:attr_(?:accessor|writer)\b|\w+\W.*\battr_(?:accessor|writer)\b)/ => OWN,
+        /\[\s*#{KEY}\s*\]\s*(?:\|\||&&|[-+])?=(?![=~>])/ => KEPT,
+        /\b(?:compute_if_absent|put_if_absent|store)\(\s*#{KEY}\s*[,)]/ => KEPT
       }.freeze
       # Every line of those.
       PATTERN = Regexp.union(*WAYS.keys)
       # `class Thread` opened again at the top level for an attribute.
       REOPENED = /^class (?:::)?Thread *\n(?:(?!end\b).*\n)*? +attr_(?:accessor|writer)\b.*$/
-      private_constant :WAYS, :PATTERN, :REOPENED
+      private_constant :KEY, :OWN, :KEPT, :WAYS, :PATTERN, :REOPENED
 
       class << self
         # @param file [String]
@@ -34,7 +39,7 @@ module NB
         # @param line [String] one of {lines}
         # @return [String] what to use instead
         # @scheduling never waits
-        def cure(line) = WAYS.find { |pattern, _| line.match?(pattern) }&.last || WAYS.values.last
+        def cure(line) = WAYS.find { |pattern, _| line.match?(pattern) }&.last || OWN
 
         # @return [String, nil] the first such line in the code of an installed gem
         # @scheduling may wait

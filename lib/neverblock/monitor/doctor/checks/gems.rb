@@ -15,8 +15,8 @@ module NB
         "remove it: redis 5 and redis-client bring a driver that waits"],
       "hiredis-client" => [:warning, "waits in C on connections that are made before the loop runs",
         "remove it: redis-client's own driver waits"],
-      "rdkafka" => [:warning, "`poll` waits in C without asking the loop",
-        "poll in a thread and pass messages through a Thread::Queue"],
+      "rdkafka" => [:warning, "`poll` and `flush` wait in C without asking the loop",
+        "poll in a thread and pass messages through a Thread::Queue; NB.offload { } around flush"],
       "tiny_tds" => [:problem, "it waits in C, so everything stands still while SQL Server thinks",
         "NB.offload { } around its calls, or leave what uses it to a server with threads"],
       "bcrypt" => [:note, "it hashes in a limited number of native threads", "nothing to do"],
@@ -33,8 +33,8 @@ module NB
     }.freeze
     # Gems whose thread state belongs to the thread, or is cured.
     THREAD_WISE = %w[
-      activerecord activesupport async-http bundler capybara concurrent-ruby curb debug fiber-local
-      httpx neverblock newrelic_rpm puma sentry-ruby timeout typhoeus
+      activerecord activesupport async-http bundler capybara concurrent-ruby curb debug excon
+      fiber-local httpx neverblock newrelic_rpm puma sentry-ruby timeout typhoeus
     ].freeze
     # Gems that keep state in fiber storage from this version on, which Ruby 3.2 brought.
     FIBER_WISE = { "bullet" => Gem::Version.new("8.3.1") }.freeze

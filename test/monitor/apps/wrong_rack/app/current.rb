@@ -15,3 +15,11 @@ class Thread
   alias name_of_the_shop name
   attr_writer :page
 end
+
+# A client for each thread.
+class Shop
+  @clients = {}
+  def self.client = @clients[Thread.current] ||= new
+  def self.kept?(one) = @clients[Thread.current] == one # reads only
+  def self.name = Thread.current[:shop] ||= "the fiber's own"
+end
