@@ -2,9 +2,12 @@
 
 require_relative "../support/transparency/http_rows"
 require "patron"
+require_relative "../support/clock"
+require_relative "../support/timing"
 
 # patron: libcurl. Version 1.0 waits by Ruby's scheduler; before, a request is offloaded.
 class PatronTest < Transparency
+  include Clock
   extend HTTPRows
 
   library "patron", group: "HTTP", gems: %w[patron],
@@ -12,6 +15,18 @@ class PatronTest < Transparency
                    "runs on a native thread automatically; patron 1.0 waits as it is"
                  end)
   http_rows
+
+  # The server would answer after 5 s.
+  def test_a_timeout_ends_a_request_as_in_a_thread
+    http = session(HTTPServers.url, timeout: 30)
+    NB.run do
+      took = seconds do
+        assert_raises(Timeout::Error) { NB.timeout(0.1) { http.get.call(HTTPServers.url(5000)) } }
+      end
+      assert_in_time took, 2
+      assert_equal "done", http.get.call(HTTPServers.url)
+    end
+  end
 
   def closes? = false
 

@@ -104,6 +104,19 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  def test_what_cuts_an_offloaded_driver_is_called_once_and_only_for_the_interrupted
+    gate = Thread::Queue.new
+    cuts = 0
+    NB.run do
+      assert_equal 7, NB::Drivers.offload(-> { cuts += 1 }) { 7 }
+      assert_equal 0, cuts
+      task = NB.async { NB::Drivers.offload(-> { gate << (cuts += 1) }) { gate.pop } }
+      task.cancel.wait
+    end
+
+    assert_equal 1, cuts
+  end
+
   STORAGE = Fiber.respond_to?(:[])
 
   # What a block can leave on its thread, and what the next one sees of it.

@@ -14,15 +14,17 @@ module NB
       # Runs a C call on a native thread if a loop runs the caller, otherwise directly. A cancel or
       # a timeout waits for its end, because the call uses what the caller would free.
       #
+      # @param cut [Proc, nil] makes the call end early, as an interrupt does in a thread; runs in
+      #   the fiber that was interrupted
       # @return the block's value
       # @raise whatever the block raised
       # @scheduling always waits, inside a loop
       # @api private
-      def offload(&block)
+      def offload(cut = nil, &block)
         return yield unless Fiber.current_scheduler.is_a?(Scheduler)
 
         job = pool.start(&Inheritance.trace(block))
-        job.outlast
+        job.outlast(&cut)
         job.value
       end
 

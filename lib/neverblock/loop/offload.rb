@@ -68,12 +68,19 @@ module NB
       # The same, but never ends before the block: what interrupts the wait goes on afterwards. Not
       # `rescue`: Fiber#kill is no exception, and comes back at each wait.
       #
+      # @yield makes the block end early; called in the interrupted fiber
       # @return [void]
       # @scheduling may wait
-      def outlast
+      def outlast(&cut)
         wait
       ensure
-        outlast unless done? # interrupted
+        unless done? # interrupted
+          begin
+            cut&.call
+          ensure
+            outlast
+          end
+        end
       end
 
       # @return [Object] the block's value
