@@ -37,6 +37,8 @@ class NameServerTest < ScriptCase
     "TCPSocket.new" => 'listening { |port| s = TCPSocket.new("slow.test", port); s.puts; s.read.lines.last }',
     "TCPSocket.new with a timeout" =>
       'listening { |port| s = TCPSocket.new("slow.test", port, connect_timeout: 3); s.puts; s.read.lines.last }',
+    "TCPSocket.new that is to race addresses" => 'listening { |port| s = TCPSocket.new("slow.test", port, ' \
+      '**(RUBY_VERSION < "3.4" ? {} : { fast_fallback: true })); s.puts; s.read.lines.last }',
     "Socket.tcp" => 'listening { |port| s = Socket.tcp("slow.test", port); s.puts; s.read.lines.last }',
     "Net::HTTP" => 'listening { |port| Net::HTTP.get(URI("http://slow.test:#{port}/")) }',
     "UDPSocket#connect" => 'UDPSocket.new.connect("slow.test", 9)',
@@ -44,7 +46,7 @@ class NameServerTest < ScriptCase
   }.freeze
   EXPECTED = {
     "Addrinfo.getaddrinfo" => ["127.0.0.1"], "TCPSocket.getaddress" => "127.0.0.1", "TCPSocket.new" => "ok",
-    "TCPSocket.new with a timeout" => "ok", "Socket.tcp" => "ok", "Net::HTTP" => "ok",
+    "TCPSocket.new with a timeout" => "ok", "TCPSocket.new that is to race addresses" => "ok", "Socket.tcp" => "ok", "Net::HTTP" => "ok",
     "UDPSocket#connect" => 0, "an unknown name" => true
   }.freeze
 

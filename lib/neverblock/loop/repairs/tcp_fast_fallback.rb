@@ -27,7 +27,7 @@ module NB
         next __send__(original, *arguments, **options) unless Repairs.loop_here
 
         begin
-          __send__(original, *arguments, fast_fallback: false, **options)
+          __send__(original, *arguments, **options, fast_fallback: false)
         rescue Socket::ResolutionError => error
           raise if error.message.frozen? || !Repairs.fast_fallback?(arguments, options)
 
