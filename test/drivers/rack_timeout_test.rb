@@ -17,4 +17,24 @@ class RackTimeoutTest < Minitest::Test
     RUBY
     assert_equal "NB::Drivers::RackTimeout::Request\nThread\n", result.out, result.err
   end
+
+  # It sends the signal, and raises in the request before the signal has arrived.
+  def test_its_signal_is_not_lost_where_the_request_ends_the_block
+    result = Subprocess.ruby(<<~RUBY)
+      require "rack"
+      require "rack/timeout/base"
+      timeout = Rack::Timeout.new(->(_) { sleep }, service_timeout: 0.01, term_on_timeout: 1)
+      begin
+        NB.run do
+          timeout.call({})
+        rescue Rack::Timeout::RequestTimeoutError => error
+          p error.class
+        end
+      rescue SignalException => error
+        p error
+      end
+    RUBY
+    lines = "Rack::Timeout::RequestTimeoutError\n#<SignalException: SIGTERM>\n"
+    assert_equal lines, result.out, result.err
+  end
 end

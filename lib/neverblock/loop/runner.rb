@@ -202,6 +202,7 @@ module NB
       raise if @outcome || @scheduler.host? || !@scheduler.__send__(:waiting_within?, @fiber)
 
       error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
+      @handed = true
       @scheduler.fiber_interrupt(@fiber, error) unless joined(error)
       retry
     end
@@ -246,14 +247,22 @@ module NB
       leave if forked?
     end
 
-    def outcome
-      Outcome.new(:value, yield)
+    def outcome(&block)
+      Outcome.new(:value, whole(&block))
     rescue UncaughtThrowError => error
       Outcome.new(:throw, error)
     rescue LocalJumpError => error
       error.reason == :break ? Outcome.new(:value, error.exit_value) : Outcome.new(:raise, error)
     rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #leave
       Outcome.new(:raise, error)
+    end
+
+    # What {#serve} has handed to the block while another exception was on its way to it is raised
+    # at the block's next wait: here at the latest, else a signal would be lost.
+    def whole
+      yield
+    ensure
+      sleep(0) if @handed && !forked?
     end
 
     def leave
