@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "open3"
+require "rbconfig"
 
 module Others
   # Fetches sources into tmp/others: Debian's source packages, from the mirror that apt already uses
@@ -11,15 +12,19 @@ module Others
     KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
     SUITES = %w[bookworm trixie unstable experimental].freeze
 
-    # @param source [String] a package, or a repository as `owner/name`
+    # @param source [String] a package, a repository as `owner/name`, or a gem as `gem:name`
     # @return [String] the folder with the unpacked source; fetched only once
     def fetch(source, version)
-      folder = "#{ROOT}/#{source.tr("/", "-")}-#{version.tr(":~+", "-")}"
+      folder = "#{ROOT}/#{source.tr(":/", "-")}-#{version.tr(":~+", "-")}"
       return folder if File.exist?("#{folder}/.complete")
 
       FileUtils.rm_rf(folder)
       FileUtils.mkdir_p(folder)
-      source.include?("/") ? clone(source, version, folder) : download(source, version, folder)
+      case source
+      when /\Agem:/ then unpack(source.delete_prefix("gem:"), version, folder)
+      when /\// then clone(source, version, folder)
+      else download(source, version, folder)
+      end
       FileUtils.touch("#{folder}/.complete")
       folder
     end
@@ -29,6 +34,14 @@ module Others
     def clone(repository, tag, folder)
       system("git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth=1",
              "--branch", tag, "https://github.com/#{repository}", folder, exception: true)
+    end
+
+    # What the gem brings, which may be all that its tests are published in.
+    def unpack(gem, version, folder)
+      FileUtils.rmdir(folder)
+      system(RbConfig.ruby, "-S", "gem", "unpack", gem, "--version", version, "--quiet",
+             "--target", ROOT, exception: true)
+      FileUtils.mv("#{ROOT}/#{gem}-#{version}", folder)
     end
 
     def download(package, version, folder)

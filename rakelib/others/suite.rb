@@ -81,6 +81,15 @@ module Others
              options parser pool request response session resolver/**/*]
           .map { |name| "test/#{name}_test.rb" }.freeze
 
+  # Of curb all but what sets schedulers of its own.
+  CURB = %w[bug_* tc_[!cf]* tc_ftp_options tc_curl tc_curl_[!m]* tc_curl_maxfilesize tc_curl_multi
+            tc_curl_multi_poll].map { |name| "tests/#{name}.rb" }.freeze
+
+  # Of GraphQL Ruby what runs fibers, and what waits.
+  GRAPHQL = %w[dataloader dataloader/* execution/**/* query/context schema/timeout
+               schema/member/has_dataloader subscriptions subscriptions/* tracing/**/*]
+            .map { |name| "spec/graphql/#{name}_spec.rb" }.freeze
+
   # Of Sinatra all but what starts servers by sinatra-contrib.
   SINATRA = %w[test/[!i]*_test.rb test/indifferent_hash_test.rb].freeze
 
@@ -96,10 +105,29 @@ module Others
   # Of Sequel what runs on PostgreSQL.
   SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
 
-  # Tests of gems, of Debian's packages or of the gems' repositories: where, the version for each
-  # Ruby, which, the server that they need, and the part of the source.
+  # Of Typhoeus all but its adapter for Faraday before 2.
+  TYPHOEUS = %w[spec/rack/**/*_spec.rb spec/typhoeus_spec.rb spec/typhoeus/*_spec.rb
+                spec/typhoeus/[!a]*/**/*_spec.rb].freeze
+
+  # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
+  # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
     "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
+    "curb" => ["gem:curb", "1.4.1", "1.4.1", :test_unit, CURB, :installed],
+    "ethon" => ["typhoeus/ethon", "v0.18.0", "v0.18.0", :rspec, %w[spec/**/*_spec.rb]],
+    "graphql" => ["rmosolgo/graphql-ruby", "v2.6.9", "v2.6.9", :minitest, GRAPHQL, :graphql],
+    "net-http" => ["ruby/net-http", "v0.9.1", "v0.9.1", :test_unit, %w[test/net/http/test_*.rb]],
+    "patron" => ["toland/patron", "v0.13.4", "v0.13.4", :rspec, %w[spec/*_spec.rb], :patron,
+                 nil, "rack < 3"],
+    "que" => ["que-rb/que", "v2.4.1", "v2.4.1", :minitest, %w[spec/**/*_spec.rb], :que, nil,
+              "json < 3"],
+    "rack-session" => ["rack/rack-session", "v2.1.2", "v2.1.2", :minitest, %w[test/spec_*.rb]],
+    "rack-timeout" => ["zombocom/rack-timeout", "v0.7.0", "v0.7.0", :test_unit,
+                       %w[test/*_test.rb]],
+    "sucker_punch" => ["brandonhilkert/sucker_punch", "v3.3.0", "v3.3.0", :minitest,
+                       %w[test/**/*_test.rb]],
+    "typhoeus" => ["typhoeus/typhoeus", "v1.4.1", "v1.4.1", :rspec, TYPHOEUS, :old_handler, nil,
+                   "rack < 3,sinatra < 4"],
     "concurrent-ruby" => ["ruby-concurrency/concurrent-ruby", "v1.3.7", "v1.3.7", :rspec,
                           CONCURRENT],
     "connection_pool" => ["mperham/connection_pool", "v2.5.5", "v3.0.2", :minitest,

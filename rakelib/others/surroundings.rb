@@ -8,6 +8,7 @@ require "tmpdir"
 require "yaml"
 require_relative "../../test/support/databases"
 require_relative "active_record"
+require_relative "postgresql"
 require_relative "solid_queue"
 
 module Others
@@ -129,6 +130,39 @@ module Others
     end
 
     def solid_queue = SolidQueue.environment(@folder)
+
+    # Where a loop runs, it is the scheduler that the tests of GraphQL Ruby ask for.
+    def graphql
+      %w[dataloader dataloader/nonblocking_dataloader].each do |name|
+        file = "#{@folder}/spec/graphql/#{name}_spec.rb"
+        File.write(file, File.read(file).gsub(/Fiber\.set_scheduler\(.*\)$/,
+                                              "\\0 unless Fiber.current_scheduler"))
+      end
+      {}
+    end
+
+    # que would also run without Rails.
+    def que
+      PostgreSQL.renew("que_test")
+      { "DATABASE_URL" => Databases.postgresql.url.sub(%r{[^/]*\z}, "que_test"),
+        "USE_RAILS" => "true" }
+    end
+
+    # Tests that would find the project's own files first, which nobody has compiled.
+    def installed
+      FileUtils.rm_rf("#{@folder}/lib")
+      {}
+    end
+
+    # Tests written for a Rack whose handlers take their options as a Hash.
+    def old_handler
+      Dir["#{@folder}/spec/support/*server.rb"].each do |file|
+        File.write(file, File.read(file).sub(/(Handler::\w+\.run\(.+?, )(?=[{o])/, "\\1**"))
+      end
+      {}
+    end
+
+    def patron = installed.merge(old_handler)
 
     def default_redis = { "REDIS_URL" => Databases.redis.url }
 

@@ -16,7 +16,7 @@ module Others
     # So many tests may hang, or end their process.
     PROCESSES = 12
     # They have an extension, and are loaded as the gems that our own tests use.
-    COMPILED = %w[mysql2 pg puma sqlite3 trilogy].freeze
+    COMPILED = %w[curb mysql2 patron pg puma sqlite3 trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
     ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "SIMPLECOV_DISABLE" => "1",
@@ -113,7 +113,8 @@ module Others
         there = @suite.paths.select { |path| File.exist?("#{@folder}/spec/ruby/#{path}") }
         ["#{@folder}/spec/mspec/bin/mspec-run", *there]
       when :minitest
-        [*libraries, "-Itest", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed", "1"]
+        [*libraries, "-Itest", "-Ispec", "-e", format(REQUIRE_ALL, files.inspect), "--", "--seed",
+         "1"]
       when :test_unit
         helper = "-rhelper" if File.exist?("#{@folder}/test/lib/helper.rb")
         [*libraries, "-Itest/lib", "-Itest", *helper, "-e", format(REQUIRE_ALL, files.inspect)]
