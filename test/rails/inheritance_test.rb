@@ -86,6 +86,25 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
+  # A fiber that wrote encrypted text would write it plain while another reads without decrypting.
+  def test_each_fiber_has_encryption_contexts_of_its_own
+    encryption = ActiveRecord::Encryption
+    encryptor = -> { encryption.context.encryptor.class }
+    in_request do
+      encryption.without_encryption { encryptor.call } # leaves an empty list
+      plain = encryptor.call
+      first = Thread::Queue.new
+      last = Thread::Queue.new
+      seen = NB.gather(-> { encryption.without_encryption { first << true && last.pop } },
+                       -> { first.pop && encryptor.call.tap { last << true } })
+      assert_equal [true, plain], seen
+      encryption.without_encryption do
+        NB.gather(-> { encryption.protecting_encrypted_data { sleep(0.001) } }, -> { first << encryptor.call })
+        assert_equal encryption::NullEncryptor, first.pop
+      end
+    end
+  end
+
   def test_queries_that_run_ahead
     in_request do
       assert_equal [10, 10, 55], NB.gather(-> { Account.all.load_async.to_a.size }, -> { Account.async_count.value },

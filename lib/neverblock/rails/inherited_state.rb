@@ -24,7 +24,8 @@ module NB
         ActiveSupport::TimeZone ActiveSupport::ExecutionWrapper
         ActiveRecord::ConnectionAdapters::ConnectionHandler
       ].freeze
-      # From `thread_mattr_accessor`: each fiber has its own object, as with Current.
+      # From `thread_mattr_accessor`: the object goes along, as with Current. Rails changes a list
+      # there in place (the encryption contexts of `without_encryption`), so lists are copied.
       ATTRIBUTE = /\Aattr_/
 
       class << self
@@ -37,10 +38,12 @@ module NB
           state.each_with_object({}) do |(key, value), kept|
             next if LEFT.include?(key) || (apart && belongs_to_request?(key, value))
 
-            if types.any? { |type| value.is_a?(type) } || ATTRIBUTE.match?(key.to_s)
+            if types.any? { |type| value.is_a?(type) }
               kept[key] = value
             elsif (copied = copy_of(value))
               kept[key] = copied
+            elsif ATTRIBUTE.match?(key.to_s)
+              kept[key] = value
             end
           end
         end
