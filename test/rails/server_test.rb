@@ -114,12 +114,20 @@ class RailsServerTest < Minitest::Test
   end
 
   def check_upload
-    data = "x" * 300_000
+    data = Random.new(1).bytes(300_000)
     request = Net::HTTP::Post.new("/upload")
-    request.set_form([["file", StringIO.new(data), { filename: "a.txt" }]], "multipart/form-data")
+    request.set_form([["file", StringIO.new(data), { filename: "a.bin" }]], "multipart/form-data")
     path = Net::HTTP.start("127.0.0.1", @port) { |http| http.request(request) }.body
     assert_match(%r{\A/rails/active_storage/blobs/proxy/}, path)
     assert_equal data, get(path).body
+    check_part_of(path.sub("/proxy/", "/redirect/"), data)
+  end
+
+  # As a browser asks that goes on with a download: of Active Storage's own service for files.
+  def check_part_of(path, data)
+    request = Net::HTTP::Get.new(URI(get(path)["location"]).request_uri, "Range" => "bytes=5-70000")
+    part = Net::HTTP.start("127.0.0.1", @port) { |http| http.request(request) }
+    assert_equal ["206", "bytes 5-70000/300000", data[5..70_000]], [part.code, part["content-range"], part.body]
   end
 
   def check_together

@@ -175,5 +175,17 @@ class ServerFramingTest < Minitest::Test
     assert_match(/\AHTTP\/1.1 413 /, exchange("#{EXPECT}Content-Length: 11\r\n\r\n", shut: false))
     assert_match(/\AHTTP\/1.1 (100 Continue\r\n\r\nHTTP\/1.1 )?413 /, exchange("#{EXPECT}#{CHUNKED}\r\nb\r\nhello world\r\n0\r\n\r\n", shut: false))
   end
+
+  # As Rails' before 8.1: it has a to_ary whatever it wraps, here a part of a file, which needs a block.
+  PartOfFile = Struct.new(:parts) do
+    def each = parts.each { |part| yield part }
+    def to_ary = each
+  end
+
+  def test_a_body_whose_length_is_known_is_asked_for_no_array
+    heads = [{ "content-length" => "5" }, { "transfer-encoding" => "chunked" }]
+    serve { [200, heads.shift, PartOfFile.new(heads.empty? ? ["5\r\nhello\r\n0\r\n\r\n"] : %w[he llo])] }
+    2.times { assert_match(/\AHTTP\/1.1 200 .*\r\n\r\n(5\r\n)?hello/m, get) }
+  end
 end
 # rubocop:enable Layout/LineLength

@@ -223,7 +223,10 @@ static void send_body(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
     VALUE array = RB_TYPE_P(body, T_ARRAY) ? body : Qnil;
-    if (NIL_P(array) && rb_respond_to(body, id_to_ary))
+    /* Who has the length needs no array. Rails' body before 8.1 has a to_ary that raises if it is a
+     * part of a file; Puma does not call it then, either. */
+    if (NIL_P(array) && head->length == NB_LENGTH_UNKNOWN && !head->coded &&
+        rb_respond_to(body, id_to_ary))
         array = rb_funcallv(body, id_to_ary, 0, NULL);
     if (RB_TYPE_P(array, T_ARRAY) && request->unchunks && nb_response_has_body(request))
         send_enumerable(head, array);
