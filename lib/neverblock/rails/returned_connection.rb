@@ -55,6 +55,7 @@ module NB
           return super if @pinned_connection.equal?(connection) || !connection.left_open?
 
           connection.reset_transaction # nobody continues it
+          synchronize { @connections = @connections.dup } # `disconnect` walks through the old list
           connection.throw_away!
         end
 
