@@ -80,6 +80,26 @@ class RailsTogetherTest < Minitest::Test
     reconnect(nil)
   end
 
+  # As on Rails' threads, which drop the error.
+  def test_a_query_that_gets_no_connection_is_run_by_who_asks_for_its_result
+    [nil, :global_thread_pool].each do |executor|
+      reconnect(executor)
+      assert_silent do
+        NB.run do
+          Rails.application.executor.wrap do
+            Account.lease_connection
+            Account.connection_pool.define_singleton_method(:checkout) { |*| raise ActiveRecord::ConnectionTimeoutError, "none" }
+            accounts = Account.all.load_async
+            sleep(0.001)
+            assert_equal 5, accounts.to_a.size
+          end
+        end
+      end
+    end
+  ensure
+    reconnect(nil)
+  end
+
   def reconnect(executor)
     ActiveRecord.async_query_executor = executor
     ActiveRecord::Base.remove_connection

@@ -26,9 +26,8 @@ module NB
           return super unless NB.running?
 
           @fibers_scheduled.increment
-          query = NB::Inheritance.trace(-> { block.call(*arguments) })
-          Fiber.schedule do
-            query.call
+          AsyncQueries.run do
+            block.call(*arguments)
           ensure
             @fibers_completed.increment
           end
@@ -50,7 +49,7 @@ module NB
         def schedule_query(future_result)
           return super if async_executor
 
-          Fiber.schedule(&NB::Inheritance.trace(-> { future_result.execute_or_skip }))
+          AsyncQueries.run { future_result.execute_or_skip }
         end
 
         private
@@ -67,6 +66,20 @@ module NB
           return super unless ::ActiveRecord.async_query_executor.nil? && NB.running?
 
           supports_concurrent_connections? && !current_transaction.joinable?
+        end
+      end
+
+      # Runs the block in a fiber. As on Rails' threads, its error is dropped: it got no connection.
+      # Whoever asks for the result then runs the query itself, and gets the error.
+      #
+      # @return [void]
+      # @api private
+      def self.run(&block)
+        query = NB::Inheritance.trace(block)
+        Fiber.schedule do
+          query.call
+        rescue StandardError
+          nil
         end
       end
 
