@@ -180,6 +180,17 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
+  # It may outlive the block, after which nobody enqueues what is in the buffer.
+  def test_an_async_fiber_enqueues_jobs_itself
+    require "good_job/bulk"
+    buffer = -> { GoodJob::Bulk.current_buffer.class }
+    in_request do
+      seen = []
+      GoodJob::Bulk.capture { seen.push(*NB.gather(buffer), NB.async(&buffer).value, buffer.call) }
+      assert_equal [GoodJob::Bulk::Buffer, NilClass, GoodJob::Bulk::Buffer], seen
+    end
+  end
+
   # The child has no loop, and its state is that of a thread.
   def test_a_process_begins_with_what_the_request_has
     seen = -> { [Current.person, I18n.locale, Time.zone.name, ActiveRecord::Base.current_role, Account.count] }

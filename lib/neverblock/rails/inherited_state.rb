@@ -50,8 +50,11 @@ module NB
 
         private
 
+        # A job that such a fiber put into the buffer of GoodJob::Bulk after the end of its block
+        # would never be enqueued.
         def belongs_to_request?(key, value)
-          key == OuterTransaction::KEY || value.is_a?(ActiveSupport::ExecutionWrapper)
+          key == OuterTransaction::KEY || value.is_a?(ActiveSupport::ExecutionWrapper) ||
+            value.class.name == "GoodJob::Bulk::Buffer"
         end
 
         def copy_of(value)
