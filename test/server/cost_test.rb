@@ -40,7 +40,7 @@ class ServerCostTest < Minitest::Test
     GC.enable
   end
 
-  # Measured: 6 and 15.
+  # Measured: 10 and 19, on Ruby 3.1 one less.
   def test_objects_per_request
     assert_operator objects(FIELDS.first(1)), :<=, 12
     assert_operator objects(FIELDS), :<=, 25

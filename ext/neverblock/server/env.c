@@ -2,8 +2,8 @@
  *
  * The template (everything that is the same for all requests) is copied, then the rest is set. Keys
  * are frozen and shared. Host, its two derivatives and the client's address are kept in small
- * caches, because the same few values come again and again; a request gets copies, which it may
- * change in place, as under Puma.
+ * caches, because the same few values come again and again. Every field that a client sends may be
+ * changed in place, as under Puma, so a request gets a copy of Host.
  *
  * Read after: env.h, http/tables.h.
  */
@@ -254,7 +254,7 @@ static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn, 
         struct host_entry *entry =
             host_of(conn->server->cache, in->bytes + head->host.at, head->host.size);
         rb_hash_aset(env, field_keys[NB_FIELD_HOST], rb_str_dup(entry->host));
-        rb_hash_aset(env, key_name, rb_str_dup(entry->name));
+        rb_hash_aset(env, key_name, entry->name);
         port = entry->port ? entry->port : port;
     } else if (conn->port) {
         port = rb_fix2str(INT2FIX(conn->port), 10);
@@ -321,7 +321,7 @@ VALUE nb_env_build(nb_server_t *server, nb_request_t *request, const nb_incoming
     set_target(env, in, request);
     if (head->minor == 0)
         rb_hash_aset(env, key_protocol, text_http10);
-    rb_hash_aset(env, key_remote, rb_str_dup(peer_of(request->conn)));
+    rb_hash_aset(env, key_remote, peer_of(request->conn));
     for (uint32_t i = 0; i < head->field_count; i++)
         set_field(env, in, &in->fields[i], seen);
     set_host(env, in, request->conn, seen);
