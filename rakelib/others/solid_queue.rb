@@ -2,7 +2,7 @@
 
 require "rbconfig"
 require "yaml"
-require_relative "../../test/support/databases"
+require_relative "postgresql"
 require_relative "test_gems"
 
 module Others
@@ -17,9 +17,7 @@ module Others
     # @param folder [String] of the unpacked source
     # @return [Hash] for the process that runs the tests
     def environment(folder)
-      place = Databases.postgresql
-      clear(place)
-      settings = place.options.transform_keys(&:to_s).merge("adapter" => "postgresql", "pool" => 20)
+      settings = PostgreSQL.renew(*NAMES.values).merge("adapter" => "postgresql", "pool" => 20)
       test = NAMES.to_h do |name, database|
         migrations = "db/#{FOLDERS.fetch(name, "migrate_shards")}"
         [name, settings.merge("database" => database, "migrations_paths" => migrations)]
@@ -27,14 +25,6 @@ module Others
       File.write("#{folder}/test/dummy/config/database.yml", YAML.dump("test" => test))
       load(folder)
       { "RAILS_ENV" => "test" }
-    end
-
-    def clear(place)
-      commands = NAMES.values.flat_map do |name|
-        ["DROP DATABASE IF EXISTS #{name} WITH (FORCE)", "CREATE DATABASE #{name}"]
-      end
-      Databases.run(Databases.postgresql_program("psql"), place.url, "-q",
-                    input: commands.join(";\n"))
     end
 
     # Their tables.
