@@ -18,18 +18,26 @@ class DumpCommandTest < Minitest::Test
     eventually { log.include?("ready") }
   end
 
+  # With all its processes.
+  def kill
+    Process.kill("KILL", -@pid)
+    Process.wait(@pid)
+    @pid = nil
+  end
+
   def test_by_the_control_socket_of_a_cluster
     start("-w", "2")
     eventually { workers.size == 2 }
-    asking = Thread.new { get("/wait") }
-    eventually { workers.sum { |worker| worker["running"] } == 1 }
-    out, err, status = dump(@control)
+    asking = Thread.new { get("/sleep") }
+    out, err, status = eventually do
+      dump(@control).then { |all| all if all.first.match?(/^GET .* waits/) }
+    end
     assert_equal ["", 0], [err, status.exitstatus]
     assert_equal pids.sort, out.scan(/^process (\d+), worker \d:/).flatten.map(&:to_i).sort
-    assert_match(/^GET \/wait, for \d\.\d+ s, waits \d\.\d+ s for sleep\n    config\.ru:4:in /, out)
-  ensure
-    go
-    asking&.join
+    waiting = %r{^GET /sleep, for \d\.\d+ s, waits \d\.\d+ s for sleep .*\n    config\.ru:7:in }
+    assert_match(waiting, out)
+    kill
+    assert_nil asking.value
   end
 
   # In Ruby code, which lets other threads run.
@@ -41,9 +49,7 @@ class DumpCommandTest < Minitest::Test
     assert_match(/^process #{@pid}: 1 running, .*; its loop has not turned for \d+\.\d+ s$/, out)
     stack = /(    <internal:.*\n)?    config\.ru:3:in / # Kernel#loop is Ruby in 3.4
     assert_match(/^GET \/stuck, for .* runs or is about to\n#{stack}/, out)
-    Process.kill("KILL", @pid)
-    Process.wait(@pid)
-    @pid = nil
+    kill
     assert_nil asking.value
   end
 

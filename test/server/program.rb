@@ -24,6 +24,7 @@ module ServerProgram
       sleep 0.01 until File.exist?("go") if env["PATH_INFO"] == "/wait"
       deep(800) if env["PATH_INFO"] == "/deep"
       $grown = "x" * (300 << 20) if env["PATH_INFO"] == "/grow"
+      sleep if env["PATH_INFO"] == "/sleep"
       [200, {"content-type" => "text/plain"}, ["\#{Process.pid}"]]
     }
     def deep(count) = count.zero? ? 0 : [1].sum { 1 + deep(count - 1) }
