@@ -99,6 +99,14 @@ class WatchdogTest < Minitest::Test
     assert_match(/has stood still for \d+ ms at -e:4:/, err)
   end
 
+  # Another look comes after twice 200 ms, in the last of them. That is where it stands, but not why.
+  def test_what_took_longest_is_named_though_the_last_look_met_another_place
+    err = stderr("plant do\n  start = Process.clock_gettime(1)\n  nil until Process.clock_gettime(1) - start > 0.395\n" \
+                 "  nil until Process.clock_gettime(1) - start > 0.475\nend")
+
+    assert_match(/has stood still for \d+ ms at -e:4:.* it computes/, err)
+  end
+
   def test_of_two_loops_that_stand_still_at_the_same_time_both_are_named
     err = stderr("STANDS = Queue.new; other = Thread.new { plant { STANDS << 1; blocking { sleep 0.01 until told? } } }\n" \
                  "plant { STANDS.pop; sleep 0.2; blocking { sleep 0.3 } }\nother.join")

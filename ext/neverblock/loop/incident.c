@@ -1,8 +1,9 @@
 /* incident.c - one time that a loop stands still: what is known, and its report. Uses ruby.h.
  *
  * A stall may go on in other calls than it began with. So a loop is looked at again whenever it has
- * stood for twice as long: what is reported was seen in the second half. Who has waited in the same
- * system call ever since, and got no core meanwhile, is not asked again. Read after: incident.h.
+ * stood for twice as long, and each place counts until the next look: the one that lasted longest
+ * is reported. Who has waited in the same system call ever since, and got no core meanwhile, is not
+ * asked again. Read after: incident.h.
  */
 #include "loop/incident.h"
 #include "loop/ledger.h"
@@ -27,8 +28,9 @@ static void note_wait(nb_stall_t *stall, const nb_watched_t *watched)
     stall->wants_gvl = atomic_load_explicit(watched->wants_gvl, memory_order_relaxed);
 }
 
-static void ask(nb_incident_t *incident, const nb_loop_t *loop)
+static void ask(nb_incident_t *incident, const nb_loop_t *loop, uint64_t stood_ns)
 {
+    incident->asked_ns = stood_ns;
     nb_witness_ask(index_of(incident), loop);
     nb_witness_tell(index_of(incident), &incident->stall);
     incident->runs = nb_stall_scheduled(loop->watched.tid).runs;
@@ -41,10 +43,39 @@ nb_incident_t *nb_incident_begin(const nb_loop_t *loop, uint64_t stood_ns)
             continue;
         *one = (nb_incident_t){.open = true, .again_ns = 2 * stood_ns};
         note_wait(&one->stall, &loop->watched);
-        ask(one, loop);
+        ask(one, loop, stood_ns);
         return one;
     }
     return NULL;
+}
+
+/* How long it has stood at the place that it answered last. */
+static uint64_t lasted_ns(const nb_incident_t *incident, uint64_t stood_ns)
+{
+    return stood_ns > incident->asked_ns ? stood_ns - incident->asked_ns : 0;
+}
+
+static void keep_longest(nb_incident_t *incident, uint64_t stood_ns)
+{
+    uint64_t ns = lasted_ns(incident, stood_ns);
+    if (!incident->stall.place[0] || ns < incident->longest_ns)
+        return;
+    incident->longest = incident->stall;
+    incident->longest_ns = ns;
+}
+
+/* The last answer may come from where it stood for an instant, even from our own C, which has no
+ * place in the program. */
+static void choose_longest(nb_incident_t *incident)
+{
+    nb_stall_t *stall = &incident->stall, *longest = &incident->longest;
+    if (!longest->place[0] || !strcmp(stall->place, longest->place) ||
+        (stall->place[0] && lasted_ns(incident, stall->stood_ns) >= incident->longest_ns))
+        return;
+    longest->stood_ns = stall->stood_ns;
+    longest->computed_ns = stall->computed_ns;
+    *stall = *longest;
+    nb_witness_dismiss(index_of(incident));
 }
 
 void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t stood_ns)
@@ -56,12 +87,13 @@ void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t s
         char before[sizeof(stall->wait)];
         memcpy(before, stall->wait, sizeof(before));
         incident->again_ns = 2 * stood_ns;
+        keep_longest(incident, stood_ns);
         note_wait(stall, &loop->watched);
         other = !stall->wait[0] || strcmp(before, stall->wait) ||
                 incident->runs != nb_stall_scheduled(loop->watched.tid).runs;
     }
     if (other || !stall->place[0])
-        ask(incident, loop);
+        ask(incident, loop, stood_ns);
 }
 
 /* The reporting thread holds the lock, and may be the loop's own thread with the GVL. So it must
@@ -87,6 +119,7 @@ static bool report(nb_incident_t *incident)
     unsigned unreported = 0;
     nb_stall_t *stall = &incident->stall;
     nb_witness_tell(index_of(incident), stall);
+    choose_longest(incident);
     if (nb_stall_had_no_core(stall))
         return false;
     stall->by_others = nb_stall_waited_for_gvl(stall);

@@ -12,8 +12,11 @@ typedef struct nb_incident {
     bool written;      /* that report came to stderr */
     unsigned ended;    /* it goes on: how often to look still before this is reported */
     uint64_t again_ns; /* how long it must stand to be looked at anew */
+    uint64_t asked_ns; /* how long it had stood when it was asked */
     uint64_t runs;     /* how often its thread had got a core when it was asked */
     nb_stall_t stall;
+    nb_stall_t longest; /* as answered where it stood longest, before it was asked again */
+    uint64_t longest_ns;
 } nb_incident_t;
 
 /* All functions are called with the watchdog's lock. */

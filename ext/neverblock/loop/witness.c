@@ -139,12 +139,12 @@ static void await_handler(const witness_t *witness)
         nap();
 }
 
-/* Returns whether it is not answered yet. */
-static bool take_back(witness_t *witness)
+/* From now on no handler answers. */
+static void take_back(witness_t *witness)
 {
     int state = ASKED;
-    await_handler(witness);
-    return atomic_compare_exchange_strong(&witness->state, &state, IDLE);
+    if (!atomic_compare_exchange_strong(&witness->state, &state, IDLE))
+        await_handler(witness);
 }
 
 static void await_answer(witness_t *witness)
@@ -159,12 +159,15 @@ void nb_witness_ask(size_t i, const nb_loop_t *loop)
     if (!handler_is_ours())
         return;
     pthread_mutex_lock(&lock);
-    bool pending = take_back(witness);
-    witness->thread = loop->watched.thread;
-    witness->ruby_thread = loop->thread;
-    atomic_store(&witness->state, ASKED);
+    bool pending = atomic_load(&witness->state) == ASKED; /* a signal that is not taken yet */
+    if (!pending) {
+        await_handler(witness);
+        witness->thread = loop->watched.thread;
+        witness->ruby_thread = loop->thread;
+        atomic_store(&witness->state, ASKED);
+    }
     pthread_mutex_unlock(&lock);
-    if (pending) /* a signal that is not taken yet */
+    if (pending)
         return;
     if (send_signal(loop))
         nb_witness_dismiss(i);
