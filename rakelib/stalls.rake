@@ -13,6 +13,7 @@ namespace :stalls do
 
   desc "Measure what the watchdog costs in so many pairs: [pairs (100), kinds (echo hello rails)]"
   task :cost, [:pairs] => :compile do |_, arguments|
-    ruby({"NB_WATCHDOG" => nil}, "-Ilib", "-Itest", "test/stalls/cost.rb", *arguments.to_a)
+    sh({"NB_WATCHDOG" => nil}, RbConfig.ruby, "-Ilib", "-Itest", "test/stalls/cost.rb",
+       *arguments.to_a)
   end
 end
