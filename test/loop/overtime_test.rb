@@ -45,4 +45,31 @@ class OvertimeTest < Minitest::Test
     assert_equal ["can't create Thread", "0", "execution expired"],
       result.out.lines(chomp: true), result.err
   end
+
+  # Its struct lies on a stack that another fiber may have by then.
+  def test_a_block_that_ends_while_the_masks_are_asked_gets_no_exception
+    result = Subprocess.ruby(<<~'RUBY')
+      require "timeout"
+      class Late < StandardError
+        def self.new(*) = puts("made") || super
+      end
+      over = nil
+      ended = Thread::Queue.new
+      asked = Module.new do
+        define_method(:masking_beside?) do |fiber|
+          over = true
+          ended.pop
+          super(fiber)
+        end
+      end
+      NB.run do
+        Timeout.timeout(1) { sleep 0.001 }
+        NB::Repairs.singleton_class.prepend(asked)
+        Fiber.schedule { Timeout.timeout(0.01, Late) { nil until over } }
+        ended << 1
+        Timeout.timeout(0.2) { sleep } rescue puts("expired")
+      end
+    RUBY
+    assert_equal "expired\n", result.out, result.err
+  end
 end

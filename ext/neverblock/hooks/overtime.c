@@ -246,9 +246,11 @@ static VALUE rb_nb_native_overtime(VALUE mod)
     nb_timeout_t *timeout = overdue();
     if (!timeout)
         return Qfalse;
-    if (others_mask(timeout)) {
-        if (overdue() == timeout) /* still overdue, after a call into Ruby */
-            trace(timeout);
+    bool masked = others_mask(timeout);
+    if (overdue() != timeout)
+        return Qfalse; /* the block has ended while Ruby was asked, and its stack may be gone */
+    if (masked) {
+        trace(timeout);
         return Qfalse;
     }
     uint64_t deadline_ns = timeout->deadline_ns;
