@@ -80,4 +80,20 @@ class DumpTest < Minitest::Test
     assert_nil NB.dump
     assert_nil NB.stats
   end
+
+  # The memory for the list is that of the fibers that wait then.
+  def test_fibers_that_begin_to_wait_while_the_waits_are_asked
+    result = Subprocess.ruby(<<~'RUBY')
+      NB.run do
+        asked = Object.new
+        def asked.to_hash
+          5000.times { NB.async(background: true) { sleep } }
+          {}.compare_by_identity
+        end
+        p [Fiber.scheduler.waits(2, asked).size, Fiber.scheduler.waits(nil, asked).size]
+        GC.start
+      end
+    RUBY
+    assert_equal ["[2, 10001]\n", true], [result.out, result.status.success?], result.err
+  end
 end

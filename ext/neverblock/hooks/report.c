@@ -153,8 +153,9 @@ static VALUE rb_nb_scheduler_waits(int argc, VALUE *argv, VALUE self)
     nb_loop_t *loop = nb_loop_any(self);
     rb_check_arity(argc, 0, 2);
     bool all = argc == 0 || NIL_P(argv[0]);
-    size_t capacity = loop->parked.count, most = all ? capacity : NUM2SIZET(argv[0]);
+    size_t most = all ? SIZE_MAX : NUM2SIZET(argv[0]);
     VALUE asked = argc > 1 ? rb_convert_type(argv[1], T_HASH, "Hash", "to_hash") : rb_hash_new();
+    size_t capacity = loop->parked.count; /* after the conversions, in which others may park */
     VALUE memory = rb_str_buf_new((long)((capacity + 1) * sizeof(told_t)));
     told_t *told = (told_t *)RSTRING_PTR(memory);
     /* Allocated before the fibers are looked up, because the collector may move them. */
