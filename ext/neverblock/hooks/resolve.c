@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include "offload/pool.h"
+#include <errno.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@ typedef struct nb_name {
     nb_work_t work;
     uint64_t until_ns; /* answer good until; 0 while the lookup runs */
     int error;         /* of getaddrinfo */
+    int errno_then;    /* if that is EAI_SYSTEM */
     int count;
     char (*addresses)[ADDRESS_BYTES];
     char host[];
@@ -44,6 +46,7 @@ static void run_lookup(nb_work_t *work)
     nb_name_t *name = nb_container_of(work, nb_name_t, work);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     name->error = getaddrinfo(name->host, NULL, &hints, &list);
+    name->errno_then = name->error == EAI_SYSTEM ? errno : 0;
     if (name->error)
         return;
     int count = 0;
@@ -136,9 +139,11 @@ static VALUE wait_leave(VALUE argument)
 }
 
 /* What blocking Ruby raises. A plain "not found" is nil, for which Ruby itself raises the error. */
-static void raise_resolution_error(int error)
+static void raise_resolution_error(int error, int errno_then)
 {
     VALUE cSocket = rb_path2class("Socket"), message;
+    if (errno_then)
+        rb_syserr_fail(errno_then, "getaddrinfo");
     message = rb_sprintf("getaddrinfo: %s", gai_strerror(error));
     if (!RTEST(rb_const_defined(cSocket, rb_intern("ResolutionError"))))
         rb_exc_raise(rb_exc_new_str(rb_path2class("SocketError"), message));
@@ -152,7 +157,7 @@ static VALUE answer(nb_name_t *name)
     if (name->error == EAI_NONAME)
         return Qnil;
     if (name->error)
-        raise_resolution_error(name->error);
+        raise_resolution_error(name->error, name->errno_then);
     VALUE addresses = rb_ary_new_capa(name->count);
     for (int i = 0; i < name->count; i++)
         rb_ary_push(addresses, rb_utf8_str_new_cstr(name->addresses[i]));
