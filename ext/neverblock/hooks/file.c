@@ -47,19 +47,23 @@ typedef struct {
     char bytes[];
 } nb_file_job_t;
 
+/* Returns bytes or -errno. */
+static ssize_t move(int fd, void *bytes, size_t size, off_t from, bool writing)
+{
+    ssize_t count;
+    do {
+        if (from != CURRENT_POSITION)
+            count = writing ? pwrite(fd, bytes, size, from) : pread(fd, bytes, size, from);
+        else
+            count = writing ? write(fd, bytes, size) : read(fd, bytes, size);
+    } while (count < 0 && errno == EINTR);
+    return count < 0 ? -errno : count;
+}
+
 static void run_file_job(nb_work_t *work)
 {
     nb_file_job_t *file = nb_container_of(work, nb_file_job_t, job.work);
-    do {
-        if (file->from != CURRENT_POSITION)
-            file->result = file->writing ? pwrite(file->fd, file->bytes, file->size, file->from)
-                                         : pread(file->fd, file->bytes, file->size, file->from);
-        else
-            file->result = file->writing ? write(file->fd, file->bytes, file->size)
-                                         : read(file->fd, file->bytes, file->size);
-    } while (file->result < 0 && errno == EINTR);
-    if (file->result < 0)
-        file->result = -errno;
+    file->result = move(file->fd, file->bytes, file->size, file->from, file->writing);
 }
 
 static void release_file_job(nb_job_t *job)
@@ -70,22 +74,21 @@ static void release_file_job(nb_job_t *job)
 }
 
 /* Returns bytes or -errno. The bytes go through the job's memory: if the fiber is cancelled, the
- * caller's memory may be gone before the thread has finished. */
+ * caller's memory may be gone before the thread has finished. Where fds or memory are short, it is
+ * done here: a call that needs neither in plain Ruby shall not fail for that. */
 static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)
 {
     nb_file_job_t *file = malloc(sizeof(*file) + size);
-    if (!file)
-        return -ENOMEM;
+    int duplicate = file ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (duplicate < 0) {
+        free(file);
+        return move(fd, base, size, from, writing);
+    }
     *file = (nb_file_job_t){.job.release = release_file_job,
-                            .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+                            .fd = duplicate,
                             .from = from,
                             .writing = writing,
                             .size = size};
-    if (file->fd < 0) {
-        int error = errno;
-        free(file);
-        return -error;
-    }
     if (writing)
         memcpy(file->bytes, base, size);
     if (!nb_job_wait(loop, &file->job, run_file_job))
