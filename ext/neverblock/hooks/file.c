@@ -73,12 +73,24 @@ static void release_file_job(nb_job_t *job)
     free(file);
 }
 
+/* Whoever closes an fd of a file loses all locks of fcntl(2) that the process has on that file, and
+ * the duplicate is closed. (The kernel tells a description that it calls a stranger to them.) */
+static bool has_locks(int fd)
+{
+#ifdef F_OFD_GETLK
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+#else
+    return false;
+#endif
+}
+
 /* Returns bytes or -errno. The bytes go through the job's memory: if the fiber is cancelled, the
  * caller's memory may be gone before the thread has finished. Where fds or memory are short, it is
  * done here: a call that needs neither in plain Ruby shall not fail for that. */
 static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)
 {
-    nb_file_job_t *file = malloc(sizeof(*file) + size);
+    nb_file_job_t *file = has_locks(fd) ? NULL : malloc(sizeof(*file) + size);
     int duplicate = file ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (duplicate < 0) {
         free(file);
