@@ -87,4 +87,37 @@ class ForkTest < Minitest::Test
 
     assert_equal %W[childs\n parents\n], output.lines.sort # whichever comes first, each once
   end
+
+  # The numbers of the parent's epoll and eventfd belong to other files by then.
+  def test_a_child_that_cannot_open_a_backend_leaves_other_files_open
+    output = ruby(<<~'RUBY')
+      refuse = Module.new do
+        def after_fork
+          soft, hard = Process.getrlimit(:NOFILE)
+          Process.setrlimit(:NOFILE, 3, hard)
+          super
+        ensure
+          Process.setrlimit(:NOFILE, soft, hard)
+        end
+      end
+      NB::Native.singleton_class.prepend(refuse)
+      NB.run do
+        sleep 0.001
+        parent = Process.pid
+        begin
+          pid = fork { puts "child" }
+        rescue Errno::EMFILE => error
+          puts error.class
+          files = Array.new(20) { File.open(File::NULL) }
+          Fiber.set_scheduler(nil)
+          puts files.all?(&:stat)
+          exit!(7)
+        end
+        Process.wait(pid)
+        puts $?.exitstatus
+      end
+    RUBY
+
+    assert_equal "Errno::EMFILE\ntrue\n7\n", output
+  end
 end

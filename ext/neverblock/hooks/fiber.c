@@ -130,11 +130,13 @@ static VALUE call_block(VALUE block)
 static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
 {
     int state = 0;
-    nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    VALUE scheduler = rb_fiber_scheduler_get(); /* a forked child may have none at the end */
+    nb_loop_t *loop = nb_loop_any(scheduler);
     pid_t pid = loop->pid;
     loop->fibers++;
     VALUE value = rb_protect(call_block, block, &state);
     finish(loop, state, pid);
+    RB_GC_GUARD(scheduler);
     return value;
 }
 
@@ -242,13 +244,15 @@ static VALUE rb_nb_native_spawned(VALUE mod)
 {
     int state = 0;
     VALUE boxed = rb_ivar_get(rb_fiber_current(), id_boxed);
-    nb_loop_t *loop = nb_loop_any(rb_fiber_scheduler_get());
+    VALUE scheduler = rb_fiber_scheduler_get();
+    nb_loop_t *loop = nb_loop_any(scheduler);
     pid_t pid = loop->pid;
     nb_spawn_t spawn = *(nb_spawn_t *)RSTRING_PTR(boxed);
     nb_started(loop);
     VALUE value = rb_protect(spawn.body, spawn.argument, &state);
     finish(loop, state, pid);
     RB_GC_GUARD(boxed);
+    RB_GC_GUARD(scheduler);
     return value;
 }
 

@@ -16,6 +16,7 @@
 #include "loop/shield.h"
 #include "loop/watchdog.h"
 #include <pthread.h>
+#include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
 #include <signal.h>
 #include <unistd.h>
@@ -103,6 +104,18 @@ static void resume_wait(nb_loop_t *loop, nb_park_t *park)
         nb_wake(park, park->reason ? park->reason : NB_WOKEN);
 }
 
+/* The child must at least be able to say so, which it could not under a scheduler that is closed.
+ */
+static void go_on_without(nb_loop_t *loop, int error)
+{
+    VALUE self = loop->self;
+    nb_loop_release(loop);
+    if (rb_fiber_scheduler_get() == self)
+        rb_fiber_scheduler_set(Qnil);
+    RB_GC_GUARD(self);
+    rb_syserr_fail(error, "nb_loops_after_fork: opening the backend");
+}
+
 static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     VALUE fiber = rb_fiber_current();
@@ -113,7 +126,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
     forget_others(loop, fiber);
     int result = nb_loop_open_kernel_side(loop, ops);
     if (result < 0)
-        rb_syserr_fail(-result, "nb_loops_after_fork: opening the backend");
+        go_on_without(loop, -result);
     if ((own && nb_ptrmap_add(&loop->parked, fiber, own) < 0) ||
         nb_shields_after_fork(loop, fiber) < 0)
         rb_memerror();

@@ -118,10 +118,13 @@ void nb_loop_close_kernel_side(nb_loop_t *loop)
     if (loop->forget_names)
         loop->forget_names(loop);
     nb_mailbox_close(loop->mail);
+    loop->mail = NULL;
     nb_fdtable_close(&loop->fds);
-    close(loop->wake_fds[0]);
+    if (loop->wake_fds[0] >= 0)
+        close(loop->wake_fds[0]);
     if (loop->wake_fds[1] != loop->wake_fds[0])
         close(loop->wake_fds[1]);
+    loop->wake_fds[0] = loop->wake_fds[1] = -1;
 }
 
 void nb_loop_release(nb_loop_t *loop)
@@ -201,16 +204,13 @@ static int open_wake_fds(int fds[2])
 #endif
 }
 
-int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
+static int open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     int result = nb_fdtable_open(&loop->fds, ops);
+    if (result == 0)
+        result = open_wake_fds(loop->wake_fds);
     if (result < 0)
         return result;
-    result = open_wake_fds(loop->wake_fds);
-    if (result < 0) {
-        nb_fdtable_close(&loop->fds);
-        return result;
-    }
     rb_update_max_fd(loop->wake_fds[1]);
     loop->mail = nb_mailbox_new(loop->wake_fds[1]);
     if (!loop->mail)
@@ -219,6 +219,15 @@ int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
         (nb_watch_t){.fd = loop->wake_fds[0], .mask = NB_READABLE, .on_ready = nb_loop_on_wake_fd};
     loop->pid = getpid();
     return nb_fdtable_add(&loop->fds, &loop->wake_watch);
+}
+
+int nb_loop_open_kernel_side(nb_loop_t *loop, const nb_backend_ops_t *ops)
+{
+    loop->wake_fds[0] = loop->wake_fds[1] = -1;
+    int result = open_kernel_side(loop, ops);
+    if (result < 0)
+        nb_loop_close_kernel_side(loop);
+    return result;
 }
 
 /* @!visibility private - name: String; called by #initialize. */
