@@ -120,4 +120,37 @@ class ForkTest < Minitest::Test
 
     assert_equal "Errno::EMFILE\ntrue\n7\n", output
   end
+
+  # From Ruby 4.0 on the child has no loop. What has hung up is not waited for: it has no watch.
+  def test_a_handler_forks_in_a_child_that_selects_what_has_hung_up
+    skip if RUBY_VERSION >= "4"
+    output = ruby(<<~'RUBY')
+      reader, writer = IO.pipe
+      $stdin.reopen(reader)
+      writer.close
+      NB.run do
+        pid = fork
+        next Process.wait(pid) if pid
+
+        loop, (one, other) = Fiber.scheduler, UNIXSocket.pair
+        other.close
+        trap("USR1") { pid = fork }
+        Thread.new do
+          Thread.pass until loop.waits.any? { |wait| wait[:kind] == :select && !wait[:ready] }
+          Process.kill(:USR1, Process.pid)
+        end
+        selected = IO.select([UNIXSocket.pair.first], nil, [one], 0.2)
+        Process.wait(pid) && exit!(0) if pid
+        p selected
+        begin
+          Thread::Queue.new.pop
+        rescue NB::DeadlockError => error
+          puts error.class
+        end
+        exit!(0)
+      end
+    RUBY
+
+    assert_equal "nil\nNB::DeadlockError\n", output
+  end
 end

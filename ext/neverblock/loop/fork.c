@@ -87,6 +87,10 @@ static void resume_wait(nb_loop_t *loop, nb_park_t *park)
     if (!ready && park->timer.when_ns != NB_NEVER)
         nb_loop_add_timer(loop, &park->timer, park->timer.when_ns);
     for (int i = 0; i < park->watch_count; i++) {
+        if (!park->watches[i].watch.on_ready) { /* hung up: IO.select waits for it no more, */
+            loop->external++;                   /* and counts it so */
+            continue;
+        }
         park->watches[i].watch.link = park->watches[i].watch.pending = (nb_list_t){NULL, NULL};
         if (nb_fdtable_add(&loop->fds, &park->watches[i].watch) != 0)
             ready = true; /* its next system call shows whether it is ready */
