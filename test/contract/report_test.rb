@@ -24,7 +24,7 @@ class ReportTest < ScriptCase
       done.pop
     end)
     begin
-      NB.run { NB.group { |group| 2.times { |i| group.async { begin; sleep 0.001; ensure; raise "error #{i}"; end } } } }
+      NB.run { NB.group { |group| 2.times { |i| group.async { begin; sleep 0.001 + (i * 0.05); ensure; raise "error #{i}"; end } } } }
     rescue => error
       p error.message
     end
