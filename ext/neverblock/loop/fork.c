@@ -142,27 +142,37 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
     nb_orphans_release(loop, &orphans);
 }
 
-static nb_loop_t *next_of_parent(void)
+static bool is_elsewhere(const nb_loop_t *loop)
 {
-    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next)
-        if (nb_container_of(item, nb_loop_t, link)->pid != getpid())
-            return nb_container_of(item, nb_loop_t, link);
+    return loop->thread && loop->thread != rb_thread_current();
+}
+
+static nb_loop_t *next_of_parent(bool elsewhere)
+{
+    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next) {
+        nb_loop_t *loop = nb_container_of(item, nb_loop_t, link);
+        if (loop->pid != getpid() && is_elsewhere(loop) == elsewhere)
+            return loop;
+    }
     return NULL;
 }
 
-/* Each loop that is cleaned runs Ruby code, so the collector may free others meanwhile, whose
- * threads are gone: none is kept over that. */
+/* First those of other threads, whose stacks are gone: what follows runs Ruby code, which may
+ * raise, and the collector would look at these stacks. It may also free loops, so none is kept over
+ * that.
+ */
 void nb_loops_after_fork(void)
 {
     nb_loops_stale = NULL;
     nb_profile_forget();
-    for (nb_loop_t *loop; (loop = next_of_parent());) {
+    for (nb_loop_t *loop; (loop = next_of_parent(true));) {
+        call_on_fork(loop);
+        nb_loop_release(loop);
+    }
+    for (nb_loop_t *loop; (loop = next_of_parent(false));) {
         const nb_backend_ops_t *ops = loop->fds.backend.ops;
         call_on_fork(loop);
-        if (!loop->thread || loop->thread == rb_thread_current())
-            start_clean(loop, ops);
-        else
-            nb_loop_release(loop);
+        start_clean(loop, ops);
     }
 }
 
