@@ -8,7 +8,7 @@ require_relative "harsh"
 # start programs, which run under ASan as well.
 ASAN_LEFT_OUT = {
   "contract" => %w[process scale short_of_files],
-  "loop" => %w[fork_matrix],
+  "loop" => %w[fork_matrix short_of_files],
   "server" => %w[soak crowd cost stacks cluster_load differential slow slow_reader systemd browser
                  proxies puma_plugin],
   "monitor" => %w[doctor]
