@@ -28,7 +28,8 @@ static VALUE call_body(unsigned i, int argc, const VALUE *argv, VALUE self)
         return rb_funcallv_kw(self, faces.bodies[i], argc, argv, keywords);
     VALUE *arguments = ALLOCA_N(VALUE, argc + 1); /* the body is private */
     arguments[0] = ID2SYM(faces.bodies[i]);
-    memcpy(arguments + 1, argv, (size_t)argc * sizeof(*argv));
+    if (argc) /* else argv may be NULL, which memcpy must not get */
+        memcpy(arguments + 1, argv, (size_t)argc * sizeof(*argv));
     return rb_funcall_with_block_kw(self, rb_intern("__send__"), argc + 1, arguments,
                                     rb_block_proc(), keywords);
 }
