@@ -36,7 +36,11 @@ class EndedLoopTest < Minitest::Test
     "a kill from outside" => lambda { |work|
       thread = Thread.current
       NB.run do
-        Thread.new { thread.kill }
+        loop = Fiber.scheduler
+        Thread.new do
+          Thread.pass until loop.waits.any? { |wait| wait[:kind] == :sleep && !wait[:timeout] }
+          thread.kill
+        end
         work.call
       end
     }
