@@ -89,6 +89,20 @@ class CopyStreamTest < Contract
     end
   end
 
+  contract "what a Tempfile gets from an IO in blocking mode is in the file" do
+    reader, writer = blocking(*IO.pipe)
+    writer.write("abc")
+    Tempfile.create do |file|
+      tempfile = Tempfile.new # no IO, but with a path
+      [file, tempfile].each do |to|
+        writer.write("def")
+        assert_equal 3, IO.copy_stream(reader, to, 3)
+      end
+      assert_equal %w[abc def], [File.read(file), File.read(tempfile.path)]
+      tempfile.close!
+    end
+  end
+
   contract "from a terminal" do
     master, slave = keep(*PTY.open)
     slave.raw!

@@ -44,7 +44,10 @@ module NB
       # @api private
       def copy_ends(source, target, offset)
         ends = [source, target]
-        return ends unless ends.all? { |one| copied_by_fd?(one) } && may_stop?(source, target)
+        return ends unless ends.all? { |one| copied_by_fd?(one) }
+
+        source, target = ends.map { |one| IO.try_convert(one) || one } # a Tempfile is no IO
+        return ends unless may_stop?(source, target)
         return [source, Outlet.new(target)] if target.is_a?(IO)
 
         offset ? ends : [Inlet.new(source), target] # Ruby raises ESPIPE for an offset
