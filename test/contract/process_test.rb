@@ -243,6 +243,32 @@ class ProcessTest < Contract
     assert_equal 3, $?.exitstatus
   end
 
+  # In threads, Ruby 3.1 raises EAGAIN, and IOError after close_read.
+  AS_FIBERS = (:fibers if RUBY_VERSION < "3.2")
+
+  contract "syswrite to a child that reads and writes waits", gap: nil, only: AS_FIBERS do
+    child = IO.popen(held("wc -c"), "r+")
+    writing = parked do
+      written = 0
+      written += child.syswrite("x" * (300_000 - written)) until written == 300_000
+      child.close_write
+      child.read
+    end
+    let_go
+    assert_equal "300000", writing.value.strip
+    child.close
+  end
+
+  contract "write to a child waits, also after close_read", gap: nil, only: AS_FIBERS do
+    child = IO.popen(held("cat > /dev/null"), "r+")
+    child.close_read
+    writing = parked { child.write("x" * 300_000) }
+    let_go
+    assert_equal 300_000, writing.value
+    child.close
+    assert_predicate $?, :success?
+  end
+
   contract "IO.popen by array and by block of a fork", gap: nil do
     assert_equal "a b\n", IO.popen(%w[echo a b], &:read)
     assert_equal "child", IO.popen("-") { |io| io ? io.read : print("child") }

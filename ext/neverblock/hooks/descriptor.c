@@ -3,6 +3,7 @@
 #include "hooks/descriptor.h"
 #include <errno.h>
 #include <ruby/io.h>
+#include <ruby/version.h>
 #include <unistd.h>
 
 VALUE nb_io_of(VALUE io)
@@ -90,6 +91,21 @@ static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
     return Qnil;
 }
 
+/* After close_read of a two-way pipe, an IO has the stream of another object, and that one has the
+ * closed stream. But Ruby (3.1 to 3.4) still passes the other object to the hooks, so a write would
+ * end at its first wait. */
+static void adopt_stream(VALUE io)
+{
+#if RUBY_API_VERSION_MAJOR < 4
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    rb_io_t *stream = RFILE(io)->fptr;
+    if (stream && stream->self != io)
+        stream->self = io;
+#pragma GCC diagnostic pop
+#endif
+}
+
 /* @!visibility private - announces it, and calls the method's original at once: whoever waits
  *   from then on finds the IO closed. Between the two no other thread or fiber may run, so nothing
  *   may be unwritten (flush_before).
@@ -97,7 +113,15 @@ static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
 static VALUE rb_nb_native_close(VALUE mod, VALUE io, VALUE method, VALUE original)
 {
     rb_nb_native_closing(mod, io, method);
-    return rb_funcallv(io, SYM2ID(original), 0, NULL);
+    VALUE result = rb_funcallv(io, SYM2ID(original), 0, NULL);
+    adopt_stream(io);
+    return result;
+}
+
+/* @!visibility private - the IO object that an IO writes by: itself, or of a child's IO another. */
+static VALUE rb_nb_native_write_io(VALUE mod, VALUE io)
+{
+    return rb_io_get_write_io(io);
 }
 
 /* @!visibility private - writes what a close, or a close_write of a pipe, would write first.
@@ -135,6 +159,7 @@ void Init_nb_hooks_descriptor(VALUE cScheduler)
     rb_define_method(cScheduler, "io_close", rb_nb_scheduler_io_close, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "closing", rb_nb_native_closing, 2);
     rb_define_singleton_method(rb_path2class("NB::Native"), "close", rb_nb_native_close, 3);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "write_io", rb_nb_native_write_io, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "flush_before",
                                rb_nb_native_flush_before, 2);
 }

@@ -12,7 +12,8 @@ module NB
       # @api private
       def sysmove(io, wait, &block)
         until (result = attempt(&block))
-          raise IO::TimeoutError, "Blocking operation timed out!" unless io.public_send(wait)
+          one_way = wait == :wait_writable ? Native.write_io(io) : io # a child's IO is two
+          raise IO::TimeoutError, "Blocking operation timed out!" unless one_way.public_send(wait)
         end
         result
       end
