@@ -220,6 +220,19 @@ class CloseTest < Contract
     end
   end
 
+  contract "the end of the block of PTY.open wakes a read" do
+    waiting = nil
+    PTY.open { |master, _| waiting = parked { master.read(1) } }
+    assert_equal [IOError, "stream closed in another thread"], outcome { waiting.value }
+  end
+
+  same_as_threads "the value of the block of PTY.open, and what it closes" do
+    sides = nil
+    values = [PTY.open { |master, slave| (sides = [master, slave]).size }, PTY.open { break 5 },
+              outcome { PTY.open { raise "x" } }, PTY.open { |two| two.each(&:close).size }]
+    [values, sides.map(&:closed?), PTY.open.map(&:close)]
+  end
+
   contract "close_read and close_write of a socket" do
     one, two = keep(*UNIXSocket.pair)
     one.close_write
