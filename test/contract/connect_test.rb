@@ -104,6 +104,15 @@ class ConnectTest < Contract
     assert_equal OpenSSL::SSL::SSLError, accepting.value.first
   end
 
+  same_as_threads "what a closed TLS socket raises" do
+    client, server = keep(*UNIXSocket.pair)
+    accepting = strand { Certificates.server(server).accept }
+    socket = Certificates.client(client).connect
+    accepting.value
+    socket.close
+    [-> { socket.sysread(1) }, -> { socket.syswrite("x") }].map { |use| outcome(&use).first.name }
+  end
+
   contract "TLS connect_nonblock and accept_nonblock do not wait" do
     one, two = keep(*UNIXSocket.pair)
     client = Certificates.client(one)

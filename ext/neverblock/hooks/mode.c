@@ -7,9 +7,22 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+/* An SSLSocket is no IO, but has one. */
+static VALUE file_of(VALUE socket)
+{
+    static ID to_io;
+    if (RB_TYPE_P(socket, T_FILE))
+        return socket;
+    if (!to_io)
+        to_io = rb_intern("to_io");
+    VALUE io = rb_check_funcall(socket, to_io, 0, NULL);
+    return RB_TYPE_P(io, T_FILE) ? io : Qnil;
+}
+
 bool nb_mode_unblock(VALUE socket)
 {
-    if (nb_io_is_closed(socket)) /* the call itself raises */
+    socket = file_of(socket);
+    if (NIL_P(socket) || nb_io_is_closed(socket)) /* the call itself raises */
         return false;
     int fd = rb_io_descriptor(socket);
     int flags = fcntl(fd, F_GETFL);
