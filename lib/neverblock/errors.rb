@@ -46,6 +46,25 @@ module NB
   # @api private
   UNINTERRUPTED = { ::Object => :never }.freeze
 
+  # A `break` or `throw` out of a block that runs in a fiber of its own comes as an error to the
+  # code that calls the block.
+  #
+  # @api private
+  module Jump
+    class << self
+      # @param file [String] `__FILE__` of the code that calls the block
+      # @return [Boolean] whether it is the block's own `break`
+      def break?(error, file)
+        error.is_a?(LocalJumpError) && error.reason == :break && from?(error, file)
+      end
+
+      # @return [Boolean] false: a thread or a task made it, and the block has waited for that one
+      def from?(error, file)
+        (error.backtrace_locations || []).any? { |place| place.path == file }
+      end
+    end
+  end
+
   # `value` was called on a task that was cancelled. Unlike {Cancelled} this is a StandardError: the
   # caller was not cancelled, and must be able to tell the difference.
   class TaskCancelledError < ::RuntimeError

@@ -118,6 +118,16 @@ class RunTest < ScriptCase
     puts "ok"
   RUBY
 
+  script "a break or throw of a thread is an error where it is joined", <<~'RUBY', out: "LocalJumpError\nUncaughtThrowError\n"
+    Thread.report_on_exception = false
+    [-> { inside { Thread.new { break 5 }.join } },
+     -> { inside { Thread.new { throw :out }.join } }].each do |leave|
+      catch(:out) { leave.call } && puts("left")
+    rescue StandardError => error
+      puts error.class
+    end
+  RUBY
+
   script "throw leaves it", <<~'RUBY', out: "ensured\n:thrown\nok\n"
     p(catch(:out) do
       inside do

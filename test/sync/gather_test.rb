@@ -303,6 +303,13 @@ class GatherTest < Minitest::Test
     assert_equal :left, NB.map([1], concurrency: 1, errors: :return) { break :left }
   end
 
+  scheduled "break_of_a_task_in_map" do
+    broken = -> { Thread.new { Thread.current.report_on_exception = false or break :left }.join }
+    assert_raises(LocalJumpError) { NB.map([1], concurrency: 1) { broken.call } }
+    errors = NB.map([1], concurrency: 1, errors: :return) { broken.call }
+    assert_equal [LocalJumpError], errors.map(&:class)
+  end
+
   scheduled "map_returns_errors" do
     values = NB.map([1, 0, 2], concurrency: 2, errors: :return) { |i| sleep(0.001) && (2 / i) }
     assert_equal [2, ZeroDivisionError, 1], [values[0], values[1].class, values[2]]

@@ -98,6 +98,23 @@ class PeriodicTest < Minitest::Test
     assert_operator offsets.max - offsets.min, :>, 6
   end
 
+  def test_a_break_of_a_thread_ends_no_runs
+    runs = 0
+    report = captured_stderr do
+      in_thread do
+        NB.run do
+          NB.every(0.001) do
+            break if (runs += 1) == 3
+
+            Thread.new { Thread.current.report_on_exception = false or break }.join
+          end.wait
+        end
+      end
+    end
+    assert_equal 3, runs
+    assert_match(/a run raised.*LocalJumpError/m, report)
+  end
+
   def test_errors_are_reported_and_survived
     runs = 0
     report = captured_stderr do

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../errors"
 require_relative "drain"
 require_relative "fork"
 require_relative "scheduler"
@@ -250,10 +251,10 @@ module NB
     def outcome(&block)
       Outcome.new(:value, whole(&block))
     rescue UncaughtThrowError => error
-      Outcome.new(:throw, error)
-    rescue LocalJumpError => error
-      error.reason == :break ? Outcome.new(:value, error.exit_value) : Outcome.new(:raise, error)
+      Outcome.new(Jump.from?(error, __FILE__) ? :throw : :raise, error)
     rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #leave
+      return Outcome.new(:value, error.exit_value) if Jump.break?(error, __FILE__)
+
       Outcome.new(:raise, error)
     end
 

@@ -165,7 +165,7 @@ module NB
         lambda do |item|
           block.call(item)
         rescue *FAILURES => error
-          raise if error.is_a?(LocalJumpError) && error.reason == :break
+          raise if Jump.break?(error, __FILE__)
 
           error
         end
@@ -181,7 +181,7 @@ module NB
             group.start(block) do
               values[index] = block.call(item)
             rescue LocalJumpError => error
-              raise unless error.reason == :break
+              raise unless Jump.break?(error, __FILE__)
 
               broken ||= [error.exit_value]
               group.cancel

@@ -40,7 +40,7 @@ module NB
         run
       end
     rescue LocalJumpError => error
-      raise unless error.reason == :break
+      raise unless Jump.break?(error, __FILE__)
 
       error.exit_value
     end
@@ -55,11 +55,9 @@ module NB
 
     def run
       @block.call
-    rescue LocalJumpError => error
-      raise if error.reason == :break
-
-      report(error)
     rescue *FAILURES => error
+      raise if Jump.break?(error, __FILE__)
+
       report(error)
     end
 
