@@ -233,6 +233,19 @@ class CloseTest < Contract
     [values, sides.map(&:closed?), PTY.open.map(&:close)]
   end
 
+  # The peer takes nothing, and goes.
+  contract "close of a socket that lingers lets others run" do
+    server = keep(TCPServer.new("127.0.0.1", 0))
+    client = TCPSocket.new("127.0.0.1", server.addr[1])
+    peer = server.accept
+    client.setsockopt(Socket::Option.linger(true, 5))
+    nil until client.write_nonblock("x" * 100_000, exception: false) == :wait_writable
+    going = Thread.new { sleep(0.1) && peer.close }
+    assert_nil client.close
+    assert_equal [true, true], [client, peer].map(&:closed?)
+    going.join
+  end
+
   contract "close_read and close_write of a socket" do
     one, two = keep(*UNIXSocket.pair)
     one.close_write

@@ -13,6 +13,8 @@ module NB
   # woken without a hook: there the lock is given back first. (Ruby 3.1 needs no lock. 3.2 and 3.3
   # were not tried, and are treated as 3.4.)
   #
+  # A thread also closes a socket with SO_LINGER that still has something to send.
+  #
   # The fiber waits for that thread, so others run before the IO is closed. An IO that does not own
   # its fd is closed at once: its owner may have closed the fd, and the next one who gets the number
   # would be driven out. libpq does so, for one.
@@ -34,7 +36,7 @@ module NB
     # @scheduling may wait
     def drive_out(io, method, &block)
       flush(io, method)
-      job = elsewhere(io, block) if there?(io)
+      job = elsewhere(io, block) if there?(io) || (method == :close && lingers?(io))
       return yield unless job
 
       value, status = job.value
@@ -60,6 +62,9 @@ module NB
       AFFECTED && Fiber.scheduler.is_a?(Scheduler) && owner?(io) &&
         Thread.list.any? { |one| user?(one, io) }
     end
+
+    # @return [Boolean] whether a loop of ours runs this thread, and the close would stop it
+    def lingers?(io) = Fiber.scheduler.is_a?(Scheduler) && Native.lingers?(io)
 
     # The calling thread uses only this IO, or none, in the block, or for as long as it lives: to
     # close another, nobody needs to drive it out.
