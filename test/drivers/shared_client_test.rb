@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "neverblock"
+require "connection_pool"
 require "excon"
 require "set" # httpx 1.9 forgets it on Ruby 3.1
 require "httpx"
@@ -39,6 +40,11 @@ class SharedClientTest < Minitest::Test
     "net_http_persistent" => lambda do |origin|
       http = Net::HTTP::Persistent.new
       ->(path) { [http.request(URI(origin + path)).body] }
+    end,
+    "net_http_in_a_connection_pool" => lambda do |origin|
+      uri = URI(origin)
+      pool = ConnectionPool.new(size: COUNT, timeout: LIMIT) { Net::HTTP.start(uri.host, uri.port) }
+      ->(path) { pool.with { |http| [http.get(path).body] } }
     end
   }.freeze
 

@@ -3,7 +3,7 @@
 require "socket"
 
 # An HTTP server that answers each path with that path, in two parts. The second part of the answer
-# to /held… never comes: who is interrupted there has read half an answer.
+# to …/held… never comes: who is interrupted there has read half an answer.
 class TokenServer
   COPIES = 20
 
@@ -13,7 +13,10 @@ class TokenServer
   # @return [String] the body for that path
   def self.body(path) = "#{path};" * COPIES
 
-  def initialize
+  # @yieldparam path [String]
+  # @yieldreturn [String] another body for it
+  def initialize(&body)
+    @body = body || TokenServer.method(:body)
     @server = TCPServer.new("127.0.0.1", 0)
     @accepted = 0
     @open = {}
@@ -58,7 +61,7 @@ class TokenServer
     while (line = io.gets)
       path = line.split[1]
       nil until io.gets("\r\n") == "\r\n"
-      answer(io, path, TokenServer.body(path))
+      answer(io, path, @body.call(path))
     end
   rescue SystemCallError, IOError
     nil # the client has gone
@@ -70,7 +73,7 @@ class TokenServer
   def answer(io, path, body)
     half = body.bytesize / 2
     io.write("HTTP/1.1 200 OK\r\nContent-Length: #{body.bytesize}\r\n\r\n", body[0, half])
-    return io.read if path.start_with?("/held") # until the client closes
+    return io.read if path.include?("/held") # until the client closes
 
     Thread.pass
     io.write(body[half..])

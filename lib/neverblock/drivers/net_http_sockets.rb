@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "registry"
+require_relative "../loop/repairs"
+
+# Net::HTTP closes its socket after a StandardError only. A timeout or a cancel in the middle of a
+# request leaves it open, with the answer still to come. If the program keeps the object (in a pool,
+# for instance), the next request gets the answer to this one, which may belong to somebody else. In
+# a loop the socket is closed; the next request opens another.
+module NB
+  module Drivers
+    # Prepended to Net::HTTP.
+    module NetHTTPSockets
+      class << self
+        # Applies the cure.
+        #
+        # @api private
+        def install(driver)
+          @driver = driver
+          ::Net::HTTP.prepend(self)
+        end
+
+        # Asks for the loop first: other Ractors, which have none, may not see the driver.
+        #
+        # @api private
+        def on? = Repairs.loop_here && @driver.on?
+      end
+
+      private
+
+      # Works like Net::HTTP's own method.
+      def transport_request(*)
+        super
+      rescue StandardError
+        raise
+      rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
+        @socket&.close if NetHTTPSockets.on?
+        raise
+      end
+    end
+  end
+end
+
+NB::Drivers.register("net-http-sockets", constant: "Net::HTTPResponse::CODE_TO_OBJ",
+                                         features: %w[net/http],
+                                         version: "Net::HTTP::VERSION") do |driver|
+  NB::Drivers::NetHTTPSockets.install(driver)
+end
