@@ -35,5 +35,6 @@ require_relative "sentry"
 require_relative "sidekiq"
 require_relative "solid_queue"
 require_relative "sqlite3"
+require_relative "stripe"
 
 NB::Drivers.complete
