@@ -4,6 +4,7 @@ require "minitest/autorun"
 require "neverblock"
 require "redis-client"
 require "redis"
+require "redis-clustering"
 require_relative "../support/databases"
 
 # A WATCH whose block is interrupted does not reach the next user of the connection. Otherwise that
@@ -18,6 +19,14 @@ class RedisWatchTest < Minitest::Test
     "redis" => [
       ->(client, block) { client.watch("watched", &block) },
       ->(client) { client.multi { |transaction| transaction.incr("counted") } }
+    ],
+    "redis-cluster-client" => [
+      ->(client, block) { client.multi(watch: %w[watched], &block) },
+      ->(client) { client.multi { |transaction| transaction.call("INCR", "counted") } }
+    ],
+    "redis-clustering" => [
+      ->(client, block) { client.watch("watched") { |transaction| block.call(transaction) } },
+      ->(client) { client.multi { |transaction| transaction.incr("counted") } }
     ]
   }.freeze
   LEFT = {
@@ -28,7 +37,7 @@ class RedisWatchTest < Minitest::Test
   }.freeze
 
   def setup
-    @place = Databases.redis
+    @place = name.include?("cluster") ? Databases.redis_cluster : Databases.redis
     @other = RedisClient.config(host: @place.host, port: @place.port).new_client
     @other.call("DEL", "counted")
   end
@@ -37,14 +46,20 @@ class RedisWatchTest < Minitest::Test
 
   def connect(name)
     options = { host: @place.host, port: @place.port }
-    name == "redis" ? Redis.new(**options) : RedisClient.config(**options).new_client
+    nodes = ["redis://#{@place.host}:#{@place.port}"]
+    case name
+    when "redis" then Redis.new(**options)
+    when "redis-client" then RedisClient.config(**options).new_client
+    when "redis-clustering" then Redis::Cluster.new(nodes: nodes)
+    when "redis-cluster-client" then RedisClient.cluster(nodes: nodes).new_client
+    end
   end
 
   CLIENTS.each do |name, (watch, count)|
     LEFT.each do |how, leave|
       define_method("test_#{name.tr("-", "_")}_left_by_#{how}") do
         NB.run do
-          client = connect(name)
+          client = connect(name).tap { |one| one.call("PING") }
           interrupt(client, watch, leave)
           @other.call("SET", "watched", "changed")
           assert_equal [1], count.call(client)

@@ -78,6 +78,19 @@ module Databases
     Place.new(server, "redis", nil, nil, "0")
   end
 
+  # A cluster of one: it has all slots.
+  # @return [Place]
+  def redis_cluster
+    server = Servers.fetch("redis-cluster") do |port, folder|
+      REDIS + %W[--port #{port} --cluster-port #{Ports.free} --bind 127.0.0.1 --dir #{folder}
+                 --save #{""} --cluster-enabled yes --cluster-announce-ip 127.0.0.1]
+    end
+    ask = ->(*words) { Open3.capture2e("redis-cli", "-p", server.port.to_s, *words).first }
+    ask["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]
+    Thread.pass until ask["CLUSTER", "INFO"].include?("cluster_state:ok")
+    Place.new(server, "redis", nil, nil, "0")
+  end
+
   # Redis with nothing but TLS; its own certificate is certificate.pem in its folder.
   # @return [Place]
   def redis_tls

@@ -3,11 +3,11 @@
 require_relative "registry"
 require_relative "../loop/repairs"
 
-# redis-client and redis wait in the loop by themselves. But `multi(watch:)` and `watch` end a WATCH
-# only after a StandardError. A cancel or a timeout in the block leaves it on the connection, and a
-# pool lends that on: once somebody else writes the key, EXEC of the next user's `multi` carries
-# nothing out and returns nil, as if that user had asked for it. In a loop such a connection is
-# closed; the next command opens another.
+# redis-client and redis, also those for clusters, wait in the loop by themselves. But
+# `multi(watch:)` and `watch` end a WATCH only after a StandardError. A cancel or a timeout in the
+# block leaves it on the connection, and a pool lends that on: once somebody else writes the key,
+# EXEC of the next user's `multi` carries nothing out and returns nil, as if that user had asked for
+# it. In a loop such a connection is closed; the next command opens another.
 module NB
   module Drivers
     # What ends a WATCH.
@@ -29,6 +29,17 @@ module NB
           return super unless block_given? && Watching.on?(REDIS)
 
           Watching.whole(self) { super }
+        end
+      end
+
+      # Prepended to RedisClient::Cluster::OptimisticLocking, by which redis-cluster-client and
+      # redis-clustering watch.
+      module Cluster
+        # Works like the library's own method.
+        def watch(*)
+          return super unless Watching.on?(REDIS_CLUSTER)
+
+          super { |client, *others| Watching.whole(client) { yield(client, *others) } }
         end
       end
 
@@ -63,7 +74,14 @@ NB::Drivers.register("redis-client", constant: "RedisClient", version: "RedisCli
 end
 
 NB::Drivers.register("redis", constant: "Redis::Commands", version: "Redis::VERSION",
-                              versions: ["~> 5.0"]) do |driver|
+                              versions: [">= 5.0", "< 7"]) do |driver|
   NB::Drivers::Watching.const_set(:REDIS, driver)
   Redis.prepend(NB::Drivers::Watching::Commands)
+end
+
+NB::Drivers.register("redis-cluster-client", constant: "RedisClient::Cluster::OptimisticLocking",
+                                             features: %w[redis-cluster-client redis_cluster_client
+                                                          redis-clustering]) do |driver|
+  NB::Drivers::Watching.const_set(:REDIS_CLUSTER, driver)
+  RedisClient::Cluster::OptimisticLocking.prepend(NB::Drivers::Watching::Cluster)
 end
