@@ -91,6 +91,49 @@ class ServerHijackTest < Minitest::Test
     assert_equal [false, nil, false, "abc", IOError, nil, true, IOError, nil], seen
   end
 
+  # A client may wait for the end of the response before it sends the rest of its request.
+  CLOSE = {here: ->(&close) { close.call }, fiber: ->(&close) { Fiber.schedule(&close) },
+           thread: ->(&close) { Thread.new(&close).join }}.freeze
+  LENGTH = {"" => {}, "_with_a_length" => {"content-length" => "3"}}.freeze
+  CLOSE.keys.product(LENGTH.to_a) do |where, (name, fields)|
+    define_method("test_close_write_ends_the_response_at_once_#{where}#{name}") do
+      read = Thread::Queue.new
+      body = lambda do |stream|
+        stream.write("bye")
+        CLOSE.fetch(where).call { stream.close_write }
+        read << stream.read
+      end
+      serve(body_streaming: true, body_timeout: 5) { [200, fields, body] }
+      socket = connect
+      socket.write("POST / HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+      assert_equal "bye", read_response(socket).body
+      socket.write("3\r\ndef\r\n0\r\n\r\n")
+      assert_equal "abcdef", Timeout.timeout(60) { read.pop }
+      assert_equal ["", ""], [Timeout.timeout(60) { socket.read }, @log.string]
+    end
+  end
+
+  # The length is not reached, and only the end of the connection ends the body.
+  def test_what_close_write_cannot_end
+    {"HTTP/1.1" => {"content-length" => "4"}, "HTTP/1.0" => {}}.each do |version, fields|
+      body = ->(stream) { stream.write("bye") && stream.close_write && raise("not nil") }
+      serve { [200, fields, body] }
+      socket = connect
+      socket.write("GET / #{version}\r\n#{HOST}\r\n")
+      assert_operator Timeout.timeout(60) { socket.read }, :end_with?, "\r\n\r\nbye"
+      assert_equal fields.any?, @log.string.include?("1 bytes shorter than its content-length")
+    end
+  end
+
+  def test_what_raises_after_close_write_is_reported
+    body = ->(stream) { stream.write("bye") && (stream.close_write || raise("too late")) }
+    serve { [200, {}, body] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal ["bye", ""], [read_response(socket).body, Timeout.timeout(60) { socket.read }]
+    assert_match(/too late/, @log.string)
+  end
+
   # The client sends nothing, and body_timeout is far off.
   EXPECT = {"" => "", "_for_100" => "Expect: 100-continue\r\n"}.freeze
   ways = NB::Native.backends.product(%i[fiber thread], EXPECT.to_a)

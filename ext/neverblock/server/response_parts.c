@@ -96,6 +96,8 @@ static void write_part(nb_request_t *request, VALUE string)
 void nb_response_end(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
+    if (request->ended) /* by the stream */
+        return;
     request->writing = false;
     if (request->unchunks && !request->unchunked)
         rb_raise(rb_eArgError, "the body has no last chunk");
@@ -145,6 +147,20 @@ static VALUE rb_nb_exchange_flush(VALUE self)
     return self;
 }
 
+/* @!visibility private - the stream's writing side was closed: the client need not wait for what
+ *   the body does besides. Only nb_response_end knows what to do with a body that is too short; and
+ *   where the end of the connection ends the response, the request's end does that. */
+static VALUE rb_nb_exchange_end_response(VALUE self)
+{
+    nb_request_t *request = writing_request_of(self);
+    if (nb_exchange_is_elsewhere(request))
+        return nb_exchange_ferry(self, request, "end_response", Qundef);
+    bool is_short = request->framing == NB_FRAMING_LENGTH && request->length_left;
+    if (request->framing != NB_FRAMING_CLOSE && !is_short)
+        nb_response_end(request);
+    return Qnil;
+}
+
 /* @overload early_hints(headers)
  *   Sends "103 Early Hints" before the response.
  *   @param headers [Hash{String=>String}] such as {"link" => "</a.css>; rel=preload"}
@@ -166,4 +182,5 @@ void nb_response_parts_init(void)
     rb_define_method(klass, "early_hints", rb_nb_exchange_early_hints, 1);
     rb_define_method(klass, "write", nb_exchange_write, 1);
     rb_define_method(klass, "flush", rb_nb_exchange_flush, 0);
+    rb_define_method(klass, "end_response", rb_nb_exchange_end_response, 0);
 }

@@ -69,13 +69,17 @@ module NB
         close_read
       end
 
-      # Ends the response; from now on {#write} raises.
+      # Ends the response, also while the body's `call` goes on; from now on {#write} raises.
       #
       # @return [nil]
-      # @scheduling never waits
+      # @scheduling may wait, in another thread than the loop's
       def close_write
+        return if @closed.closed?
+
         @closed.close
-        nil
+        @exchange.end_response
+      rescue IOError, Errno::EPIPE
+        nil # it has ended already, or the client is gone
       end
 
       # Ends reading; from now on {#read} raises, and so do reads of `rack.input` that wait.
