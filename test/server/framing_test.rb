@@ -162,6 +162,35 @@ class ServerFramingTest < Minitest::Test
     assert_equal "", read_response(socket).body
   end
 
+  # They read when the head of the response is made: what asks for the body goes before it.
+  READING = {"each" => ->(input) { Enumerator.new { |out| out << input.read } }, "call" => ->(input) { ->(stream) { stream.write(input.read) && stream.close } },
+             "stream" => ->(_) { ->(stream) { stream.write(stream.read) && stream.close } }, "fiber" => ->(_) { ->(stream) { Fiber.schedule { stream.write(stream.read) && stream.close } } }}.freeze
+  READING.keys.product([{}, {body_streaming: true, body_memory_bytes: 1}, {early_hints: true}]) do |name, options|
+    define_method("test_continue_goes_before_a_response_whose_#{name}_reads#{options.keys.first}") do
+      serve(body_timeout: 5, **options) do |env|
+        env["rack.early_hints"]&.call("link" => "</a>")
+        [200, TEXT, READING.fetch(name).call(env["rack.input"])]
+      end
+      socket = connect
+      socket.write(EXPECT, "Content-Length: 3\r\n\r\n")
+      assert_equal 103, read_response(socket).status if options[:early_hints]
+      assert_equal [100, {}], read_response(socket).to_a.first(2)
+      socket.write("abc")
+      assert_equal [200, "abc"], read_response(socket).values_at(0, 2)
+      assert_equal ["", ""], [Timeout.timeout(60) { socket.read }, @log.string]
+    end
+  end
+
+  # Behind the first part of the response it would be a part of it.
+  def test_no_continue_behind_the_head
+    serve(body_timeout: 0.1) { |env| [200, TEXT, Enumerator.new { |out| out << "a" and out << env["rack.input"].read }] }
+    socket = connect
+    socket.write(EXPECT, "Content-Length: 3\r\n\r\n")
+    answer = Timeout.timeout(60) { socket.read }
+    assert_match(/\AHTTP\/1.1 200 OK\r\n/, answer)
+    assert_operator answer, :end_with?, "\r\n\r\n1\r\na\r\n"
+  end
+
   def test_no_continue_for_1_0_or_without_body
     serve_expecting(&:read)
     answer = exchange("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")

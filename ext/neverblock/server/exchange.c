@@ -149,13 +149,16 @@ static VALUE rb_nb_exchange_core(VALUE self)
     return request ? request->conn->server->self : Qnil;
 }
 
+/* A body that is called, or whose each reads the request's, does so when the head of the response
+ * is made: as long as that waits, this goes before it. */
 static void send_continue(nb_conn_t *conn, nb_request_t *request)
 {
+    size_t head = nb_request_waiting_head(request);
     if (!conn->body->held)
         return;
-    if (request->head_sent) /* the client knows by then that nobody waited for its body */
+    if (request->head_sent && !head) /* the client knows that nobody waited for its body */
         conn->body->held = false;
-    else if (nb_reader_ask(conn) < 0)
+    else if (nb_reader_ask(conn, head) < 0)
         nb_conn_close(conn);
     else
         nb_conn_flush(conn);

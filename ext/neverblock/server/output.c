@@ -195,6 +195,19 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
 }
 
+int nb_output_insert(nb_conn_t *conn, const char *bytes, size_t size, size_t behind)
+{
+    nb_output_t *output = conn->output;
+    if (conn->state == NB_CONN_CLOSED)
+        return -1;
+    if (nb_buffer_append(&output->bytes, bytes, size) < 0)
+        rb_memerror();
+    char *at = output->bytes.bytes + output->bytes.size - size - behind;
+    memmove(at + size, at, behind);
+    memcpy(at, bytes, size);
+    return 0;
+}
+
 bool nb_output_drop(nb_conn_t *conn, size_t size)
 {
     nb_output_t *output = conn->output;

@@ -205,11 +205,12 @@ static nb_advance_t advance_body(nb_conn_t *conn, nb_incoming_t *incoming)
     }
 }
 
-int nb_reader_ask(nb_conn_t *conn)
+int nb_reader_ask(nb_conn_t *conn, size_t head)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     conn->body->held = false;
-    return nb_output_collect(conn, text, sizeof(text) - 1);
+    return head ? nb_output_insert(conn, text, sizeof(text) - 1, head)
+                : nb_output_collect(conn, text, sizeof(text) - 1);
 }
 
 /* Whether the application may run before the body has arrived. A slow client holds a fiber until
@@ -248,7 +249,7 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
     if (conn->body->complete || begins_early(conn))
         return whole_request(conn, incoming);
     conn->body->kept = true;
-    if (conn->body->held && nb_reader_ask(conn) < 0)
+    if (conn->body->held && nb_reader_ask(conn, 0) < 0)
         return NB_ADVANCE_GONE;
     conn->state = NB_CONN_BODY;
     return conn->readable ? advance_body(conn, incoming) : wait_for_body(conn);

@@ -45,8 +45,9 @@ ssize_t nb_reader_receive(nb_conn_t *conn);
 /* Takes the byte that nb_reader_receive has left with the kernel: from now on closing the socket
  * resets nothing. */
 void nb_reader_take_last(nb_conn_t *conn);
-/* Tells a client that holds its body back to send it. Returns 0, or -1 if the client is gone. */
-int nb_reader_ask(nb_conn_t *conn);
+/* Tells a client that holds its body back to send it. head: bytes of the response's head, if that
+ * waits to be sent. Returns 0, or -1 if the client is gone. */
+int nb_reader_ask(nb_conn_t *conn, size_t head);
 void nb_reader_free_partial(nb_conn_t *conn);
 
 #endif

@@ -53,6 +53,13 @@ typedef struct nb_request {
     nb_list_t link;       /* server->running */
 } nb_request_t;
 
+/* The size of the response's head while it waits to be sent, with nothing behind it; or 0. */
+static inline size_t nb_request_waiting_head(const nb_request_t *request)
+{
+    bool waits = request->head_sent && request->sent_bytes == request->sent_before;
+    return waits ? request->head_bytes : 0;
+}
+
 /* Runs a complete request: env, application, answer. Raises only what ends more than the request.
  */
 void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming);

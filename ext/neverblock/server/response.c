@@ -98,8 +98,8 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
 bool nb_response_take_back(nb_request_t *request)
 {
     nb_conn_t *conn = request->conn;
-    if (request->head_sent && request->head_bytes && request->sent_bytes == request->sent_before &&
-        conn->state != NB_CONN_CLOSED && nb_output_drop(conn, request->head_bytes)) {
+    size_t head = nb_request_waiting_head(request);
+    if (head && conn->state != NB_CONN_CLOSED && nb_output_drop(conn, head)) {
         nb_conn_until_close(conn, false);
         request->head_sent = false;
     }
