@@ -95,6 +95,35 @@ class ServerOutlivesTest < Minitest::Test
     assert_equal IOError, Timeout.timeout(60) { gate.pop }
   end
 
+  # As under Puma: what is only a hint ends no request that has more to do.
+  %w[fiber thread].each do |where|
+    define_method("test_hints_for_a_client_that_has_gone_are_lost_in_a_#{where}") do
+      gate, told = Array.new(2) { Thread::Queue.new }
+      link = Object.new.tap { |slow| slow.define_singleton_method(:to_s) { sleep(0.001) && "</a>" } }
+      hint = lambda do |env|
+        env["rack.early_hints"].call("link" => link) until @server.stats[:connections].zero?
+        env["rack.early_hints"].call("link" => link)
+      end
+      serve(early_hints: true) do |env|
+        gate.pop
+        where == "thread" ? Thread.new { hint.call(env) }.join : hint.call(env)
+        told << "all done"
+        [200, {}, []]
+      rescue SystemCallError => error
+        told << error
+      end
+      socket = connect
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      eventually { @server.stats[:running] == 1 }
+      socket.setsockopt(Socket::Option.linger(true, 0))
+      socket.close
+      gate << true
+      assert_equal "all done", Timeout.timeout(60) { told.pop }
+      eventually { @server.stats[:running].zero? }
+      assert_equal "", @log.string
+    end
+  end
+
   def post(fields, *parts)
     socket = connect
     socket.write("POST / HTTP/1.1\r\n#{HOST}#{fields}\r\n")

@@ -66,6 +66,12 @@ nb_request_t *nb_exchange_request(VALUE self)
     return request;
 }
 
+bool nb_exchange_is_lost(VALUE self)
+{
+    const nb_request_t *request = rb_check_typeddata(self, &exchange_type);
+    return request && request->conn->state == NB_CONN_CLOSED && !request->hijacked;
+}
+
 static VALUE socket_of(int fd, bool local)
 {
     VALUE socket = rb_path2class(local ? "UNIXSocket" : "TCPSocket");
@@ -137,9 +143,8 @@ static VALUE rb_nb_exchange_call(VALUE self)
  *   @scheduling never waits */
 static VALUE rb_nb_exchange_client_gone_p(VALUE self)
 {
-    nb_request_t *request = rb_check_typeddata(self, &exchange_type);
-    bool closed = request && request->conn->state == NB_CONN_CLOSED && !request->hijacked;
-    return !request || request->gone || closed ? Qtrue : Qfalse;
+    const nb_request_t *request = rb_check_typeddata(self, &exchange_type);
+    return !request || request->gone || nb_exchange_is_lost(self) ? Qtrue : Qfalse;
 }
 
 /* @!visibility private - the NB::Server::Core that the request came to; nil after the request */

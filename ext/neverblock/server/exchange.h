@@ -12,6 +12,8 @@ extern VALUE rb_cNBServerExchange;
 VALUE nb_exchange_new(nb_request_t *request);
 /* Raises if it has ended, its socket was hijacked or its client is gone. */
 nb_request_t *nb_exchange_request(VALUE exchange);
+/* Whether its client is gone, so that nothing can be sent any more. */
+bool nb_exchange_is_lost(VALUE exchange);
 void nb_exchange_end(VALUE exchange);
 /* Whether the request belongs to another thread: then nb_exchange_ferry calls its method. */
 bool nb_exchange_is_elsewhere(const nb_request_t *request);

@@ -363,6 +363,8 @@ static VALUE put_hints(VALUE argument)
     nb_response_head_t head = {.request = &hints->request, .length = NB_LENGTH_UNKNOWN};
     nb_response_head_begin(&head, hints->headers);
     PUT(head.out, "\r\n");
+    if (nb_exchange_is_lost(hints->exchange))
+        return Qnil;
     nb_request_t *request = nb_exchange_request(hints->exchange);
     if (!request->head_sent && !nb_conn_collect(request->conn, head.out->bytes, head.out->size))
         nb_conn_flush(request->conn); /* at once: they are for what the application computes now */

@@ -162,13 +162,16 @@ static VALUE rb_nb_exchange_end_response(VALUE self)
 }
 
 /* @overload early_hints(headers)
- *   Sends "103 Early Hints" before the response.
+ *   Sends "103 Early Hints" before the response. If the client is gone, they are lost: the
+ *   application need not end for that.
  *   @param headers [Hash{String=>String}] such as {"link" => "</a.css>; rel=preload"}
  *   @return [nil]
  *   @scheduling never waits
  *   @thread any */
 static VALUE rb_nb_exchange_early_hints(VALUE self, VALUE headers)
 {
+    if (nb_exchange_is_lost(self))
+        return Qnil;
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "early_hints", headers);
