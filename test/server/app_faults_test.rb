@@ -67,6 +67,17 @@ class ServerAppFaultsTest < Minitest::Test
   end
 
   # Wrappers answer to to_path whatever they wrap.
+  # A File that was made without a name, such as by O_TMPFILE.
+  def test_a_file_without_a_name
+    open = -> { File.for_fd(IO.sysopen(__FILE__)) }
+    serve { [200, {}, open.call] }
+    2.times { assert_equal File.read(__FILE__), read_response(ask("GET")).body }
+    assert_equal 200, read_response(ask("HEAD"), head: true).status
+    assert_equal "", @log.string
+  end
+
+  def ask(method) = connect.tap { |socket| socket.write("#{method} / HTTP/1.1\r\n#{HOST}\r\n") }
+
   def test_no_path
     body = Struct.new(:to_path) { def each = yield "its own" }.new(nil)
     answer, second = after([200, {}, body])

@@ -50,6 +50,38 @@ class ServerInputTest < Minitest::Test
     end
   end
 
+  # Libraries ask whatever has a path for it: Nokogiri::XML(request.body), aws-sigv4, RestClient.
+  def test_a_large_body_has_a_path_while_it_is_open
+    serve(body_memory_bytes: 4, bodies_memory_bytes: 0) do |env|
+      input = env["rack.input"]
+      before = [input.read(5), File.binread(input.path) == BODY, File.identical?(input.path, input)]
+      [200, {}, [[*before, input.read == BODY[5..], input.path == input.to_path, input.size].inspect]]
+    end
+    ["", "Expect: 100-continue\r\n"].each do |expect|
+      response = get_with(expect)
+      assert_equal [BODY[0, 5], true, true, true, true, BODY.bytesize].inspect, response.body
+    end
+  end
+
+  def get_with(fields)
+    socket = connect
+    socket.write("POST / HTTP/1.1\r\n#{HOST}#{LENGTH}#{fields}\r\n#{BODY}")
+    response = read_response(socket)
+    response.status == 100 ? read_response(socket) : response
+  end
+
+  # What nobody has read of it.
+  def test_a_body_of_any_size_may_be_the_response
+    [{}, {body_memory_bytes: 4, bodies_memory_bytes: 0}].each do |options|
+      ["", "Expect: 100-continue\r\n"].each do |expect|
+        serve(**options) { |env| [200, {}, env["rack.input"]] }
+        assert_equal BODY, get_with(expect).body
+        serve(**options) { |env| env["rack.input"].gets && [200, {}, env["rack.input"]] }
+        assert_equal BODY.lines.drop(1).join, get_with(expect).body
+      end
+    end
+  end
+
   # With Expect too, whatever else a StringIO and a File can do.
   def test_a_body_that_is_held_back_can_all_that_the_others_can
     serve { |env| [200, {}, [env["rack.input"].then { |input| [input.respond_to?(:rewind), input.respond_to?(:string), input.pos, input.readline, input.pos].inspect }]] }

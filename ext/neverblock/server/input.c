@@ -50,6 +50,22 @@ void nb_body_copy(const nb_body_t *body, VALUE string)
     rb_str_cat(string, body->memory.bytes, (long)body->memory.size);
 }
 
+/* Libraries ask a File for its path, such as Nokogiri and aws-sigv4, and without one it raises. By
+ * this name the body can be opened as long as it is open here. */
+static VALUE file_of(int fd)
+{
+    VALUE path = rb_sprintf("/dev/fd/%d", fd);
+    VALUE arguments[] = {INT2NUM(fd), rb_str_new_cstr("rb"), rb_hash_new()};
+#ifdef HAVE_RB_IO_TIMEOUT /* Ruby 3.2 */
+    rb_hash_aset(arguments[2], ID2SYM(rb_intern("path")), path);
+    return rb_funcallv_kw(rb_cFile, id_for_fd, 3, arguments, RB_PASS_KEYWORDS);
+#else
+    VALUE file = rb_funcallv(rb_cFile, id_for_fd, 2, arguments);
+    RFILE(file)->fptr->pathv = rb_str_freeze(path);
+    return file;
+#endif
+}
+
 VALUE nb_body_input(nb_conn_t *conn)
 {
     nb_body_t *body = conn->body;
@@ -63,7 +79,7 @@ VALUE nb_body_input(nb_conn_t *conn)
         return nb_input_of(bytes);
     lseek(fd, 0, SEEK_SET);
     rb_update_max_fd(fd);
-    return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
+    return file_of(fd);
 }
 
 void nb_input_await(nb_server_t *server, nb_request_t *request)

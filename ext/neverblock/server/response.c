@@ -106,6 +106,17 @@ bool nb_response_take_back(nb_request_t *request)
     return !request->head_sent;
 }
 
+static VALUE call_to_path(VALUE body)
+{
+    return rb_funcallv(body, id_to_path, 0, NULL);
+}
+
+/* A File without a name raises: that of a large request body, one made by O_TMPFILE. */
+static VALUE without_path(VALUE unused, VALUE error)
+{
+    return Qnil;
+}
+
 /* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
  * size, or -1 if this is no body that is a whole file. */
 static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
@@ -113,7 +124,9 @@ static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
     struct stat status;
     if (head->coded || !rb_respond_to(body, id_to_path))
         return -1;
-    VALUE path = rb_funcallv(body, id_to_path, 0, NULL);
+    if (body == head->request->input_file) /* the application may have read a part of it */
+        return -1;
+    VALUE path = rb_rescue2(call_to_path, body, without_path, Qnil, rb_eIOError, (VALUE)0);
     if (NIL_P(path)) /* a wrapper of a body that has no file */
         return -1;
     path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
