@@ -163,7 +163,7 @@ class ServerFramingTest < Minitest::Test
   end
 
   # They read when the head of the response is made: what asks for the body goes before it.
-  READING = {"each" => ->(input) { Enumerator.new { |out| out << input.read } }, "call" => ->(input) { ->(stream) { stream.write(input.read) && stream.close } },
+  READING = {"each" => ->(input) { Enumerator.new { |out| out << input.read } }, "slow_each" => ->(input) { Enumerator.new { |out| sleep(0.01) && out << input.read } }, "call" => ->(input) { ->(stream) { stream.write(input.read) && stream.close } },
              "stream" => ->(_) { ->(stream) { stream.write(stream.read) && stream.close } }, "fiber" => ->(_) { ->(stream) { Fiber.schedule { stream.write(stream.read) && stream.close } } }}.freeze
   READING.keys.product([{}, {body_streaming: true, body_memory_bytes: 1}, {early_hints: true}]) do |name, options|
     define_method("test_continue_goes_before_a_response_whose_#{name}_reads#{options.keys.first}") do
@@ -178,6 +178,22 @@ class ServerFramingTest < Minitest::Test
       socket.write("abc")
       assert_equal [200, "abc"], read_response(socket).values_at(0, 2)
       assert_equal ["", ""], [Timeout.timeout(60) { socket.read }, @log.string]
+    end
+  end
+
+  # Nobody reads: the head goes out with the first part, by a flush, and with the end.
+  def test_a_response_for_a_body_that_is_held_back
+    goes_on = Thread::Queue.new
+    bodies = {"/part" => ->(stream) { sleep(0.01) && stream.write("a") && goes_on.pop && stream.close },
+              "/flush" => ->(stream) { sleep(0.01) && stream.flush && goes_on.pop && stream.write("a") && stream.close },
+              "/end" => ->(stream) { sleep(0.01) && stream.close }, "/raise" => ->(_) { sleep(0.01) && raise("oops") }}
+    serve { |env| [200, TEXT, bodies.fetch(env["PATH_INFO"])] }
+    bodies.each_key do |path|
+      socket = connect
+      socket.write(EXPECT.sub("/", path), "Content-Length: 3\r\n\r\n")
+      assert_equal "HTTP/1.1 #{path == "/raise" ? 500 : 200}", Timeout.timeout(60) { socket.read(12) }
+      goes_on << true if %w[/part /flush].include?(path)
+      assert_match(/\r\n\r\n(1\r\na\r\n)?(0\r\n\r\n|Internal server error.\n)\z/, Timeout.timeout(60) { socket.read })
     end
   end
 

@@ -195,6 +195,11 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     return output->bytes.size - output->bytes_at < COLLECT_BYTES ? 0 : nb_output_flush(conn);
 }
 
+void nb_output_hold(nb_conn_t *conn)
+{
+    nb_list_remove(&conn->dirty);
+}
+
 int nb_output_insert(nb_conn_t *conn, const char *bytes, size_t size, size_t behind)
 {
     nb_output_t *output = conn->output;

@@ -32,6 +32,8 @@ int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
 /* Collects bytes until the end of the tick, 64 KB at most. */
 int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size);
+/* What was collected stays until more is, or somebody writes it. */
+void nb_output_hold(nb_conn_t *conn);
 /* Puts bytes in front of so many of the collected bytes, the last ones, which are all there. */
 int nb_output_insert(nb_conn_t *conn, const char *bytes, size_t size, size_t behind);
 /* Drops so many of the collected bytes, the last ones. Returns whether they were all there. */

@@ -84,7 +84,9 @@ static void send_head(nb_response_head_t *head, uint64_t size)
     write_parts(request, &iov, &owner, 1);
 }
 
-/* Like send_head, but the bytes wait for those of the body. */
+/* Like send_head, but the bytes wait for those of the body. While the client holds its own body
+ * back they wait longer than to the end of the tick: whoever makes the response may still read, and
+ * asking the client goes before them. */
 static void collect_head(nb_response_head_t *head, uint64_t size)
 {
     nb_request_t *request = head->request;
@@ -92,6 +94,8 @@ static void collect_head(nb_response_head_t *head, uint64_t size)
     request->sent_before = request->sent_bytes;
     request->head_bytes = request->head.size;
     nb_conn_collect(request->conn, request->head.bytes, request->head.size);
+    if (nb_body_missing(request->conn) && request->conn->body->held)
+        nb_output_hold(request->conn);
     nb_response_head_give_back(request);
 }
 
