@@ -54,4 +54,22 @@ class RequestStoreTest < Minitest::Test
     end
     assert_equal [false] * 20, answers
   end
+
+  # PaperTrail has a Hash there, and changes it for its blocks.
+  def test_what_a_fiber_changes_in_a_hash_or_list_is_its_own
+    answers = []
+    in_requests do
+      RequestStore[:trail] = { who: RequestStore[:who] }
+      RequestStore[:list] = [RequestStore[:who]]
+      inner = NB.map([-1, -2, -3], concurrency: 3) do |id|
+        RequestStore[:trail][:who] = id
+        RequestStore[:list] << id
+        sleep(0.001)
+        [RequestStore[:trail][:who], RequestStore[:list].drop(1)]
+      end
+      answers << [inner, [RequestStore[:trail][:who], *RequestStore[:list]].uniq]
+    end
+    expected = (1..20).map { |id| [[-1, -2, -3].map { |one| [one, [one]] }, [id]] }
+    assert_equal expected, answers.sort_by(&:last)
+  end
 end

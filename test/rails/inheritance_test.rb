@@ -86,6 +86,22 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
+  # audited keeps its user in a Hash there, and changes it for its blocks.
+  def test_what_a_fiber_changes_in_a_hash_or_list_of_current_is_its_own
+    change = lambda do |id|
+      Current.person[:name] = id
+      Current.person[:list] = Current.person[:list] + [id]
+      sleep(0.001)
+      Current.person
+    end
+    in_request do
+      Current.person = { name: "mary", list: [] }
+      seen = NB.map([1, 2, 3], concurrency: 3, &change) << NB.async { change.call(4) }.value
+      assert_equal (1..4).map { |id| { name: id, list: [id] } }, seen
+      assert_equal({ name: "mary", list: [] }, Current.person)
+    end
+  end
+
   # A fiber that wrote encrypted text would write it plain while another reads without decrypting.
   def test_each_fiber_has_encryption_contexts_of_its_own
     encryption = ActiveRecord::Encryption

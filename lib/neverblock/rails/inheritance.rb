@@ -100,7 +100,7 @@ module NB
           return {} if ActiveSupport.autoload?(:CurrentAttributes)
 
           ActiveSupport::CurrentAttributes.send(:current_instances).each_value
-            .to_h { |instance| [instance.class, instance.attributes.dup] }
+            .to_h { |one| [one.class, NB::Inheritance.copies(one.attributes)] }
         end
       end
     end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../sync/inheritance"
+
 module NB
   module Rails
     # The part of ActiveSupport::IsolatedExecutionState that a fiber started by a request takes
@@ -40,7 +42,7 @@ module NB
 
             if types.any? { |type| value.is_a?(type) }
               kept[key] = value
-            elsif (copied = copy_of(value))
+            elsif (copied = NB::Inheritance.copy(value) || copy_of(value))
               kept[key] = copied
             elsif ATTRIBUTE.match?(key.to_s)
               kept[key] = value
@@ -59,7 +61,6 @@ module NB
 
         def copy_of(value)
           case value
-          when Array, Hash, Set then value.dup
           when ActiveSupport::TaggedLogging::TagStack
             value.class.new.tap { |stack| stack.push_tags(value.tags.dup) }
           else scopes(value)

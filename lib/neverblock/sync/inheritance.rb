@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "set"
+
 module NB
   # What a task takes over from the fiber that starts it, in addition to Ruby's own fiber storage.
   # For frameworks that keep state per fiber.
@@ -43,6 +45,21 @@ module NB
       # @return [Proc] the block, wrapped in the traces captured here and now
       # @api private
       def trace(block) = surround(@traces, block, true)
+
+      # What a new fiber may change for itself: the Hash anew, with copies of the lists, Hashes
+      # and Sets in it. Any other value is the same object.
+      #
+      # @param values [Hash]
+      # @return [Hash]
+      # @api private
+      def copies(values) = values.dup.transform_values! { |value| copy(value) || value }
+
+      # @param value [Object]
+      # @return [Array, Hash, Set, nil] a copy; nil: it is none of these
+      # @api private
+      def copy(value)
+        value.dup if value.is_a?(Array) || value.is_a?(Hash) || value.is_a?(Set)
+      end
 
       private
 
