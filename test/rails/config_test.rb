@@ -66,6 +66,21 @@ class RailsConfigTest < Minitest::Test
     assert_equal [true, "sqlite3"], [copy.replica?, copy.adapter]
   end
 
+  # As Rails documents it for an initializer, which runs before ActiveRecord::Base is loaded.
+  def test_handlers_of_the_application
+    handlers = ActiveRecord::DatabaseConfigurations.db_config_handlers
+    kind = Class.new(ActiveRecord::DatabaseConfigurations::HashConfig)
+    handler = ->(env, name, _url, config) { kind.new(env, name, config) if config.key?(:vitess) }
+    handlers.insert(1, handler) # after Rails' own
+    [["postgresql", 5], ["neverblock_postgresql", 12]].each do |name, size|
+      found = config("adapter" => name, "vitess" => true)
+      assert_instance_of kind, found
+      assert_equal ["postgresql", size, 60.0], settings(found)
+    end
+  ensure
+    handlers.delete(handler)
+  end
+
   def test_an_old_rails
     error = assert_raises(NB::Rails::ConfigurationError) { NB::Rails::Railtie.check_version("7.1.5") }
     assert_match(/Rails 7\.1\.5 is too old: NeverBlock needs 7\.2.*`gem "rails"` in the Gemfile/, error.message)

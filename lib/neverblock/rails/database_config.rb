@@ -29,8 +29,15 @@ module NB
       # this long.
       CHECKOUT_TIMEOUT = 60
 
-      # Prepended to every configuration. The Hash it is made from stays as it was written.
-      module Wait
+      # Prepended to every configuration, also to those of a class of the application
+      # (`register_db_config_handler`). The Hash it is made from stays as it was written.
+      module Entry
+        # Works like Rails' own method, with the entry in Rails' terms.
+        # @api private
+        def initialize(env_name, name, configuration_hash)
+          super(env_name, name, DatabaseConfig.translate(configuration_hash.symbolize_keys))
+        end
+
         # @return [Float] seconds
         # @api private
         def checkout_timeout
@@ -38,7 +45,7 @@ module NB
         end
       end
 
-      # DATABASE_URL bypasses the handlers.
+      # An address is read after the rest of the entry.
       module Url
         # Works like Rails' own method, then translates.
         # @api private
@@ -54,12 +61,7 @@ module NB
         def install
           require "active_record/database_configurations"
           configurations = ::ActiveRecord::DatabaseConfigurations
-          configurations.register_db_config_handler do |*place, url, config|
-            next if url # Url has it
-
-            configurations::HashConfig.new(*place, translate(config.symbolize_keys))
-          end
-          configurations::HashConfig.prepend(Wait)
+          configurations::HashConfig.prepend(Entry)
           configurations::UrlConfig.prepend(Url)
           register_names
         end
@@ -72,8 +74,10 @@ module NB
           adapter = config[:adapter].to_s
           return config unless adapter.start_with?("neverblock_") || config[:connections]
 
-          config.except(:connections, :pool, :max_connections)
-            .merge(adapter: adapter_for(adapter), size_key => connections(config), neverblock: true)
+          config.except(:connections, :pool, :max_connections).merge(
+            { adapter: config[:adapter] && adapter_for(adapter), neverblock: true,
+              size_key => connections(config) }.compact
+          )
         end
 
         private
