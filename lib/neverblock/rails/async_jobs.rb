@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
 require_relative "../sync/fiber_pool"
 
 module NB
@@ -17,7 +18,7 @@ module NB
 
           fibers.spawn_apart do
             sleep(0) # the enqueuing code continues first, as with a thread
-            job.perform
+            perform(job)
           end
         end
 
@@ -35,6 +36,13 @@ module NB
         end
 
         private
+
+        # As in the adapter's threads, `exit` ends the job, not the program or the server.
+        def perform(job)
+          job.perform
+        rescue SystemExit => error
+          ErrorReport.write("neverblock: a job of Active Job's :async called exit", error)
+        end
 
         # One pool per loop, for each adapter its own.
         def fibers

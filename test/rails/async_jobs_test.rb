@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "rails/helper"
+
+# Active Job's `:async`, whose jobs run in fibers of a loop, beside the same in threads.
+class RailsAsyncJobsTest < Minitest::Test
+  RailsApp.load("neverblock_postgresql")
+
+  # Tells when it has run, and may end by `exit`.
+  class TellingJob < ApplicationJob
+    class << self
+      attr_accessor :told
+    end
+
+    def perform(text)
+      sleep(0.01)
+      exit(3) if text == "exit"
+      self.class.told << text
+    end
+  end
+
+  def setup
+    @adapter = ActiveJob::QueueAdapters::AsyncAdapter.new(max_threads: 2)
+    TellingJob.queue_adapter = @adapter
+    TellingJob.told = Thread::Queue.new
+    @logger = Concurrent.global_logger
+    Concurrent.global_logger = Concurrent::NULL_LOGGER # it would report the exits of threads
+  end
+
+  def teardown
+    @adapter.shutdown
+    Concurrent.global_logger = @logger
+  end
+
+  RUNS = { threads: ->(&block) { block.call }, fibers: ->(&block) { NB.run(&block) } }.freeze
+
+  RUNS.each do |mode, run|
+    define_method("test_exit_ends_the_job_alone_with_#{mode}") do
+      reports = capture_io do
+        run.call do
+          TellingJob.perform_later("exit")
+          TellingJob.set(wait: 0.03.seconds).perform_later("exit")
+          TellingJob.set(wait: 0.06.seconds).perform_later("later")
+          assert_equal "later", told
+        end
+      rescue SystemExit
+        flunk "exit has ended the program"
+      end
+      expected = mode == :fibers ? 2 : 0
+      assert_equal expected, reports.last.scan(/:async called exit:\n.*SystemExit/).size
+    end
+  end
+
+  private
+
+  def told = Timeout.timeout(20) { TellingJob.told.pop }
+end
