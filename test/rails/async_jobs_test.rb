@@ -49,6 +49,24 @@ class RailsAsyncJobsTest < Minitest::Test
       expected = mode == :fibers ? 2 : 0
       assert_equal expected, reports.last.scan(/:async called exit:\n.*SystemExit/).size
     end
+
+    define_method("test_a_shutdown_waits_for_jobs_and_runs_later_ones_at_once_with_#{mode}") do
+      run.call do
+        %w[1 2 3 4 5].each { |text| TellingJob.perform_later(text) }
+        @adapter.shutdown
+        assert_equal 5, TellingJob.told.size
+        TellingJob.perform_later("late")
+        assert_equal 6, TellingJob.told.size
+      end
+    end
+
+    define_method("test_a_shutdown_that_does_not_wait_loses_no_job_with_#{mode}") do
+      run.call do
+        %w[1 2 3 4 5].each { |text| TellingJob.perform_later(text) }
+        @adapter.shutdown(wait: false)
+        assert_equal %w[1 2 3 4 5], Array.new(5) { told }.sort
+      end
+    end
   end
 
   private

@@ -14,7 +14,7 @@ module NB
         # Works like Rails' own method, in a fiber.
         # @api private
         def enqueue(job, queue_name:)
-          return super if immediate || !NB.running?
+          return super if immediate || !NB.running? || !@async_executor.running?
 
           fibers.spawn_apart do
             sleep(0) # the enqueuing code continues first, as with a thread
@@ -33,6 +33,13 @@ module NB
             Fiber.scheduler.idle { sleep(delay) }
             enqueue(job, queue_name: queue_name)
           end
+        end
+
+        # Works like Rails' own method, and waits for the fibers of this loop, too.
+        # @api private
+        def shutdown(wait: true)
+          super
+          fibers.wait if wait && NB.running?
         end
 
         private
