@@ -176,8 +176,8 @@ module QueueApp
 
   def run(*words, env: {}, **options)
     log = "#{FOLDER}/#{Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)}.log"
-    pid = Process.spawn(environment(**env), RbConfig.ruby, *words, pgroup: true, out: log, err: log,
-                                                                **options)
+    pid = Process.spawn(environment(**env), RbConfig.ruby, *words,
+                        pgroup: true, out: log, err: %i[child out], **options)
     Program.new(pid, Process.detach(pid), log)
   end
 
