@@ -92,6 +92,22 @@ class GoodJobTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  OFF = { "NeverBlock's part for it is off \\(good_job .* off": { NB_DRIVERS: "-good_job" },
+          "config.neverblock.enabled is false": { APP_DISABLED: "1", APP_ADAPTER: "postgresql" } }
+        .freeze
+
+  # Not as many as fibers.
+  def test_nb_jobs_leaves_threads_where_neverblock_is_off
+    OFF.each.with_index(1) do |(reason, env), round|
+      @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: env)]
+      enqueue(CallJob, 30, 200)
+      eventually { notes("called").count == 30 * round }
+      assert_operator most_at_once, :<=, 5
+      assert_match(/nb jobs: #{reason}.*: good_job runs as the application has set it/, logs)
+      assert_equal 0, stop
+    end
+  end
+
   # With :advisory, all fibers of the process need a connection each, whatever their group.
   def test_groups_of_queues_have_their_own_numbers
     @programs = [QueueApp.nb_jobs("-f", "50", "good_job",

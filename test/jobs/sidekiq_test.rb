@@ -51,6 +51,23 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  OFF = { "NeverBlock's part for it is off \\(sidekiq .* off": { NB_DRIVERS: "-sidekiq" },
+          "config.neverblock.enabled is false": { APP_DISABLED: "1", APP_ADAPTER: "postgresql" } }
+        .freeze
+
+  # Not as many as fibers.
+  def test_nb_jobs_leaves_threads_where_neverblock_is_off
+    OFF.each.with_index(1) do |(reason, env), round|
+      @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", env: env, "application.rb": "",
+                                                           "sidekiq.yml": "concurrency: 7\n")]
+      enqueue(CallJob, 40, 200)
+      eventually { notes("called").count == 40 * round }
+      assert_includes 5..7, most_at_once
+      assert_match(/nb jobs: #{reason}.*: sidekiq runs as the application has set it/, logs)
+      assert_equal 0, stop
+    end
+  end
+
   # Rails would return it.
   KEEPING = <<~'RUBY'
     require "sidekiq"

@@ -100,6 +100,17 @@ class SolidQueueTest < Minitest::Test
     assert_none_left
   end
 
+  def test_nb_jobs_leaves_threads_where_neverblock_is_off
+    config = YAML.dump(QueueApp.queue(threads: 2))
+    @programs = [QueueApp.nb_jobs("solid_queue", env: { NB_DRIVERS: "-solid_queue" },
+                                                 "queue.yml": config)]
+    enqueue(CallJob, 10, 100)
+    done
+    assert_equal({ thread: 2 }, pool)
+    assert_match(/nb jobs: NeverBlock's part for it is off \(solid_queue .* off/, logs)
+    assert_equal 0, stop
+  end
+
   def test_nb_jobs
     config = QueueApp.queue(threads: 3)
     @programs = [QueueApp.nb_jobs("-f", "50", "solid_queue", "queue.yml": YAML.dump(config))]

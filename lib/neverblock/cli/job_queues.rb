@@ -14,7 +14,9 @@ module NB
         def self.start(fibers)
           require File.expand_path("config/environment")
           require "solid_queue"
-          ::SolidQueue::Supervisor.start(**with_fibers(read, fibers))
+          config = read
+          config = with_fibers(config, fibers) if JobQueues.fibers?("solid_queue")
+          ::SolidQueue::Supervisor.start(**config)
         end
 
         # @param config [Hash] config/queue.yml
@@ -49,13 +51,18 @@ module NB
           cli = ::Sidekiq::CLI.instance
           cli.parse([])
           cli.send(:boot_application) # its initializers may set it, too
-          JobQueues.threads("Sidekiq") if cli.config[:fibers] == false
-          if cli.config[:fibers].nil?
-            cli.config[:fibers] = true
-            cli.config.default_capsule.concurrency = fibers
-          end
+          set(cli.config, fibers)
           cli.run(boot_app: false)
         end
+
+        def self.set(config, fibers)
+          return JobQueues.threads("Sidekiq") if config[:fibers] == false
+          return unless JobQueues.fibers?("sidekiq") && config[:fibers].nil?
+
+          config[:fibers] = true
+          config.default_capsule.concurrency = fibers
+        end
+        private_class_method :set
       end
 
       # GoodJob's own command, with what `config.good_job` says.
@@ -67,7 +74,7 @@ module NB
           def start(fibers)
             require File.expand_path("config/environment")
             require "good_job/cli"
-            Drivers::GoodJob.told? ? check : set(fibers)
+            (Drivers::GoodJob.told? ? check : set(fibers)) if JobQueues.fibers?("good_job")
             ::GoodJob::CLI.within_exe = true
             ::GoodJob::CLI.start(["start"])
           end
@@ -87,12 +94,35 @@ module NB
         end
       end
 
-      # Says that a queue is left as the application has it.
-      # @param queue [String]
-      # @return [void]
-      # @api private
-      def self.threads(queue)
-        warn("nb jobs: the application sets #{queue}'s fibers to false: its jobs run in threads")
+      class << self
+        # Says that a queue is left as the application has it.
+        # @param queue [String]
+        # @return [void]
+        # @api private
+        def threads(queue)
+          warn("nb jobs: the application sets #{queue}'s fibers to false: its jobs run in threads")
+        end
+
+        # Otherwise a number of fibers would become a number of threads.
+        # @param name [String] of the queue's gem
+        # @return [Boolean] whether its jobs can run in fibers; if not, it says why
+        # @api private
+        def fibers?(name)
+          reason = refusal(name) or return true
+          warn("nb jobs: #{reason}: #{name} runs as the application has set it, in threads")
+          false
+        end
+
+        private
+
+        def refusal(name)
+          driver = Drivers.status.find { |one| one.name == name }
+          return "NeverBlock's part for it is off (#{driver})" unless driver.state == :on
+          return "config.neverblock.enabled is false" unless Drivers::JobLoop.wanted?
+
+          "Solid Queue #{::SolidQueue::VERSION} has no fibers, 1.6 has them" if
+            name == "solid_queue" && !::SolidQueue::Pool.respond_to?(:build)
+        end
       end
 
       # The queues, by the name of their gem.

@@ -27,6 +27,7 @@ module JobsApp
     )
     config.i18n.available_locales = %i[en de fr]
     config.active_job.queue_adapter = APP_QUEUE.to_sym
+    config.neverblock.enabled = false if ENV["APP_DISABLED"]
     config.active_support.isolation_level = ENV["APP_LEVEL"].to_sym if ENV["APP_LEVEL"]
     if APP_QUEUE == "good_job"
       config.good_job.execution_mode = :external
