@@ -68,6 +68,18 @@ class SidekiqTest < Minitest::Test
     end
   end
 
+  # One that is not installed, and one that the application does not load.
+  def test_nb_jobs_names_a_gem_that_the_application_has_not
+    nowhere = "Gem.paths = { 'GEM_HOME' => #{QueueApp::FOLDER.dump}, 'GEM_PATH' => '' }\n"
+    { "sidekiq" => nowhere, "good_job" => "" }.each do |name, boot|
+      program = QueueApp.nb_jobs(name, "boot.rb": boot)
+      program.waiter.join
+      assert_equal ["nb jobs: the application has no gem #{name}: put it into the Gemfile\n"],
+                   File.readlines(program.log).first(1)
+      assert_equal 1, program.waiter.value.exitstatus
+    end
+  end
+
   # Rails would return it.
   KEEPING = <<~'RUBY'
     require "sidekiq"

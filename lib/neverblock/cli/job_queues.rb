@@ -13,7 +13,7 @@ module NB
         # @scheduling always waits
         def self.start(fibers)
           require File.expand_path("config/environment")
-          require "solid_queue"
+          JobQueues.load("solid_queue")
           config = read
           config = with_fibers(config, fibers) if JobQueues.fibers?("solid_queue")
           ::SolidQueue::Supervisor.start(**config)
@@ -47,7 +47,7 @@ module NB
         # @return [void]
         # @scheduling always waits
         def self.start(fibers)
-          require "sidekiq/cli"
+          JobQueues.load("sidekiq", "sidekiq/cli")
           cli = ::Sidekiq::CLI.instance
           cli.parse([])
           cli.send(:boot_application) # its initializers may set it, too
@@ -73,7 +73,7 @@ module NB
           # @scheduling always waits
           def start(fibers)
             require File.expand_path("config/environment")
-            require "good_job/cli"
+            JobQueues.load("good_job", "good_job/cli")
             (Drivers::GoodJob.told? ? check : set(fibers)) if JobQueues.fibers?("good_job")
             ::GoodJob::CLI.within_exe = true
             ::GoodJob::CLI.start(["start"])
@@ -95,6 +95,19 @@ module NB
       end
 
       class << self
+        # @param name [String] of the queue's gem
+        # @param feature [String] of that gem
+        # @return [void]
+        # @raise [Failure] without the gem
+        # @api private
+        def load(name, feature = name)
+          require feature
+        rescue LoadError => error
+          raise unless error.path == feature
+
+          raise Failure, missing(name)
+        end
+
         # Says that a queue is left as the application has it.
         # @param queue [String]
         # @return [void]
@@ -106,6 +119,7 @@ module NB
         # Otherwise a number of fibers would become a number of threads.
         # @param name [String] of the queue's gem
         # @return [Boolean] whether its jobs can run in fibers; if not, it says why
+        # @raise [Failure] if the application has not loaded the gem
         # @api private
         def fibers?(name)
           reason = refusal(name) or return true
@@ -115,8 +129,11 @@ module NB
 
         private
 
+        def missing(name) = "the application has no gem #{name}: put it into the Gemfile"
+
         def refusal(name)
           driver = Drivers.status.find { |one| one.name == name }
+          raise Failure, missing(name) if driver.state == :"not loaded"
           return "NeverBlock's part for it is off (#{driver})" unless driver.state == :on
           return "config.neverblock.enabled is false" unless Drivers::JobLoop.wanted?
 
