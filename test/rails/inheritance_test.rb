@@ -207,6 +207,18 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
+  # Nor would anybody run what is in this one, where GoodJob runs jobs inline.
+  def test_an_async_fiber_runs_inline_jobs_itself
+    require "good_job/adapter/inline_buffer"
+    buffers = GoodJob::Adapter::InlineBuffer
+    deferred = -> { buffers.defer? }
+    in_request do
+      seen = []
+      buffers.capture { seen.push(*NB.gather(deferred), NB.async(&deferred).value, deferred.call) }
+      assert_equal [true, false, true], seen
+    end
+  end
+
   # The child has no loop, and its state is that of a thread.
   def test_a_process_begins_with_what_the_request_has
     seen = -> { [Current.person, I18n.locale, Time.zone.name, ActiveRecord::Base.current_role, Account.count] }

@@ -29,6 +29,8 @@ module NB
       # From `thread_mattr_accessor`: the object goes along, as with Current. Rails changes a list
       # there in place (the encryption contexts of `without_encryption`), so lists are copied.
       ATTRIBUTE = /\Aattr_/
+      # What collects jobs until the end of a block.
+      BUFFERS = %w[GoodJob::Bulk::Buffer GoodJob::Adapter::InlineBuffer].freeze
 
       class << self
         # @param state [Hash{Object => Object}]
@@ -52,11 +54,11 @@ module NB
 
         private
 
-        # A job that such a fiber put into the buffer of GoodJob::Bulk after the end of its block
-        # would never be enqueued.
+        # A job that such a fiber put into one of the buffers after the end of its block would
+        # never be enqueued, or never be run.
         def belongs_to_request?(key, value)
           key == OuterTransaction::KEY || value.is_a?(ActiveSupport::ExecutionWrapper) ||
-            value.class.name == "GoodJob::Bulk::Buffer"
+            BUFFERS.include?(value.class.name)
         end
 
         def copy_of(value)
