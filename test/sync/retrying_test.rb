@@ -110,6 +110,14 @@ class RetryingTest < Minitest::Test
     assert_equal 1, runs
   end
 
+  # 2 to the power of 1,024 is no Float any more.
+  def test_more_runs_than_pauses_can_double
+    [0, 0.0].each do |wait|
+      runs = NB.retry(times: 2_000, wait: wait) { |run| run < 1_100 ? raise(IOError) : run }
+      assert_equal 1_100, runs
+    end
+  end
+
   def test_success_at_once_makes_nothing
     NB.retry { 1 }
     before = GC.stat(:total_allocated_objects)

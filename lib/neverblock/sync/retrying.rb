@@ -11,6 +11,10 @@ module NB
   # @see https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
   # @api private
   class Retrying
+    # Pauses double at most so often: twice as much again would be more than a Float can hold.
+    DOUBLINGS = 1000
+    private_constant :DOUBLINGS
+
     class << self
       # @param times [Integer] maximum number of runs, 1 or more
       # @param on [Class, Module, Array<Class, Module>] errors after which the block runs again
@@ -74,7 +78,7 @@ module NB
     def seconds_after(attempt, error)
       return Check.finite_seconds("wait:", @wait.call(attempt, error)) if @wait.respond_to?(:call)
 
-      [@wait * (2**(attempt - 1)), @max_wait].min * (0.5 + (rand / 2))
+      [@wait * (2**[attempt - 1, DOUBLINGS].min), @max_wait].min * (0.5 + (rand / 2))
     end
 
     # Also finds an error that a library has wrapped in one of its own.
