@@ -302,7 +302,7 @@ module NB
     # @scheduling may wait, as the block does
     def shield(seconds = nil, &)
       Check.block("NB.shield", block_given?)
-      seconds &&= Check.seconds("NB.shield: the bound", seconds)
+      seconds = Check.seconds("NB.shield: the bound", seconds) unless seconds.nil?
       Shield.call(seconds, &) # no Proc is made of the block
     end
 

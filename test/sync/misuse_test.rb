@@ -9,8 +9,8 @@ require_relative "support"
 class SyncMisuseTest < Minitest::Test
   include SyncSupport
 
-  NUMBERS = [nil, "x", -1, 0, 2.5, Float::NAN, Float::INFINITY, :two, [1]].freeze
-  SECONDS = ["1", -1, -0.1, Float::NAN, -Float::INFINITY, :two, Complex(1, 1), [1]].freeze
+  NUMBERS = [nil, "x", -1, 0, 2.5, Rational(5, 2), Complex(1, 1), Float::NAN, Float::INFINITY, :two, [1]].freeze
+  SECONDS = ["1", false, -1, -0.1, Float::NAN, -Float::INFINITY, :two, Complex(1, 1), [1]].freeze
   NO_CALLABLES = [nil, "x", 5, [], Object.new].freeze
   COUNTS = {
     "size" => ->(value) { NB::FiberPool.new(value) },
@@ -33,9 +33,10 @@ class SyncMisuseTest < Minitest::Test
     "NB.map" => -> { NB.map([1], concurrency: 1) }, "NB.timeout" => -> { NB.timeout(1) },
     "NB.offload" => -> { NB.offload }, "NB.await" => -> { NB.await },
     "NB.blocking" => -> { NB.blocking }, "NB.in_process" => -> { NB.in_process },
-    "Group#async" => -> { NB.group(&:async) }, "FiberPool#spawn" => -> { NB::FiberPool.new(1).spawn },
+    "Group#async" => -> { NB.group(&:async) }, "Group.run" => -> { NB::Group.run }, "FiberPool#spawn" => -> { NB::FiberPool.new(1).spawn },
     "NB::ConnectionPool.new" => -> { NB::ConnectionPool.new(size: 1) },
     "NB::ProcessPool.new" => -> { NB::ProcessPool.new(size: 1) },
+    "NB::Inheritance.add" => -> { NB::Inheritance.add },
     "ConnectionPool#with" => -> { NB::ConnectionPool.new(size: 1) { flunk }.with }
   }.freeze
 
@@ -85,12 +86,54 @@ class SyncMisuseTest < Minitest::Test
     end
   end
 
+  def test_urls_that_are_none
+    [nil, "", "http://", "http://bad host/", "http://[::1", "ftp://a/", []].each do |url|
+      assert_equal "not an HTTP URL with a host: #{url.inspect}", refusal { NB::HTTP.persistent(url) }
+    end
+  end
+
+  def test_dumps_of_nothing
+    assert_equal "scheduler must be an NB::Scheduler, got: nil", refusal { NB::Dump.new(nil) }
+    NB.run do
+      [-1, nil, "x"].each do |frames|
+        message = refusal { NB::Dump.new(Fiber.scheduler, frames: frames) }
+        assert_equal "frames: must be an Integer of 0 or more, got: #{frames.inspect}", message
+      end
+    end
+  end
+
   everywhere "errors_that_cannot_be_raised" do
     ["late", 5, String, Object.new].each do |error|
       assert_match(/the error must be an exception or its class, got/, refusal { NB.timeout(1, error) { flunk } })
     end
     resumed = assert_raises(TypeError) { NB.await { |resume| resume.raise(5) } }
     assert_equal "exception class/object expected", resumed.message
+  end
+
+  # Ruby counts no such times, and has no such queues.
+  scheduled "huge_numbers" do
+    pool = NB::ConnectionPool.new(size: 1) { 1 }
+    limiter = NB::Limiter.new(1)
+    [10**30, 10**400, 1e300].each do |huge|
+      NB.async { pool.with { limiter.with { sleep 0.001 } } }
+      assert_equal 2, pool.with(timeout: huge) { limiter.with(timeout: huge) { 2 } }
+      assert_equal [2, 3], NB.map([1, 2], concurrency: huge.to_i) { |item| item + 1 }
+      assert_equal 4, NB.async { sleep(0.001) && 4 }.value(huge)
+      assert_predicate NB.every(huge) { flunk }.tap { sleep 0.001 }, :alive? if Fiber.scheduler.is_a?(NB::Scheduler)
+    end
+  end
+
+  scheduled "waits_whose_limit_is_none" do
+    task = NB.async { sleep }
+    limiter = NB::Limiter.new(1)
+    SECONDS.each do |value|
+      assert_match(/\Athe timeout of a task must/, refusal { task.wait(value) })
+      assert_match(/\Atimeout: must/, refusal { limiter.with(timeout: value) { flunk } })
+      next unless Fiber.scheduler.is_a?(NB::Scheduler)
+
+      assert_match(/\ANB.shield: the bound must/, refusal { NB.shield(value) { flunk } })
+    end
+    task.cancel
   end
 
   everywhere "timeouts_without_end" do

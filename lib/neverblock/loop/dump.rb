@@ -75,7 +75,13 @@ module NB
 
     # @param scheduler [NB::Scheduler]
     # @param frames [Integer] lines of backtrace per fiber, 0 or more
+    # @raise [ArgumentError]
     def initialize(scheduler, frames: 12)
+      raise ArgumentError, "scheduler must be an NB::Scheduler, got: #{scheduler.inspect}" unless
+        scheduler.is_a?(Scheduler)
+      raise ArgumentError, "frames: must be an Integer of 0 or more, got: #{frames.inspect}" unless
+        frames.is_a?(Integer) && frames >= 0
+
       @scheduler = scheduler
       @frames = frames
     end

@@ -6,6 +6,10 @@ module NB
   #
   # @api private
   module Check
+    # Seconds, 31 million years: more is no limit. Ruby itself refuses to wait for 10**19.
+    FOREVER = 10**15
+    private_constant :FOREVER
+
     class << self
       # @param name [String] as the caller writes it, such as "size:"
       # @return [Integer]
@@ -13,20 +17,20 @@ module NB
       def count(name, value, min: 1)
         return value if value.is_a?(Integer) && value >= min
 
-        number = Integer(value, exception: false) unless value.is_a?(Float) && value % 1 != 0
-        return number if number && number >= min
+        number = Integer(value, exception: false)
+        return number if number && number >= min && (!value.is_a?(Numeric) || number == value)
 
         raise ArgumentError, "#{name} must be a whole number of #{min} or more, got: " \
                              "#{value.inspect}"
       end
 
-      # @return [Float, Integer, nil] seconds; nil or an infinite number: no limit, given as nil
+      # @return [Float, Integer, nil] seconds; nil, or more than any clock counts: nil, no limit
       # @raise [ArgumentError] if it is no number, or less than 0
       def seconds(name, value)
         return if value.nil?
 
         seconds = number(value)
-        return (seconds unless seconds == Float::INFINITY) if seconds && seconds >= 0
+        return (seconds unless seconds >= FOREVER) if seconds && seconds >= 0
 
         raise ArgumentError, "#{name} must be seconds, 0 or more, or nil for no limit, got: " \
                              "#{value.inspect}"
@@ -37,7 +41,8 @@ module NB
       # @raise [ArgumentError] if it is no finite number, or less than 0
       def finite_seconds(name, value, positive: false)
         seconds = number(value)
-        return seconds if seconds&.finite? && (seconds.positive? || (!positive && seconds.zero?))
+        return [seconds, FOREVER].min if
+          seconds&.finite? && (seconds.positive? || (!positive && seconds.zero?))
 
         least = positive ? "more than 0" : "0 or more"
         raise ArgumentError, "#{name} must be seconds, #{least}, got: #{value.inspect}"

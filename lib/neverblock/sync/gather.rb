@@ -11,7 +11,9 @@ module NB
   module Gather
     # Ends {settle} when time is up; no other code sees it.
     Late = Class.new(::StandardError)
-    private_constant :Late
+    # The largest queue; there are never so many fibers.
+    MOST = (2**31) - 1
+    private_constant :Late, :MOST
 
     class << self
       # Runs all callables concurrently and waits for all of them.
@@ -176,7 +178,7 @@ module NB
         broken = nil
         Group.run do |group|
           # One token per task, and one for the next: pushing waits while there is no room.
-          tokens = Thread::SizedQueue.new(limit).push(true)
+          tokens = Thread::SizedQueue.new([limit, MOST].min).push(true)
           items.to_enum(:each).with_index do |item, index|
             group.start(block) do
               values[index] = block.call(item)

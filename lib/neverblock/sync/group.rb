@@ -31,7 +31,7 @@ module NB
     # @raise [Exception] what left the block, or otherwise the first error of a task
     # @raise [NB::NoSchedulerError] outside a scheduler's fibers
     # @scheduling always waits while a task is alive
-    def self.run(&block) = new.run(&block)
+    def self.run(&block) = new.run(&Check.block("Group.run", block))
 
     # @raise [NB::NoSchedulerError] outside a scheduler's fibers
     def initialize

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "set"
+require_relative "check"
 
 module NB
   # What a task takes over from the fiber that starts it, in addition to Ruby's own fiber storage.
@@ -24,9 +25,11 @@ module NB
       # @yieldreturn [#call, nil] The block is called in the starting fiber. What it returns is
       #   called in the new fiber with the task's block, and has to call that
       # @return [void]
+      # @raise [ArgumentError] without a block
       # @scheduling never waits
       # @thread any
       def add(trace: false, &capture)
+        Check.block("NB::Inheritance.add", capture)
         @captures += [capture]
         @traces += [capture] if trace
       end

@@ -31,7 +31,7 @@ module NB
     # @raise [ArgumentError]
     def initialize(limit, per: nil)
       @limit = Check.count("limit", limit)
-      @per = per && Check.finite_seconds("per:", per, positive: true)
+      @per = Check.finite_seconds("per:", per, positive: true) unless per.nil?
       start
       @late = 0
       @lock = Thread::Mutex.new # guards @keys and the restart after a fork
@@ -47,7 +47,7 @@ module NB
     # @thread any
     def with(timeout: nil, &block)
       Check.block("Limiter#with", block_given?)
-      limit = timeout && Check.seconds("timeout:", timeout)
+      limit = Check.seconds("timeout:", timeout) unless timeout.nil?
       restart_after_fork
       @per ? after_turn(limit, &block) : in_slot(limit, &block)
     end

@@ -122,6 +122,12 @@ module NB
         uri = URI(url.to_s.include?("://") ? url.to_s : "http://#{url}")
         return uri if uri.is_a?(URI::HTTP) && !uri.hostname.to_s.empty?
 
+        refuse(url)
+      rescue URI::InvalidURIError
+        refuse(url)
+      end
+
+      def refuse(url)
         raise ArgumentError, "not an HTTP URL with a host: #{url.inspect}"
       end
 

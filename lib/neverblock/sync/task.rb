@@ -304,7 +304,7 @@ module NB
     end
 
     def ended_within?(timeout)
-      limit = timeout && Check.seconds("the timeout of a task", timeout)
+      limit = Check.seconds("the timeout of a task", timeout)
       refuse_to_wait_for_self
       refuse_to_wait_for_parent
       gate = GATE_LOCK.synchronize { @gate ||= Thread::Queue.new }
