@@ -97,7 +97,7 @@ module NB
                    access_log_format: :common, on_request: nil, drain_timeout: DRAIN_TIMEOUT,
                    **options)
       @app = app
-      @log = log
+      @log = Checks.writer(:log, log)
       @options = Options.new(**options)
       @bindings = Address.all(bind)
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
@@ -105,7 +105,7 @@ module NB
       @core = Core.new
       @collections = @core.collections = Collections.new if @options[:collect_when_idle]
       @core.reporter = method(:report)
-      @core.access_log = access_log_to(access_log, access_log_format)
+      @core.access_log = access_log_to(Checks.writer(:access_log, access_log), access_log_format)
       @core.observer = on_request && Observer.new(on_request) { |error| log_error(error, ONCE) }
     end
 
@@ -157,11 +157,11 @@ module NB
     # @scheduling never waits
     def listener_fds = @bindings.to_h { |binding| [binding.inheritance, binding.io.fileno] }
 
-    # Serves until {#stop}. Outside a loop, it makes one.
+    # Serves until {#stop}; later it may serve again. Outside a loop, it makes one.
     #
     # @yield [self] once connections are accepted
     # @return [Boolean] whether every running request could finish
-    # @raise [RuntimeError] if the server is running; it may run again once it has ended
+    # @raise [RuntimeError, ArgumentError] if it runs already; if its application cannot be called
     # @scheduling always waits
     def run(&started)
       raise "this server runs already: make another one for another loop" if @runs
@@ -283,16 +283,15 @@ module NB
 
     def start
       @options.for_rails if defined?(::Rails.application) && ::Rails.application
-      @core.configure(@app, Environment.template(@log || $stderr, workers: @shared == true),
+      template = Environment.template(@log || $stderr, workers: @shared == true)
+      @core.configure(Checks.app(@app), template,
                       @options.to_h.merge(log: @core.log?, shared: @shared == true))
       @core.start
       @collections&.start
       @scheduler = Fiber.scheduler
       @core.ferry = @ferry = Ferry.new
       @bindings.each { |binding| binding.attach(@core, @options) }
-      @exit = nil
-      @since = now
-      @ready = true
+      @exit, @since, @ready = nil, now, true
     end
 
     def drain

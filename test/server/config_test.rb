@@ -109,6 +109,26 @@ class ServerConfigTest < Minitest::Test
     end
   end
 
+  def test_an_application_that_cannot_be_called
+    words = "the application must respond to call, as a lambda does, got:"
+    [nil, 42, Class].each do |app|
+      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0", log: nil)
+      assert_equal "#{words} #{app.inspect}", assert_raises(ArgumentError) { Timeout.timeout(20) { server.run } }.message
+    end
+    File.write("#{@dir}/config.ru", "run 42")
+    [[], %w[-w 1]].each do |workers|
+      out, status = Open3.capture2e(*nb("serve", "-b", "tcp://127.0.0.1:0", *workers), chdir: @dir)
+      assert_equal ["nb serve: #{words} 42\n", 1], [out.lines.last, status.exitstatus]
+    end
+  end
+
+  def test_a_log_that_cannot_be_written_to
+    %i[log access_log].product([5, "log/x.log"]).each do |name, value|
+      error = assert_raises(ArgumentError) { NB::Server.new(nil, name => value) }
+      assert_equal "#{name}: must be an IO or the like, or nil for none, got: #{value.inspect}", error.message
+    end
+  end
+
   def test_a_word_that_does_not_exist
     File.write("#{@dir}/nb.rb", "fibers 3\n\nfibres 4\n")
     out, status = Open3.capture2e(*nb("serve"), chdir: @dir)

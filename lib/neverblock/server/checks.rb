@@ -13,7 +13,7 @@ module NB
       # @return [Integer]
       # @raise [ArgumentError]
       def integer(name, value, range)
-        number = value.is_a?(Float) ? whole(value) : Integer(value, exception: false)
+        number = value.is_a?(Numeric) ? whole(value) : Integer(value, exception: false)
         return number if number && range.cover?(number)
 
         refuse(name, "an integer in #{range}", value)
@@ -41,6 +41,23 @@ module NB
         end
       end
 
+      # @return [#write, nil]
+      # @raise [ArgumentError]
+      def writer(name, value)
+        return value if value.nil? || value.respond_to?(:write)
+
+        refuse(name, "an IO or the like, or nil for none", value)
+      end
+
+      # @return [#call]
+      # @raise [ArgumentError]
+      def app(value)
+        return value if value.respond_to?(:call)
+
+        raise ArgumentError, "the application must respond to call, as a lambda does, got: " \
+                             "#{value.inspect}"
+      end
+
       # @return [String]
       # @raise [ArgumentError]
       def text(name, value)
@@ -58,9 +75,12 @@ module NB
         raise ArgumentError, "#{name}: must be #{allowed}, got: #{value.inspect}"
       end
 
-      # @param float [Float]
+      # @param number [Numeric]
       # @return [Integer, nil] nil unless it is a whole number
-      def whole(float) = float.finite? && float.to_i == float ? float.to_i : nil
+      def whole(number)
+        whole = Integer(number, exception: false)
+        whole if whole == number
+      end
     end
   end
 end

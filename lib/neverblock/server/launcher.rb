@@ -77,10 +77,11 @@ module NB
       end
 
       # @return [#call] the application from the rackup file or the program
+      # @raise [SetupError] if it cannot be called
       # @raise what the file raises, with a backtrace that ends in the file
       # @api private
       def load_app
-        @loaded ||= with_page(@app || read_app).tap { Setup.refuse_shared_state }
+        @loaded ||= with_page(Setup.callable(@app || read_app)).tap { Setup.refuse_shared_state }
       rescue ScriptError, StandardError => error
         shown = error.backtrace&.take_while { |frame| !frame.start_with?("#{__FILE__}:") }
         # With #backtrace_locations, error_highlight still finds the place.

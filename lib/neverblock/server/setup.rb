@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "checks"
 require_relative "errors"
 
 module NB
@@ -42,6 +43,15 @@ module NB
 
         raise SetupError, PER_THREAD if
           ActiveSupport::IsolatedExecutionState.isolation_level == :thread
+      end
+
+      # @param app [#call] the application
+      # @return [#call] the application
+      # @raise [SetupError] if it cannot be called
+      def callable(app)
+        Checks.app(app)
+      rescue ArgumentError => error
+        raise SetupError, error.message
       end
 
       # @param what [String] what the block does, such as "cannot listen"
