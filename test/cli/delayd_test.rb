@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "neverblock/cli/delay_server"
 require "net/http"
 require "socket"
 require_relative "../support/patience"
@@ -120,6 +121,16 @@ class DelaydTest < Minitest::Test
       _, errors, status = Program.nb("delayd", *arguments)
       assert_includes errors, "nb delayd: #{message}"
       assert_equal 2, status.exitstatus
+    end
+  end
+
+  def test_wrong_arguments_are_refused_by_name_value_and_range
+    ranges = { port: "0 to 65535", delay: "0 to 86400.0", body_bytes: "0 to 1000000000000" }
+    ranges.each do |name, range|
+      [nil, -1, "soon", Float::NAN, 10**20].each do |value|
+        error = assert_raises(ArgumentError) { NB::DelayServer.new(name => value) }
+        assert_equal "#{name}: must be from #{range}, got: #{value.inspect}", error.message
+      end
     end
   end
 

@@ -44,18 +44,22 @@ module NB
     # @raise [SystemCallError] if it cannot listen there
     # @scheduling may wait, for a host name to be looked up
     def initialize(bind: "127.0.0.1", port: 0, delay: 0, body_bytes: 4, close: false, shared: false)
-      port = in_range(:port, Integer(port), 0..65_535)
-      delay = in_range(:delay, Float(delay), 0..MAX_DELAY)
-      body_bytes = in_range(:body_bytes, Integer(body_bytes), 0..MAX_BODY_BYTES)
+      port = in_range(:port, port, 0..65_535) { |one| Integer(one, exception: false) }
+      delay = in_range(:delay, delay, 0..MAX_DELAY) { |one| Float(one, exception: false) }
+      body_bytes = in_range(:body_bytes, body_bytes, 0..MAX_BODY_BYTES) do |one|
+        Integer(one, exception: false)
+      end
       listen(String(bind), port, (delay * 1e9).round, body_bytes, close, shared)
     end
 
     private
 
     def in_range(name, value, range)
-      return value if range.cover?(value)
+      number = yield value
+      return number if number && range.cover?(number)
 
-      raise ArgumentError, "#{name}: must be from #{range.min} to #{range.max}, got: #{value}"
+      raise ArgumentError, "#{name}: must be from #{range.min} to #{range.max}, got: " \
+                           "#{value.inspect}"
     end
   end
 end
