@@ -52,6 +52,79 @@ class DoctorTest < Minitest::Test
     assert_equal 2, findings("dataloader").size
   end
 
+  # Its driver is replaced in a loop.
+  def test_hiredis_of_redis_client
+    lock = "GEM\n  specs:\n    hiredis-client (0.31.0)\n"
+    code = ["Redis.new(driver: :hiredis)", "RedisClient.default_driver = :hiredis",
+            %(x = {"driver" => "hiredis"})].join("\n")
+    folder("redis.rb" => code) { |path| examine(path) }
+
+    assert_equal(["redis.rb:1", "redis.rb:2", "redis.rb:3"], places("hiredis"))
+    assert_finding "hiredis", :problem, "redis.rb:1", "driver: :ruby"
+    folder("Gemfile.lock" => lock, "redis.rb" => code) { |path| examine(path) }
+
+    assert_finding "hiredis", :warning, "before the loop runs", "driver: :ruby"
+    assert_equal 0, @status
+  end
+
+  def test_gems_whose_cure_does_not_know_their_version
+    lock = "GEM\n  specs:\n    connection_pool (2.2.5)\n    dalli (5.0.6)\n    sequel (5.110.0)\n"
+    folder("Gemfile.lock" => lock) { |path| examine(path) }
+
+    assert_finding "drivers", :warning, "connection_pool 2.2.5: its cure is unsupported", "docs"
+    assert_equal 1, findings("drivers").size
+    folder("Gemfile.lock" => lock) { |path| examine(path, env: { "NB_DRIVERS" => "-dalli" }) }
+
+    assert_finding "drivers", :warning, "dalli 5.0.6: its cure is off", "NB_DRIVERS"
+  end
+
+  def test_a_version_that_waits_by_itself
+    %w[0.14.0 1.0.0].zip([1, 0]) do |version, notes|
+      folder("Gemfile.lock" => "GEM\n  specs:\n    patron (#{version})\n") { |path| examine(path) }
+      assert_equal notes, findings("gems").size, version
+    end
+  end
+
+  def test_a_lock_file_of_another_system
+    folder("Gemfile.lock" => "GEM\r\n  specs:\r\n    hiredis (0.6.3)\r\n") { |path| examine(path) }
+
+    assert_finding "gems", :problem, "hiredis 0.6.3", "remove it"
+  end
+
+  # Other folders than app, config and lib, if it is an application; not what no server runs.
+  def test_code_in_any_folder
+    line = "Thread.current.thread_variable_set(:x, 1)\n"
+    files = %w[models/a.rb packs/pay/app/docs/b.rb web.rb spec/c.rb vendor/d.rb packs/pay/spec/e.rb]
+    found = %w[web.rb:1 models/a.rb:1 packs/pay/app/docs/b.rb:1]
+    folder("config.ru" => "", **files.to_h { |name| [name, line] }) { |path| examine(path) }
+
+    assert_equal found, places("thread variables")
+    folder(files.to_h { |name| [name, line] }) { |path| examine(path) }
+
+    assert_equal %w[web.rb:1], places("thread variables")
+  end
+
+  def test_a_folder_whose_name_looks_like_a_pattern
+    folder("{a}[1]/app/x.rb" => "CLIENTS[Thread.current] ||= 1\n",
+           "{a}[1]/Gemfile.lock" => "GEM\n  specs:\n    hiredis (0.6.3)\n") do |path|
+      examine("#{path}/{a}[1]")
+    end
+
+    assert_equal %w[app/x.rb:1], places("thread variables")
+    assert_finding "gems", :problem, "hiredis 0.6.3", "remove it"
+  end
+
+  # What it finds there was put there by the default, or by another line.
+  def test_a_hash_with_a_default_for_each_thread
+    code = ["A = Hash.new { |all, thread| all[thread] = {} }", "A[Thread.current][:user] = 1",
+            "A[ Thread.current ].clear", "A.fetch_or_store(Thread.current) { 1 }",
+            "threads = [Thread.current]", "Thread.list - [Thread.current]",
+            "[Thread.current].each(&:join)", "A[Thread.current] == 1"]
+    folder("x.rb" => code.join("\n")) { |path| examine(path) }
+
+    assert_equal %w[x.rb:2 x.rb:3 x.rb:4], places("thread variables")
+  end
+
   def test_groups_of_the_environment
     examine("bundle", env: { "RACK_ENV" => "test" })
 
@@ -84,7 +157,7 @@ class DoctorTest < Minitest::Test
 
   def test_gems_of_a_booted_application
     gems = %(source "https://gems.invalid"\n) + # all are installed
-           %(gem "rails"\ngem "pg"\ngroup(:test) { gem "typhoeus" }\ngem "patron"\n)
+           %(gem "rails"\ngem "pg"\ngroup(:test) { gem "typhoeus" }\ngem "bcrypt"\n)
     Dir.mktmpdir do |path|
       FileUtils.cp_r(File.join(APPS, "good_rails/."), path)
       environment = File.join(path, "config/environment.rb")
@@ -93,7 +166,7 @@ class DoctorTest < Minitest::Test
       examine(path)
     end
 
-    assert_equal ["patron"], findings("gems").map { |finding| finding["what"][/\A\S+/] }
+    assert_equal ["bcrypt"], findings("gems").map { |finding| finding["what"][/\A\S+/] }
     assert_empty @findings.reject { |finding| finding["level"] == "note" }
     assert_equal 0, @status
   end
@@ -248,7 +321,10 @@ class DoctorTest < Minitest::Test
   # Yields a folder with these files.
   def folder(files)
     Dir.mktmpdir do |path|
-      files.each { |name, text| File.write(File.join(path, name), text) }
+      files.each do |name, text|
+        FileUtils.mkpath(File.dirname(File.join(path, name)))
+        File.write(File.join(path, name), text)
+      end
       yield path
     end
   end
@@ -259,6 +335,9 @@ class DoctorTest < Minitest::Test
   end
 
   def findings(check) = @findings.select { |finding| finding["check"] == check }
+
+  # @return [Array<String>] the lines that they name
+  def places(check) = findings(check).map { |finding| finding["what"][/\A.+?:\d+/] }
 
   def what(check) = findings(check).map { |finding| finding["what"] }.join("\n")
 

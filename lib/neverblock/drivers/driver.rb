@@ -76,6 +76,17 @@ module NB
       # @thread any
       def status = Status.new(@name, @state, version&.to_s, @reason)
 
+      # @param version [String, nil] of the library; nil: it is not known
+      # @return [Status] what to expect where this version is loaded
+      # @api private
+      def status_with(version)
+        return Status.new(@name, @state, version, @reason) if @state == :off
+
+        known = version && @version
+        fits = !known || requirement.satisfied_by?(Gem::Version.new(version))
+        Status.new(@name, fits ? :on : :unsupported, version, fits ? nil : untested(version))
+      end
+
       # The constant of that name, if it is defined, without loading anything.
       #
       # @param path [String] such as "Mysql2::Client"
@@ -101,7 +112,11 @@ module NB
       end
 
       def unsupported
-        refuse("version #{version} is not one of #{requirement}, which the cure was tested with")
+        refuse(untested(version))
+      end
+
+      def untested(version)
+        "version #{version} is not one of #{requirement}, which the cure was tested with"
       end
 
       def refuse(reason)

@@ -65,6 +65,13 @@ module NB
       # @thread any
       def status = @all.each_value.map(&:status)
 
+      # @param gems [Hash{String => String, nil}] name => version; nil: it is not known
+      # @return [Array<Driver::Status>] what to expect of the cures for these gems
+      # @api private
+      def status_with(gems)
+        @all.slice(*gems.keys).map { |name, driver| driver.status_with(gems[name]) }
+      end
+
       # Called after a successful `require`, which may have had the full path: Bootsnap's has.
       #
       # @param path [String, #to_path, #to_str]

@@ -59,7 +59,8 @@ module NB
 
       def gemfile? = find("{Gemfile,gems.rb}") ? true : false
       def lock_file = find("{Gemfile.lock,gems.locked}")
-      def find(glob) = Dir[File.join(@folder, glob)].find { |path| File.file?(path) }
+      def find(glob) = paths(glob).find { |path| File.file?(path) }
+      def paths(glob) = Dir.glob(glob, base: @folder).map { |name| File.join(@folder, name) }
 
       def groups
         return unless gemfile?
@@ -67,7 +68,8 @@ module NB
         @groups ||= Child.new(@folder).ask(SCRIPT)
       end
 
-      def lock = @lock ||= locked? ? File.read(lock_file, encoding: "UTF-8") : ""
+      # Without the carriage returns of another system.
+      def lock = @lock ||= locked? ? File.read(lock_file, encoding: "UTF-8").delete("\r") : ""
 
       # Without the platform that may follow.
       def versions = lock.scan(/^    (\S+) \(([^\s)-]+).*\)$/).to_h

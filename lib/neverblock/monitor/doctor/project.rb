@@ -8,9 +8,14 @@ module NB
     # A folder with an application, and what is known about it: from its files and, for a Rails
     # application, from booting it in a process of its own.
     class Project
-      # The folders with the application's own Ruby code.
-      SOURCES = %w[*.rb *.ru {app,lib,config}/**/*.rb].freeze
-      private_constant :SOURCES
+      # Where Ruby code is looked for.
+      FOLDERS = %w[app config lib].freeze
+      # If there is one of these files, in the other folders, too.
+      ROOT = "{Gemfile,gems.rb,*.ru,config/environment.rb}"
+      # The folders of code that no server runs, or that other people wrote.
+      APART = %w[bench benchmarks bin coverage db doc docs examples features log node_modules public
+                 script scripts spec test tests tmp vendor].freeze
+      private_constant :FOLDERS, :ROOT, :APART
 
       # @return [String] absolute
       attr_reader :folder
@@ -94,9 +99,8 @@ module NB
       # @return [Array<Array(String, String)>] for each file its path, and its name in reports
       # @scheduling never waits
       def source_files(*globs)
-        globs = SOURCES if globs.empty?
-        globs.flat_map { |glob| Dir[path(glob)].sort }.uniq.select { |file| File.file?(file) }
-          .map { |file| [file, file.delete_prefix("#{folder}/")] }
+        names = globs.empty? ? own_files : Dir.glob(globs, base: folder).sort.uniq
+        names.map { |name| [path(name), name] }.select { |file, _| File.file?(file) }
       end
 
       # @param file [String]
@@ -114,6 +118,20 @@ module NB
       private
 
       def path(name) = File.join(folder, name)
+
+      # Without a sign of an application it may be any folder, such as a home with thousands.
+      def own_files
+        all = Dir.glob(ROOT, base: folder).any? ? Dir.children(folder).grep_v(/\A\./) : FOLDERS
+        inner = (all - APART).sort.flat_map do |name|
+          Dir.glob("**/*.rb", base: path(name)).sort.map { |file| File.join(name, file) }
+        end
+        Dir.glob("*.{rb,ru}", base: folder).sort + inner.reject { |name| apart?(name) }
+      end
+
+      # Below app, config and lib, the names of folders are the application's own.
+      def apart?(name)
+        (name.split("/")[0..-2].take_while { |part| !FOLDERS.include?(part) } & APART).any?
+      end
 
       def booted
         @booted ||= @boot && rails? ? Boot.new(folder).facts : {}

@@ -19,7 +19,9 @@ module NB
           "which is the fiber's own",
         /\bThread\.(?:attr_(?:accessor|writer)\b|\w+\W.*\battr_(?:accessor|writer)\b)/ => OWN,
         /\[\s*#{KEY}\s*\]\s*(?:\|\||&&|[-+])?=(?![=~>])/ => KEPT,
-        /\b(?:compute_if_absent|put_if_absent|store)\(\s*#{KEY}\s*[,)]/ => KEPT
+        # What a Hash with a default, or an earlier line, keeps for it.
+        /(?<=[\w)\]])\[\s*#{KEY}\s*\]\s*(?:\[|&?\.|<<)/ => KEPT,
+        /\b(?:compute_if_absent|put_if_absent|fetch_or_store|store)\(\s*#{KEY}\s*[,)]/ => KEPT
       }.freeze
       # Every line of those.
       PATTERN = Regexp.union(*WAYS.keys)

@@ -22,11 +22,13 @@ module NB
       "bcrypt" => [:note, "it hashes in a limited number of native threads", "nothing to do"],
       "argon2" => [:warning, HASHES, HASH_ELSEWHERE],
       "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
-      "patron" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],
+      "patron" => [:note, OFFLOADED, "update it to 1.0 (Ruby 3.3), which waits in the loop itself"],
       "grpc" => [:note, OFFLOADED, "fine, unless hundreds of calls run at a time"],
       "sqlite3" => [:note, "a query blocks the process until it is done",
         "short queries are fine; for slow ones use a database behind a socket"]
     }.freeze
+    # From these versions on there is nothing to say.
+    WELL = { "patron" => Gem::Version.new("1.0") }.freeze
     # Older versions, which keep Ruby's lock, so that a native thread does not help.
     OLD = {
       "bcrypt" => [Gem::Version.new("3.1.18"), [:warning, HASHES, "update it to 3.1.18 or later"]]
@@ -38,7 +40,8 @@ module NB
     ].freeze
     # Gems that keep state in fiber storage from this version on, which Ruby 3.2 brought.
     FIBER_WISE = { "bullet" => Gem::Version.new("8.3.1") }.freeze
-    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :OLD, :THREAD_WISE, :FIBER_WISE
+    private_constant :OFFLOADED, :HASHES, :HASH_ELSEWHERE, :GEMS, :WELL, :OLD, :THREAD_WISE,
+                     :FIBER_WISE
 
     check "bundle", applies: ->(project) { project.bundle.exist? } do |project|
       next if project.booted?
@@ -53,6 +56,8 @@ module NB
 
     check "gems", applies: ->(project) { project.gems.any? } do |project|
       project.gems.slice(*GEMS.keys).each do |name, version|
+        next if version && WELL.key?(name) && Gem::Version.new(version) >= WELL[name]
+
         before, old = OLD[name]
         is_old = before && version && Gem::Version.new(version) < before
         level, what, cure = is_old ? old : GEMS.fetch(name)
@@ -60,18 +65,23 @@ module NB
       end
     end
 
+    # The cure gives connections of redis-client that are made inside a loop another driver.
     check "hiredis", applies: :sources?.to_proc do |project|
-      project.lines(/driver:?\s*(=>)?\s*:hiredis/).each do |line|
-        problem "#{line}: everything stands still while Redis thinks",
-                cure: "use driver: :ruby, or no driver option at all"
+      cured = project.gems.key?("hiredis-client") && !project.gems.key?("hiredis")
+      project.lines(/driver["']?:?\s*(?:=>?)?\s*[:"']hiredis\b/).each do |line|
+        __send__(cured ? :warning : :problem,
+                 "#{line}: everything stands still while Redis thinks" \
+                 "#{", on connections that are made before the loop runs" if cured}",
+                 cure: "use driver: :ruby, or no driver option at all")
       end
     end
 
-    check "drivers", rails: true do |project|
-      project.facts.fetch("drivers", []).each do |driver|
-        next unless %w[off unsupported].include?(driver["state"])
+    check "drivers", applies: ->(project) { project.rails? || project.gems.any? } do |project|
+      Doctor.drivers_of(project).each do |driver|
+        next unless %w[off unsupported].include?(driver["state"].to_s)
 
-        warning "#{driver["name"]} #{driver["version"]} blocks: its cure is #{driver["state"]}" \
+        warning "#{driver["name"]} #{driver["version"]}: its cure is #{driver["state"]}, so in a " \
+                "loop it may block other fibers or mix up what they share" \
                 "#{" (#{driver["reason"]})" if driver["reason"]}",
                 cure: "use a version that docs/TRANSPARENCY.md lists, and keep it out of NB_DRIVERS"
       end
@@ -91,6 +101,16 @@ module NB
         warning "#{name} #{version} keeps data in the thread: #{found}",
                 cure: "check whether it belongs to a request; if so, use a later version or gem"
       end
+    end
+
+    # @return [Array<Hash{String => Object}>] the state of each cure: as the booted application
+    #   says, or as the versions of its gems let expect
+    # @api private
+    def self.drivers_of(project)
+      return project.facts.fetch("drivers", []) if project.booted?
+
+      require_relative "../../../../neverblock"
+      Drivers.status_with(project.gems).map { |status| status.to_h.transform_keys(&:to_s) }
     end
 
     # @return [Boolean] whether the thread state in its code is for older versions of Ruby
