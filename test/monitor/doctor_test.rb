@@ -242,6 +242,19 @@ class DoctorTest < Minitest::Test
     refute_includes @checks, "isolation"
   end
 
+  # They ask other parts whether the value is a good one.
+  def test_each_setting_of_the_file
+    settings = [%(page "/ops/loop", password: "x"), "blocking #{RUBY_VERSION >= "3.2"}",
+                "worker_timeout 30", %(control "unix:///x"), "collect_when_idle false"]
+    settings.each do |text|
+      folder("config/neverblock.rb" => text) { |path| examine(path) }
+      assert_empty findings("config"), text
+    end
+    folder("config/neverblock.rb" => "page 5") { |path| examine(path) }
+
+    assert_finding "config", :problem, "page: must be a path", "SERVER"
+  end
+
   def test_limits_of_this_process
     examine("good_rails", "--no-boot", "--workers", "900", prefix: %w[prlimit --nofile=64:256])
 

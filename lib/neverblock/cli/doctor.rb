@@ -81,7 +81,7 @@ module NB
         def project(folder, options)
           config = Server::Config.new
           path = File.join(folder, "config/neverblock.rb")
-          complaint = load(config, path) if File.exist?(path)
+          complaint = read(config, path) if File.exist?(path)
           NB::Doctor::Project.new(
             folder, boot: options.fetch(:boot, true), complaint: complaint,
                     fibers: config.server_options.fetch(:fibers, 1024),
@@ -90,6 +90,12 @@ module NB
         end
 
         # @return [String, nil] an error in that file
+        def read(config, path)
+          CLI.load_loop
+          require_relative "../server/launcher" # some settings ask the page and others
+          load(config, path)
+        end
+
         def load(config, path)
           config.load(path)
           Server::Options.new(**config.server_options.slice(*Server::Options::TABLE.keys))
