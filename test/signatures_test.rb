@@ -4,6 +4,7 @@ $LOAD_PATH.unshift(File.expand_path("../lib", __dir__))
 require "minitest/autorun"
 require "rbs"
 require "neverblock"
+require "neverblock/cli/delay_server"
 require "neverblock/server"
 require "neverblock/minitest"
 
