@@ -84,8 +84,9 @@ class TransparencyPage
         found.dig(ruby, "rows")&.find { |row| row["operation"] == operation }
       end
       row = by_ruby.compact.last
+      how = by_ruby.filter_map { |one| one && one["how"] }.last # an older version may have a cure
       line(library, operation, "#{row["delay_ms"]} ms",
-           *by_ruby.map { |one| one ? cell(one) : "—" }, row["how"] || "as it is")
+           *by_ruby.map { |one| one ? cell(one) : "—" }, how || "as it is")
     end
   end
 
