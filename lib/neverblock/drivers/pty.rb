@@ -6,6 +6,8 @@ module NB
   # The end of PTY.open's block closes both sides in C, without IO#close, so it tells no loop, and
   # fibers that wait at one of them would wait for ever. Blocking Ruby raises IOError in threads.
   module Drivers
+    # Applies the cure.
+    #
     # @api private
     def self.close_terminals
       Repairs.repair(::PTY.singleton_class, :open) do |original|
