@@ -65,9 +65,7 @@ class ServerElsewhereTest < Minitest::Test
     body = UNWANTED.call
     serve(early_hints: true) do |env|
       sleep 0.001 until env["neverblock.exchange"].client_gone?
-      3.times { [env["rack.early_hints"].call("link" => "</a>"), sleep(0.01)] }
-      flunk "still there"
-    rescue Errno::EPIPE
+      3.times { [env["rack.early_hints"].call("link" => "</a>"), sleep(0.01)] } # are lost
       [200, {}, body]
     end
     socket = connect
