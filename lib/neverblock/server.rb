@@ -69,9 +69,10 @@ module NB
     attr_reader :options
     # @return [#call] the Rack application; it can be set until {#run}
     attr_writer :app
-    # @return [Boolean] whether other processes accept from the same listeners
+    # @return [Boolean] whether other processes accept from the same listeners; whether the program
+    #   is there for nothing but this server
     # @api private
-    attr_writer :shared
+    attr_writer :shared, :program
     # @return [Float, nil] when it began to serve, by the monotonic clock
     # @api private
     attr_reader :since
@@ -174,7 +175,7 @@ module NB
         listen
         start
         started&.call(self)
-        @commands.pop
+        @program ? Strays.pop(@commands) { |*stray| log_error(*stray) } : @commands.pop
         finished = drain
         raise @exit if @exit
 
@@ -375,8 +376,7 @@ module NB
     def log_error(error, what)
       return unless @log
 
-      # Each in UTF-8: binary text and umlauts cannot be joined.
-      frames = Native.user_frames(error.backtrace).first(30)
+      frames = Native.user_frames(error.backtrace).first(30) # each in UTF-8, so they can be joined
       trace = frames.map { |line| "\n    #{Text.utf8(line)}" }.join
       @log.write("#{Time.now.utc.strftime("%FT%TZ")} #{what}#{words(error)}#{trace}\n")
     end

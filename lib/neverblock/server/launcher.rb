@@ -13,6 +13,7 @@ require_relative "pid_file"
 require_relative "setup"
 require_relative "signals"
 require_relative "single"
+require_relative "strays"
 
 module NB
   class Server
@@ -95,6 +96,7 @@ module NB
         @log_file = @config.access_log && open_log(@config.access_log)
         @server = Server.new(@app, bind: @config.bindings, log: @errors, access_log: @log_file,
                              **@config.server_options)
+        @server.program = Thread.current == Thread.main
         Setup.step("cannot listen") { @server.listen }
         pid_file&.write # last: whoever does not get the listeners writes none
         @server
