@@ -32,6 +32,30 @@ class JobLoopTest < Minitest::Test
     worker&.kill
   end
 
+  # As a library does that reads in a thread of its own, when its connection breaks.
+  def test_what_a_thread_raises_in_the_loops_thread_ends_no_job
+    log = Thread::Queue.new
+    gate = Thread::Queue.new
+    jobs = NB::Drivers::JobLoop.new(2, on_error: ->(error) { log << error.message }, name: "jobs")
+    worker = Thread.new { jobs.work }
+    jobs.post { log << "begins" && gate.pop && log << "ends" }
+    assert_equal "begins", heard(log)
+    2.times do
+      Thread.pass until worker.stop?
+      worker.raise("the connection broke")
+      assert_equal "the connection broke", heard(log)
+    end
+    gate << true
+    jobs.close
+    assert worker.join(20), "still at work"
+    assert_equal "ends", log.pop
+  ensure
+    worker&.report_on_exception = false
+    worker&.kill
+  end
+
+  def heard(log) = eventually { log.pop unless log.empty? }
+
   WANTED = <<~RUBY
     require "neverblock/drivers/job_loop"
     print NB::Drivers::JobLoop.wanted?

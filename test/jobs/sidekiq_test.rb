@@ -129,6 +129,19 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
+  # As a library does that reads in a thread of its own, when its connection breaks.
+  def test_what_a_thread_raises_in_the_loops_thread_ends_no_job
+    start(fibers: true, concurrency: 5, timeout: 2)
+    enqueue(LongJob, 2, 60)
+    eventually { notes("began").count == 2 }
+    enqueue(StrayJob, 1)
+    eventually { logs.include?("the connection broke") }
+    enqueue(CallJob, 5, 10)
+    eventually { notes("called").count == 5 }
+    assert_equal [0, 0], [notes("tidied").count, notes("ended").count]
+    assert_equal 0, stop
+  end
+
   MODES.each do |mode, fibers|
     # With fibers, each has a loop of its own.
     define_method("test_two_capsules_and_a_middleware_with_#{mode}") do

@@ -56,7 +56,7 @@ module NB
         NB.run do
           fibers = NB::FiberPool.new(@size, on_error: @on_error, name: @name)
           NB.async(background: true) { @stop.pop && stop_all }
-          while (block = @blocks.pop)
+          while (block = next_block)
             fibers.spawn(&block)
           end
           fibers.close.wait
@@ -111,6 +111,15 @@ module NB
       end
 
       private
+
+      # What another thread raises in this one (Thread#raise) is meant for one of the jobs, and
+      # nobody knows which: it ends none.
+      def next_block
+        @blocks.pop
+      rescue StandardError => error
+        @on_error.call(error)
+        retry
+      end
 
       def finish
         yield

@@ -245,6 +245,18 @@ class KillingJob < ApplicationJob
   end
 end
 
+# Leaves a thread that raises in the one that runs it, once that sleeps.
+class StrayJob < ApplicationJob
+  def perform(_)
+    thread = Thread.current
+    Thread.new do
+      sleep 0.05
+      Thread.pass until thread.stop?
+      thread.raise("the connection broke")
+    end
+  end
+end
+
 if defined?(Sidekiq::IterableJob)
   # Sidekiq interrupts it between two items, and continues it with the next one.
   class ItemsJob

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../error_report"
 require_relative "strand"
 
 module NB
@@ -67,9 +68,18 @@ module NB
         end
 
         def work(one)
-          while (strand = one.starts.pop)
+          while (strand = next_strand(one))
             run(one, strand)
           end
+        end
+
+        # What another thread raises in this one (Thread#raise) is meant for one of the jobs, and
+        # nobody knows which: it ends none.
+        def next_strand(one)
+          one.starts.pop
+        rescue StandardError => error
+          ErrorReport.write("another thread raised this in the thread #{@name}", error)
+          retry
         end
 
         # A method of its own, so each strand has its own variable.
