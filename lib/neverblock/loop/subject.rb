@@ -37,7 +37,7 @@ module NB
       private
 
       def select(ios)
-        named = ios.first(5).map { |io| name(io) }
+        named = ios.first(5).map { |io| tell(io) }
         "one of #{ios.size} IOs: [#{named.join(", ")}]"
       end
 
@@ -45,10 +45,10 @@ module NB
         return "a lock of Ruby's own, such as that of a require" if blocker.nil?
 
         held = blocker.is_a?(Thread::Mutex) && blocker.owned?
-        "#{name(blocker)}#{" (held by the current fiber)" if held}"
+        "#{tell(blocker)}#{" (held by the current fiber)" if held}"
       end
 
-      def name(object)
+      def tell(object)
         _, telling = TELLING.find { |kind, _| kind === object }
         (telling || PLAIN).bind_call(object)
       end

@@ -31,7 +31,7 @@ module NB
 
           def account(database, server, held, queue, idle) # rubocop:disable Metrics/ParameterLists
             NB::Pools::Account.new(
-              name: name(database, server), kind: "Sequel", size: database.pool.max_size,
+              name: label(database, server), kind: "Sequel", size: database.pool.max_size,
               in_use: held.size, idle: idle.size, waiting: queue&.num_waiting,
               holders: held.keys.map { |fiber| NB::Pools::Holder.new(fiber) }, waiters: [],
               queue: queue
@@ -39,7 +39,7 @@ module NB
           end
 
           # Not the URL, which may contain a password.
-          def name(database, server)
+          def label(database, server)
             words = [database.adapter_scheme, database.opts[:database], server]
             words.compact.map { |word| File.basename(word.to_s) }.join("/")
           end
