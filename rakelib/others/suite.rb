@@ -50,6 +50,13 @@ module Others
   CONCURRENT = %w[async atomic/* dataflow delay exchanger future ivar mvar promise promises
                   scheduled_task throttle].map { |name| "spec/concurrent/#{name}_spec.rb" }.freeze
 
+  # Of bunny all but what asks for TLS, for toxiproxy and for a newer RabbitMQ.
+  BUNNY = [*%w[spec/unit/**/*_spec.rb spec/lower_level_api/**/*_spec.rb spec/issues/*_spec.rb],
+           *%w[basic_* channel_* connection connection_[rs]* consumer_* dead_* exchange_*
+               exclusive_* heartbeat message_* predeclared_* publish* queue_* read_only_* sender_*
+               tx_* with_*].map { |name| "spec/higher_level_api/integration/#{name}_spec.rb" }]
+          .freeze
+
   # Of net-ssh all but what logs in to accounts of the machine.
   SSH = %w[test/test_*.rb test/authentication/**/test_*.rb test/connection/test_*.rb
            test/transport/**/test_*.rb].freeze
@@ -90,6 +97,11 @@ module Others
                schema/member/has_dataloader subscriptions subscriptions/* tracing/**/*]
             .map { |name| "spec/graphql/#{name}_spec.rb" }.freeze
 
+  # Of Resque all but its errors for Airbrake, and resque-web as a daemon.
+  RESQUE = %w[child_killing failure_base job_hooks job_plugins logging plugin rake resque-web
+              resque_* resque server_helper stat worker]
+           .map { |name| "test/#{name}_test.rb" }.freeze
+
   # Of Sinatra all but what starts servers by sinatra-contrib.
   SINATRA = %w[test/[!i]*_test.rb test/indifferent_hash_test.rb].freeze
 
@@ -112,6 +124,41 @@ module Others
   # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
   # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
+    "bunny" => ["ruby-amqp/bunny", "3.2.0", "3.2.0", :rspec, BUNNY, :bunny],
+    "childprocess" => ["enkessler/childprocess", "v5.0.0", "v5.0.0", :rspec, %w[spec/*_spec.rb]],
+    "delayed-job" => ["collectiveidea/delayed_job", "v4.2.0", "v4.2.0", :rspec,
+                      %w[spec/*_spec.rb spec/delayed/*_spec.rb]],
+    "delayed_job_active_record" => ["collectiveidea/delayed_job_active_record", "v4.1.11",
+                                    "v4.1.11", :rspec, %w[spec/**/*_spec.rb], :delayed_job],
+    "httpclient" => ["nahi/httpclient", "v2.9.0", "v2.9.0", :test_unit, %w[test/test_[!a]*.rb]],
+    "message-bus" => ["discourse/message_bus", nil, "v4.5.2", :minitest, %w[spec/lib/**/*_spec.rb],
+                      :message_bus],
+    "message-bus-pg" => ["discourse/message_bus", nil, "v4.5.2", :minitest,
+                         %w[spec/lib/**/*_spec.rb], :message_bus_pg],
+    "mqtt" => ["njh/ruby-mqtt", "v0.7.0", "v0.7.0", :rspec, %w[spec/*_spec.rb], :simplecov],
+    "nio4r" => ["socketry/nio4r", "v2.7.4", "v2.7.4", :rspec, %w[spec/**/*_spec.rb]],
+    "open-uri" => ["ruby/open-uri", "v0.5.0", "v0.5.0", :test_unit, %w[test/open-uri/test_*.rb]],
+    "openssl" => ["ruby/openssl", "v4.0.2", "v4.0.2", :test_unit, %w[test/openssl/test_*.rb], nil,
+                  nil, "openssl 4.0.2"],
+    "opentelemetry-sdk" => ["open-telemetry/opentelemetry-ruby", nil, "opentelemetry-sdk/v1.13.0",
+                            :minitest, %w[test/opentelemetry/sdk/{trace,resources}/**/*_test.rb],
+                            nil, "sdk"],
+    "queue_classic" => ["QueueClassic/queue_classic", "4.0.0", "4.0.0", :minitest,
+                        %w[test/*_test.rb test/lib/*_test.rb], :queue_classic],
+    "rake" => ["ruby/rake", "v13.4.2", "v13.4.2", :test_unit, %w[test/test_*.rb]],
+    "resque" => ["resque/resque", "v3.0.0", "v3.0.0", :minitest, RESQUE, :resque, nil,
+                 "json < 3"],
+    "solid-cable" => ["rails/solid_cable", nil, "v4.0.0", :minitest,
+                      %w[test/*_test.rb test/jobs/*_test.rb test/lib/action_cable/**/*_test.rb],
+                      :solid_cable],
+    "solid-cache" => ["rails/solid_cache", nil, "v1.0.10", :minitest,
+                      %w[test/unit/*_test.rb test/models/**/*_test.rb], :solid_cache],
+    "statsd-instrument" => ["Shopify/statsd-instrument", "v3.11.0", "v3.11.0", :minitest,
+                            %w[test/*_test.rb test/compiled_metric/*_test.rb], :no_rubocop],
+    "tty-command" => ["piotrmurach/tty-command", "v0.10.1", "v0.10.1", :rspec,
+                      %w[spec/**/*_spec.rb]],
+    "with-advisory-lock" => ["ClosureTree/with_advisory_lock", nil, "v7.5.0", :minitest,
+                             %w[test/**/*_test.rb], :advisory_lock],
     "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
     "curb" => ["gem:curb", "1.4.1", "1.4.1", :test_unit, CURB, :installed],
     "ethon" => ["typhoeus/ethon", "v0.18.0", "v0.18.0", :rspec, %w[spec/**/*_spec.rb]],

@@ -8,8 +8,10 @@ require "tmpdir"
 require "yaml"
 require_relative "../../test/support/databases"
 require_relative "active_record"
+require_relative "applications"
+require_relative "broker"
 require_relative "postgresql"
-require_relative "solid_queue"
+require_relative "test_gems"
 
 module Others
   # What a suite finds around it: real servers of our own tests, and the settings that lead there.
@@ -129,7 +131,9 @@ module Others
       { "HTTPBIN_HOST" => "127.0.0.1:1", "HTTPBIN_NO_PROXY_HOST" => "http://127.0.0.1:1" }
     end
 
-    def solid_queue = SolidQueue.environment(@folder)
+    Applications::DATABASES.each_key do |name|
+      define_method(name) { Applications.environment(name, @folder) }
+    end
 
     # Where a loop runs, it is the scheduler that the tests of GraphQL Ruby ask for.
     def graphql
@@ -146,6 +150,81 @@ module Others
       PostgreSQL.renew("que_test")
       { "DATABASE_URL" => Databases.postgresql.url.sub(%r{[^/]*\z}, "que_test"),
         "USE_RAILS" => "true" }
+    end
+
+    # bunny's tests want Bundler to load what they use.
+    def bunny
+      Broker.fetch
+      change("spec/spec_helper.rb", /^Bundler\.require.*/,
+             "require \"rabbitmq/http/client\"\nrequire \"sorted_set\"\n")
+      { "RUNS" => "2" }
+    end
+
+    def change(name, words, others)
+      Dir["#{@folder}/#{name}"].each do |file|
+        File.write(file, File.read(file).gsub(words, others))
+      end
+    end
+
+    # Resque's tests know one port, and start Redis there.
+    def resque
+      change("test/*.rb", /localhost:\d{4,5}/, "localhost:#{Databases.redis.port}")
+      change("test/*.rb", /:port => \d{4,5}/, ":port => #{Databases.redis.port}")
+      change("test/test_helper.rb", /^ *`redis-server .*/, "")
+      {}
+    end
+
+    # Bundler would have loaded it.
+    def simplecov
+      change("spec/spec_helper.rb", /^Bundler\.require.*/, "require \"simplecov\"")
+      {}
+    end
+
+    # Nobody lints.
+    def no_rubocop
+      change("test/test_helper.rb", /^require_relative "helpers.rubocop_helper"/, "")
+      { "ENV" => "test" }
+    end
+
+    # delayed_job on PostgreSQL.
+    def delayed_job
+      settings = PostgreSQL.renew("delayed_job_test")
+      place = settings.merge("adapter" => "postgresql", "database" => "delayed_job_test")
+      File.write("#{@folder}/spec/database.yml", YAML.dump("postgresql" => place))
+      { "ADAPTER" => "postgresql" }
+    end
+
+    def message_bus = default_redis.merge("REDISURL" => Databases.redis.url)
+
+    def message_bus_pg
+      place = PostgreSQL.renew("message_bus_test")
+      { "MESSAGE_BUS_BACKEND" => "postgres", "PGHOST" => place["host"],
+        "PGPORT" => place["port"].to_s, "PGUSER" => place["username"],
+        "PGPASSWORD" => place["password"], "PGDATABASE" => "message_bus_test" }
+    end
+
+    def queue_classic = { "DATABASE_URL" => postgresql_database("queue_classic_test") }
+
+    # with_advisory_lock's tests find three databases, with their tables.
+    def advisory_lock
+      mysql = database_test.url.sub(%r{[^/]*\z}, "test")
+      urls = { "DATABASE_URL_PG" => postgresql_database("advisory_lock_test"),
+               "DATABASE_URL_MYSQL" => mysql,
+               "DATABASE_URL_TRILOGY" => mysql.sub("mysql2", "trilogy") }
+      names = { "primary" => "", "secondary" => "secondary_", "trilogy" => "trilogy_" }
+      program = names.map do |name, part|
+        "ActiveRecord::Base.establish_connection(:#{name}); load \"./db/#{part}schema.rb\""
+      end
+      system(TestGems.environment.merge(urls, "RAILS_ENV" => "test"), RbConfig.ruby, "-W0",
+             "-I#{@folder}/lib", "-r#{__dir__}/without_bundler.rb", "-r./config/environment", "-e",
+             program.join("\n"), chdir: "#{@folder}/test/dummy", exception: true)
+      urls
+    end
+
+    # @return [String] the address of a new one
+    def postgresql_database(name)
+      PostgreSQL.renew(name)
+      Databases.postgresql.url.sub(%r{[^/]*\z}, name)
     end
 
     # Tests that would find the project's own files first, which nobody has compiled.

@@ -16,7 +16,7 @@ module Others
     # So many tests may hang, or end their process.
     PROCESSES = 12
     # They have an extension, and are loaded as the gems that our own tests use.
-    COMPILED = %w[curb mysql2 patron pg puma sqlite3 trilogy].freeze
+    COMPILED = %w[curb mysql2 nio4r openssl patron pg puma sqlite3 trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
     ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "SIMPLECOV_DISABLE" => "1",
@@ -69,7 +69,7 @@ module Others
                                                  err: %i[child out], pgroup: true)
       watch(Process.detach(pid))
     ensure
-      kill(pid)
+      kill(pid) if pid # else the environment could not be made
     end
 
     def watch(process)
