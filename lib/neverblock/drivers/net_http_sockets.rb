@@ -9,15 +9,21 @@ require_relative "../loop/repairs"
 # a loop the socket is closed; the next request opens another.
 module NB
   module Drivers
-    # Prepended to Net::HTTP.
+    # Of Net::HTTP.
     module NetHTTPSockets
+      ORIGINAL = :transport_request_without_neverblock
+      private_constant :ORIGINAL
+
       class << self
         # Applies the cure.
         #
         # @api private
         def install(driver)
           @driver = driver
-          ::Net::HTTP.prepend(self)
+          Repairs.keep(::Net::HTTP, ORIGINAL, :transport_request)
+          ::Net::HTTP.alias_method(:transport_request, :transport_request) # or Ruby warns
+          ::Net::HTTP.define_method(:transport_request, instance_method(:transport_request))
+          ::Net::HTTP.__send__(:private, :transport_request)
         end
 
         # Asks for the loop first: other Ractors, which have none, may not see the driver.
@@ -28,9 +34,9 @@ module NB
 
       private
 
-      # Works like Net::HTTP's own method.
-      def transport_request(*)
-        super
+      # Works like Net::HTTP's own method, in whose place it stands.
+      def transport_request(req)
+        transport_request_without_neverblock(req) { |response| yield response if block_given? }
       rescue StandardError
         raise
       rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
