@@ -244,7 +244,7 @@ class LoadTest < Minitest::Test
         end
       end
       sleep 0.1
-      NB.offload { @driver.server.restart(signal: pg? ? :INT : :TERM) }
+      NB.offload { @driver.server.restart }
       all.each(&:wait)
       @watch.close
       @watch = again { @driver.connect }

@@ -253,7 +253,7 @@ class PGTest < Transparency
 
   # TERM would wait for the clients.
   def restart
-    server.restart(signal: :INT)
+    server.restart
     connect.close
   rescue PG::ConnectionBad => error
     raise unless error.message.match?(/starting up|not yet accepting/)

@@ -79,7 +79,7 @@ module Libraries
     # Ends the server as its administrator does, which rolls back and disconnects, and starts it anew.
     def restart(cell)
       place = ALL.fetch(cell.client).place
-      place.restart(signal: place.scheme == "postgresql" ? :INT : :TERM)
+      place.restart
       Databases.wait_for_postgresql(place.port) if place.scheme == "postgresql"
     end
 

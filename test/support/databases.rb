@@ -27,8 +27,11 @@ module Databases
     # @return [Hash] the words that mysql2, trilogy and Sequel have for it
     def options = { host: host, port: port, username: user, password: password, database: database }
 
-    # Ends it, runs the block, and starts it anew with the same data.
-    def restart(signal: :TERM, &block) = Servers.restart(server, signal: signal, &block)
+    # Ends it, runs the block, and starts it anew with the same data. (At TERM, PostgreSQL waits
+    # until its clients have gone.)
+    def restart(signal: scheme == "postgresql" ? :INT : :TERM, &block)
+      Servers.restart(server, signal: signal, &block)
+    end
   end
 
   module_function

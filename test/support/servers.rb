@@ -107,7 +107,8 @@ module Servers
 
     def terminate(pid, signal = :TERM)
       Process.kill(signal, -pid)
-      Process.detach(pid).join(PATIENCE) || Process.kill(:KILL, -pid)
+      ending = Process.detach(pid)
+      ending.join(PATIENCE) || (Process.kill(:KILL, -pid) && ending.join)
     rescue Errno::ESRCH
       nil # it has ended already
     end
