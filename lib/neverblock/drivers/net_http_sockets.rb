@@ -34,9 +34,12 @@ module NB
 
       private
 
-      # Works like Net::HTTP's own method, in whose place it stands.
+      # Works like Net::HTTP's own method, in whose place it stands. (That asks whether there is a
+      # block, too: with one, it does not try again.)
       def transport_request(req)
-        transport_request_without_neverblock(req) { |response| yield response if block_given? }
+        return transport_request_without_neverblock(req) unless block_given?
+
+        transport_request_without_neverblock(req) { |response| yield response }
       rescue StandardError
         raise
       rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
