@@ -192,6 +192,8 @@ class RepairsTest < Minitest::Test
 
   # What each repaired method does in another Ractor.
   IN_A_RACTOR = [
+    # First: plain Ruby 3.4 may crash (EINVAL) if it forks while a thread of another Ractor ends.
+    "(Process.wait2(fork { exit!(0) }).last.exitstatus rescue $!.message)",
     'File.open("/etc/passwd") { |file| file.gets.size.positive? }', "Thread.new { 1 }.value", "Thread.start { 1 }.value",
     "Thread::Mutex.new.then { |mutex| mutex.lock && [mutex.sleep(0.001)].size }", "IO.select([], [], [], 0)",
     "IO.pipe.map(&:close).size", "Thread.new { sleep }.join(0.01)", 'File.open("/dev/null") { |file| file.flock(File::LOCK_EX) }',
@@ -204,7 +206,6 @@ class RepairsTest < Minitest::Test
     'UDPSocket.new.send("x", 0, "127.0.0.1", 9)', 'TCPServer.new("127.0.0.1", 0).accept_nonblock(exception: false)',
     'File.open("/dev/null") { |file| file.reopen("/dev/zero").read(1) }', "select([], [], [], 0)",
     "Fiber.new { Fiber.yield rescue $!.class }.tap(&:resume).raise(ArgumentError)", "Thread.handle_interrupt(RuntimeError => :never) { 1 }",
-    "(Process.wait2(fork { exit!(0) }).last.exitstatus rescue $!.message)",
     "Thread.new { sleep }.tap { |t| Thread.pass until t.stop?; t.wakeup; t.join }.alive?",
     "Thread.new { sleep }.tap { |t| Thread.pass until t.stop?; t.run; t.join }.alive?"
   ].freeze
