@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# One cell: runs one workload once under one runtime and prints one line of JSON. Started by
-# {Bench::Launcher} in a fresh process; never loads more of the bench than it needs.
+# One cell: runs one workload once under one runtime and prints one line of JSON. Started as a
+# {Bench::Cell} in a fresh process; never loads more of the bench than it needs.
 #
 #   ruby bench/child.rb '{"workload": "tcp_echo", "runtime": "threads", "file": "threads",
 #                         "params": {}, "seconds": 1}'

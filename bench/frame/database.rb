@@ -5,6 +5,9 @@ module Bench
   # The database is "nb"; user "nb" has the password "secret", PostgreSQL's "postgres" needs none.
   class Database
     KINDS = %i[postgresql mariadb redis].freeze
+    # Cells that are compared hold theirs at the same time.
+    CONNECTIONS = 600
+    private_constant :CONNECTIONS
 
     # @return [Integer]
     attr_reader :port
@@ -16,7 +19,8 @@ module Bench
       raise Error, "no #{kind} on this machine: run bin/setup" unless Databases.there?(kind)
 
       @kind = kind
-      @port = Databases.public_send(kind).port
+      options = kind == :redis ? {} : { connections: CONNECTIONS }
+      @port = Databases.public_send(kind, **options).port
     rescue SystemCallError, RuntimeError => error
       raise Error, "#{kind} does not start: #{error.message}"
     end

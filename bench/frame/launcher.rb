@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 require "json"
-require "tempfile"
 
 module Bench
-  # Runs one cell in a process of its own and reads its one line of JSON.
+  # Runs cells that are compared, each in a process of its own, by turns of a moment.
   class Launcher
     # @param ruby [RubyTarget]
     # @param ports [Hash{Symbol => Integer}] of the servers that run
@@ -15,36 +14,58 @@ module Bench
       @ports = ports
       @homes = homes
       @base = base
+      @cells = []
     end
 
+    # Starts one cell after the other, then gives each its turn until all have ended. A workload
+    # that knows no turns ends before the next begins.
+    #
     # @param table [Table]
-    # @param params [Hash] of the cell
-    # @param seconds [Float] how long the sample lasts at least
-    # @return [Hash] the cell's line, or "failure" with the reason
-    def call(table, params, seconds)
-      started = clock
-      command, environment = prepare(table, params, seconds)
-      answer = execute(command, environment, table.patience)
-      answer.merge("wall" => (clock - started).round(3))
+    # @param row [Array<Hash>] parameters of the cells
+    # @param seconds [Float] how long a sample lasts at least
+    # @return [Array<Hash>] the line of each cell, or "failure" with the reason
+    def call(table, row, seconds)
+      row.each do |params|
+        command, environment = prepare(table, params, seconds, turns: row.size > 1)
+        @cells << Cell.new(command, environment, patience: table.patience)
+        turn(@cells.last)
+      end
+      take_turns
+      @cells.map(&:sample)
+    ensure
+      stop
     end
 
-    # Ends a running cell and all it started. Called when the user interrupts.
+    # Ends running cells and all they started. Called when the user interrupts, too.
     #
     # @return [void]
     def stop
-      Command.end_group(@pid) if @pid
-    ensure
-      @pid = nil
+      @cells.shift.stop while @cells.any?
     end
 
     private
 
-    def prepare(table, params, seconds)
+    # There and back again, as between passes.
+    def take_turns
+      order = @cells.dup
+      until order.all?(&:sample)
+        order.reverse!
+        order.each { |cell| turn(cell) unless cell.sample }
+      end
+    end
+
+    # What a cell leaves behind would disturb the next one.
+    def turn(cell)
+      cell.turn
+      cell.stop if cell.sample
+    end
+
+    def prepare(table, params, seconds, turns:)
       runtime = Bench.runtimes.fetch(table.runtime_of(params))
       all = table.base.merge(@base, params, ports(table))
       order = { workload: params.fetch(:workload, table.workload), runtime: runtime.id,
                 file: runtime.file, seconds: seconds, params: all.except(:runtime, :workload),
-                gems: gems(runtime) }
+                gems: gems(runtime), turns: turns }
       [[*@ruby.command, "-I#{File.join(ROOT, "lib")}", File.join(HOME, "child.rb"),
         JSON.generate(order)], environment(runtime)]
     end
@@ -63,75 +84,5 @@ module Bench
     def environment(runtime)
       RubyTarget::CLEAN.merge(@homes[runtime.id]&.environment || {}).merge(runtime.environment)
     end
-
-    def execute(command, environment, patience)
-      Tempfile.create("bench-cell") do |errors|
-        text = start(command, environment, errors.path) { |output| read(output, patience) }
-        next late(patience, File.read(errors.path)).tap { stop } unless text
-
-        status = Process.wait2(@pid).last
-        @pid = nil
-        parse(text, status, File.read(errors.path))
-      end
-    end
-
-    # In a process group of its own, so that {#stop} reaches what the cell has started.
-    def start(command, environment, errors)
-      output, writer = IO.pipe
-      # An interrupt between the start and the assignment would leave a process nobody knows.
-      Thread.handle_interrupt(Interrupt => :never) do
-        @pid = Process.spawn(environment, *command, in: File::NULL, out: writer, err: errors,
-                                                    pgroup: true)
-      end
-      writer.close
-      yield output
-    ensure
-      writer&.close
-      output&.close
-    end
-
-    # @return [String, nil] all of the output, nil when time is over
-    def read(output, patience)
-      deadline = clock + patience
-      text = +""
-      loop do
-        rest = deadline - clock
-        return unless rest.positive? && output.wait_readable(rest)
-
-        text << output.readpartial(65_536)
-      end
-    rescue EOFError
-      text
-    end
-
-    def parse(text, status, errors)
-      line = text.lines.last
-      return JSON.parse(line) if line && status.success?
-
-      failure(complaint(status, errors))
-    rescue JSON::ParserError
-      failure("the last line is no JSON: #{line.strip[0, 200]}")
-    end
-
-    def late(patience, errors)
-      failure(["no result within #{patience} s", first_line(errors)].compact.join(": "))
-    end
-
-    def complaint(status, errors)
-      how = status.signaled? ? "killed by signal #{status.termsig}" : "exit #{status.exitstatus}"
-      "#{how}: #{first_line(errors)}"
-    end
-
-    # @return [String, nil]
-    def first_line(errors)
-      line = errors.lines.grep_v(/warning:/).first
-      line&.strip&.sub("#{ROOT}/", "")&.slice(0, 300)
-    end
-
-    def failure(text)
-      { "failure" => text, "errors" => 1, "metrics" => {}, "notes" => [] }
-    end
-
-    def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 end

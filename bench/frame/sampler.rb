@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Bench
-  # Takes samples while the machine is ours: it watches other programs *during* each sample. If they
-  # computed, it waits until they have stopped, and takes the sample again. After some tries it
-  # keeps the sample, but marks it, and no pair is made of it.
+  # Takes samples while the machine is ours: it watches other programs *while* a row of cells works
+  # by turns. If they computed, it waits until they have stopped, and takes the row again. After
+  # some tries it keeps the samples, but marks them, and no pair is made of them.
   class Sampler
-    # The most repeats of a sample.
+    # The most repeats of a row.
     MOST = 3
     # The most seconds to wait for others before each repeat.
     PATIENCE = 20
@@ -19,22 +19,30 @@ module Bench
       @pause = pause
     end
 
-    # @param discard [#call] gets each sample that will be repeated
-    # @yieldreturn [Hash] a sample
-    # @return [Hash] the sample, with "others" and, if it was not the first, "repeats"
-    def take(discard, &sample)
+    # @param discard [#call] gets the samples of each row that will be repeated
+    # @yieldreturn [Array<Hash>] a sample of each cell
+    # @return [Array<Hash>] the samples, with "others" and, if it was not the first, "repeats"
+    def take(discard, &row)
       (0..).each do |repeats|
         wait if repeats.positive?
-        found, others = @neighbours.watch(&sample)
-        found = found.merge("others" => others.round(3))
-        found["repeats"] = repeats if repeats.positive?
-        return found if @busy || found["failure"] || others <= Neighbours::LIMIT || repeats == MOST
+        found, others = @neighbours.watch(&row)
+        found = found.map { |sample| marked(sample, others, repeats) }
+        return found if others <= Neighbours::LIMIT || keep?(found, repeats)
 
         discard.call(found)
       end
     end
 
     private
+
+    def marked(sample, others, repeats)
+      sample.merge({ "others" => others.round(3),
+                     "repeats" => repeats.positive? ? repeats : nil }.compact)
+    end
+
+    def keep?(found, repeats)
+      @busy || repeats == MOST || found.any? { |sample| sample["failure"] }
+    end
 
     def wait
       PATIENCE.times do

@@ -196,7 +196,7 @@ module Bench
         rest = rows.drop(index).flatten
         return leave(part, rest) if late?(part, rest)
 
-        row.each { |step| take(part, step) }
+        take(part, row)
       end
     end
 
@@ -211,7 +211,7 @@ module Bench
 
     def leave(part, steps)
       steps.each { |step| @progress.step(nil, part.key(step)) }
-      @left.concat(steps.map { |step| part.describe(step) }.uniq)
+      @left.concat(steps.map { |step| part.describe([step]) }.uniq)
     end
 
     def open_session(part)
@@ -225,19 +225,30 @@ module Bench
       end
     end
 
-    def take(part, step)
-      key = part.key(step)
-      return @progress.step(nil, key) unless @failures[key] < GIVE_UP
+    # A cell that has failed too often is left out.
+    def take(part, row)
+      given_up, row = row.partition { |step| @failures[part.key(step)] >= GIVE_UP }
+      given_up.each { |step| @progress.step(nil, part.key(step)) }
+      return if row.empty?
 
-      @progress.show("#{part.describe(step)}, pass #{step.pass + 1}#{" again" if step.again}")
+      @progress.show("#{part.describe(row)}, pass #{row.first.pass + 1}")
       began = now
-      discard = ->(sample) { part.journal.discard(step, sample) }
-      sample = @sampler.take(discard) do
-        @launcher.call(part.table, step.params, @options[:seconds])
+      samples = launch(part, row)
+      each = (now - began) / row.size
+      row.zip(samples) do |step, sample|
+        @failures[part.key(step)] += 1 if sample["failure"]
+        part.journal.add(step, sample)
+        @progress.step(each, part.key(step))
       end
-      @failures[key] += 1 if sample["failure"]
-      part.journal.add(step, sample)
-      @progress.step(now - began, key)
+    end
+
+    def launch(part, row)
+      discard = lambda do |samples|
+        row.zip(samples) { |step, sample| part.journal.discard(step, sample) }
+      end
+      @sampler.take(discard) do
+        @launcher.call(part.table, row.map(&:params), @options[:seconds])
+      end
     end
 
     def with_servers(part)

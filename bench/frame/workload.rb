@@ -2,6 +2,8 @@
 
 require "socket"
 
+require_relative "turns"
+
 module Bench
   # What a cell does: plain Ruby that knows no scheduler. A subclass per file in bench/workloads/.
   #
@@ -29,7 +31,7 @@ module Bench
       end
 
       # @param runtime [Runtime]
-      # @param order [Hash] :params, :seconds and :gems
+      # @param order [Hash] :params, :seconds, :gems, and :turns if the cell is one of several
       # @return [Hash] what the cell prints
       def run(runtime, order)
         if runtime.in_c?
@@ -39,12 +41,12 @@ module Bench
       end
 
       # @param runtime [Runtime]
-      # @param order [Hash] :params and :seconds
+      # @param order [Hash] :params, :seconds and :turns
       # @return [Workload] not run yet
       def made(runtime, order)
         params = self::DEFAULTS.merge(order.fetch(:params))
         runtime.params = params
-        new(runtime, params, order.fetch(:seconds))
+        new(runtime, params, order.fetch(:seconds), turns: (Turns.new if order[:turns]))
       end
 
       private
@@ -69,7 +71,10 @@ module Bench
     # @param runtime [Runtime]
     # @param params [Hash]
     # @param seconds [Float]
-    def initialize(runtime, params, seconds)
+    # @param turns [Turns, nil] nil: it works without a break
+    def initialize(runtime, params, seconds, turns: nil)
+      @turns = turns
+      @rested = 0.0
       @runtime = runtime
       @params = params
       @seconds = seconds
@@ -141,21 +146,44 @@ module Bench
     end
 
     # @yield the work to be timed
-    # @return [Hash] :elapsed and :cpu in seconds; children that were waited for are counted
+    # @return [Hash] :elapsed and :cpu in seconds; children that were waited for are counted, the
+    #   turns of others are not
     def timed
+      rest
       cpu = cpu_seconds
       collecting = GC.stat(:time)
+      @rested = 0.0
       @started = now
       yield
-      elapsed = now - @started
+      elapsed = worked
       @metrics[:gc_ms] = GC.stat(:time) - collecting
       { elapsed: elapsed, cpu: cpu_seconds - cpu }
     end
 
+    # Asked between two pieces of work, when nothing is under way: others may have their turn here.
+    #
     # @param limit [Float] seconds
     # @return [Boolean] whether less than limit has passed since the clock of {#timed} started
     def running?(limit)
-      now - @started < limit
+      return false unless worked < limit
+
+      give_way
+      true
+    end
+
+    # Between two pieces of work: others have their turn if this one's has lasted long enough.
+    #
+    # @return [void]
+    def give_way
+      rest if @turns&.over?
+    end
+
+    # Lets the cells work that this one is compared with. Nothing may be under way that uses the
+    # machine; a workload that cannot stop it overrides this, and ends in one turn.
+    #
+    # @return [void]
+    def rest
+      @rested += @turns.rest if @turns
     end
 
     # Runs jobs side by side and waits for all. A job that raises counts as an error.
@@ -211,6 +239,8 @@ module Bench
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     private
+
+    def worked = now - @started - @rested
 
     def cpu_seconds
       times = Process.times

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "tempfile"
 
 module Bench
   module Gate
@@ -19,12 +18,7 @@ module Bench
       def initialize(ruby, lib, row, patience: PATIENCE)
         @patience = patience
         order = JSON.generate(workload: row.workload, params: row.params)
-        @errors = Tempfile.new("bench-gate")
-        input, @input = IO.pipe
-        @output, output = IO.pipe
-        @pid = Process.spawn(RubyTarget::CLEAN, *ruby.command, "-I#{lib}", CHILD, order,
-                             in: input, out: output, err: @errors.path, pgroup: true)
-        [input, output].each(&:close)
+        @process = ChildProcess.new(RubyTarget::CLEAN, [*ruby.command, "-I#{lib}", CHILD, order])
       end
 
       # @return [self] once it has done a round that does not count
@@ -34,32 +28,27 @@ module Bench
       # @return [Float] CPU seconds of an operation, in one more round
       # @raise [Bench::Error] if it cannot
       def turn
-        @input.puts
+        @process.input.puts
         Float(read)
       rescue Errno::EPIPE
         give_up
       end
 
       # @return [void]
-      def stop
-        Command.end_group(@pid)
-      ensure
-        [@input, @output, @errors].each(&:close)
-        @errors.unlink
-      end
+      def stop = @process.stop
 
       private
 
       def read
-        raise Error, "no answer within #{@patience} s" unless @output.wait_readable(@patience)
+        raise Error, "no answer within #{@patience} s" unless
+          @process.output.wait_readable(@patience)
 
-        @output.gets || give_up
+        @process.output.gets || give_up
       end
 
       def give_up
-        Process.wait(@pid)
-        said = File.readlines(@errors.path).grep_v(/warning:/).first.to_s.strip
-        raise Error, said.empty? ? "ended by itself" : said.sub("#{ROOT}/", "")[0, 200]
+        @process.status
+        raise Error, @process.complaint || "ended by itself"
       end
     end
   end

@@ -42,6 +42,9 @@ module Bench
         nil
       end
 
+      # The clients go on.
+      def rest; end
+
       # @return [Hash] the server's times with the clients' count
       def run
         sample = super

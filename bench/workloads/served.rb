@@ -45,6 +45,7 @@ module Bench
       def measure
         check
         load(1)
+        rest
         processes = @server.pids
         cpu = @server.cpu
         answer = load([seconds.ceil, 1].max)

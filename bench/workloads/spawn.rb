@@ -22,6 +22,9 @@ module Bench
         sample.merge(value: complete ? sample[:elapsed] : nil, operations: @metrics[:reached])
       end
 
+      # Not with what was created in its memory: together it may be too much for the machine.
+      def rest = (super unless @kept)
+
       private
 
       def spawn_all

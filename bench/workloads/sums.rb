@@ -16,7 +16,12 @@ module Bench
       def measure
         once
         runs = [params[:runs] / (params[:iterations] / USUAL.to_f).ceil, 1].max
-        sample = timed { runs.times { once } }
+        sample = timed do
+          runs.times do
+            once
+            give_way
+          end
+        end
         @pool&.close
         sample.merge(value: sample[:elapsed] / runs, operations: runs)
       end

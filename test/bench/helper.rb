@@ -65,7 +65,7 @@ module BenchHelper
     launcher = Bench::Launcher.new(Bench::RubyTarget.new(yjit: false),
                                    ports: ports || { table.servers.first => port },
                                    homes: { table.runtime_of(params) => gems })
-    launcher.call(table, params, 0.01)
+    launcher.call(table, [params], 0.01).first
   end
 
   private

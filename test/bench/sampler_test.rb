@@ -8,17 +8,17 @@ class BenchSamplerTest < Minitest::Test
     def watch = [yield, shares.size > 1 ? shares.shift : shares.first]
   end
 
-  # @return [Array] the sample, those thrown away, how often it waited
+  # @return [Array] the only sample of the row, those thrown away, how often it waited
   def take(*shares, **options)
     discarded = []
     pauses = 0
     sampler = Bench::Sampler.new(neighbours: Crowd.new(shares), pause: -> { pauses += 1 },
                                  **options)
     number = 0
-    sample = sampler.take(->(one) { discarded << one }) do
-      { "value" => number += 1, **@more.to_h }
+    row = sampler.take(->(samples) { discarded.concat(samples) }) do
+      [{ "value" => number += 1, **@more.to_h }]
     end
-    [sample, discarded, pauses]
+    [*row, discarded, pauses]
   end
 
   def test_a_sample_beside_nobody_is_taken_once

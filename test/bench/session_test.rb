@@ -113,10 +113,13 @@ class BenchSessionTest < Minitest::Test
 
   # What the process said may be the reason.
   def test_a_sample_that_is_late_says_what_its_process_has_said
-    late = Bench::Launcher.allocate.method(:late)
-    assert_equal ["no result within 5 s", "no result within 5 s: app.rb:1: no such file"],
-                 ["", "a warning: x\n#{Bench::ROOT}/app.rb:1: no such file\nmore\n"]
-                   .map { |said| late.call(5, said)["failure"] }
+    script = 'warn "a warning: x", "#{ARGV[0]}/app.rb:1: no such file", "more"; sleep'
+    command = [RbConfig.ruby, "--disable=gems", "-e", script, Bench::ROOT]
+    cell = Bench::Cell.new(command, {}, patience: 1)
+    cell.turn
+    assert_equal "no result within 1 s: app.rb:1: no such file", cell.sample["failure"]
+  ensure
+    cell.stop
   end
 
   def test_a_cell_that_hangs_is_given_up
@@ -181,10 +184,12 @@ class BenchSessionTest < Minitest::Test
     def initialize(*) = @turn = 0
     def stop; end
 
-    def call(_table, params, _seconds)
-      @turn += 1
-      value = params[:runtime] == "threads" ? 1000 : 10 + (@turn % 3)
-      { "value" => value, "errors" => 0, "wall" => 0.0 }
+    def call(_table, row, _seconds)
+      row.map do |params|
+        @turn += 1
+        value = params[:runtime] == "threads" ? 1000 : 10 + (@turn % 3)
+        { "value" => value, "errors" => 0, "wall" => 0.0 }
+      end
     end
   end
 

@@ -36,32 +36,34 @@ module Databases
 
   module_function
 
-  # User `nb`, database `nb`, 300 connections.
+  # User `nb`, database `nb`.
+  # @param connections [Integer] as many as a server that just starts allows
   # @return [Place]
-  def postgresql
+  def postgresql(connections: 300)
     new = false
     server = Servers.fetch("postgresql") do |port, folder|
       new = true
       data = copy("postgresql", folder, "postgres") { |place| initdb(place) }
       tls = certificate(data, "postgres")
       as("postgres", postgresql_program("postgres"), "-D", data, "-p", port.to_s, "-k", "",
-         *settings(listen_addresses: "127.0.0.1", max_connections: 300, fsync: "off",
-                   full_page_writes: "off", ssl: "on", ssl_cert_file: tls[:certificate],
-                   ssl_key_file: tls[:key]))
+         *settings(listen_addresses: "127.0.0.1", max_connections: connections,
+                   fsync: "off", full_page_writes: "off", ssl: "on",
+                   ssl_cert_file: tls[:certificate], ssl_key_file: tls[:key]))
     end
     wait_for_postgresql(server.port) if new
     Place.new(server, "postgresql", "nb", "secret", "nb")
   end
 
-  # User `nb`, database `nb`, 300 connections.
+  # User `nb`, database `nb`.
+  # @param connections [Integer] as many as a server that just starts allows
   # @return [Place]
-  def mariadb
+  def mariadb(connections: 300)
     server = Servers.fetch("mariadb") do |port, folder|
       data = copy("mariadb", folder, "mysql") { |place| install_mariadb(place) }
       tls = certificate(data, "mysql")
       as("mysql", "mariadbd", "--no-defaults", "--datadir=#{data}", "--port=#{port}",
          "--bind-address=127.0.0.1", "--socket=#{data}/socket", "--pid-file=#{data}/pid",
-         "--max-connections=300", "--innodb-flush-log-at-trx-commit=2",
+         "--max-connections=#{connections}", "--innodb-flush-log-at-trx-commit=2",
          "--innodb-buffer-pool-size=64M", "--max-allowed-packet=64M", "--skip-name-resolve",
          "--ssl-cert=#{tls[:certificate]}", "--ssl-key=#{tls[:key]}")
     end
