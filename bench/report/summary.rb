@@ -2,18 +2,18 @@
 
 module Bench
   module Report
-    # All comparisons with others at a glance: how many were won, and each that was lost. Our own
-    # runtimes beside each other are left out.
+    # All comparisons with others at a glance: how many were won, and each that was lost. Of what
+    # was measured more than once, the last counts. Our own runtimes beside each other are left out.
     class Summary
       # Verdicts in the order of reading, and what they are called where units differ.
       WORDS = { faster: "better", same: "same", inconclusive: "inconclusive", slower: "worse",
                 errors: "without a verdict, as one side had errors",
                 few: "without a verdict, as there are fewer than #{Estimate::FEWEST} pairs" }.freeze
 
-      # @param results [Array<Result>]
+      # @param results [Array<Result>] of each table the oldest first
       def initialize(results)
         @runs = results.flat_map(&:runs)
-        @cells = results.flat_map { |result| cells(result) }
+        @cells = results.map { |result| cells(result) }.reduce({}, :merge).values
       end
 
       # @return [String, nil] what a reader must know where others worked on the machine
@@ -48,17 +48,21 @@ module Bench
         @counts ||= @cells.map(&:first).tally
       end
 
+      # @return [Hash] what is compared => [verdict, the comparison in words]
       def cells(result)
-        result.grids.flat_map do |grid|
-          others = grid.comparisons.reject { |versus| versus.again || ours.include?(versus.label) }
-          others.flat_map do |versus|
-            columns = grid.columns.zip(versus.estimates, versus.verdicts)
-            columns.filter_map do |column, ratio, verdict|
-              next unless WORDS.key?(verdict)
+        result.grids.flat_map { |grid| compared(result, grid) }.to_h
+      end
 
-              [verdict, "#{grid.id}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
-                        "#{versus.label} (#{result.ruby})"]
-            end
+      def compared(result, grid)
+        others = grid.comparisons.reject { |versus| versus.again || ours.include?(versus.label) }
+        others.flat_map do |versus|
+          columns = grid.columns.zip(versus.estimates, versus.verdicts)
+          columns.filter_map do |column, ratio, verdict|
+            next unless WORDS.key?(verdict)
+
+            words = "#{grid.id}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
+                    "#{versus.label} (#{result.ruby})"
+            [[result.table.id, result.ruby, grid.id, column, versus.label], [verdict, words]]
           end
         end
       end

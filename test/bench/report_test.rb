@@ -167,6 +167,16 @@ class BenchReportTest < Minitest::Test
     end
   end
 
+  def test_of_what_was_measured_again_the_summary_counts_the_last
+    first = result({ ["threads", 0] => [3000] * 6, ["nb", 0] => [1000] * 6,
+                     ["threads", 10] => [500] * 6, ["nb", 10] => [1000] * 6 })
+    second = result({ ["threads", 0] => [1000] * 6, ["nb", 0] => [1000] * 6 })
+    summary = Bench::Report::Summary.new([first, second])
+
+    assert_equal "Comparisons with others: 1 better, 1 same.", summary.line
+    assert_empty summary.lost
+  end
+
   def test_the_summary_counts_what_was_won_and_names_what_was_lost
     rates = { ["threads", 0] => [1000] * 6, ["nb", 0] => [2000] * 6,
               ["threads", 10] => [800] * 6, ["nb", 10] => [400] * 6,
