@@ -47,13 +47,13 @@ module Bench
 
     # @param ids [Array<String>] in any case; empty for all
     # @return [Array<Table>]
-    # @raise [Bench::Error] when one is unknown
+    # @raise [Bench::Misuse] when one is unknown
     def select(ids)
       return tables.values if ids.empty?
 
       ids.map do |id|
         tables[id.downcase] || tables.values.find { |table| view?(table, id) } ||
-          raise(Error, "no table #{id.inspect}: known are #{tables.keys.join(", ")}")
+          raise(Misuse, "no table #{id.inspect}: known are #{tables.keys.join(", ")}")
       end.uniq
     end
 

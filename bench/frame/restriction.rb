@@ -10,7 +10,7 @@ module Bench
     # @param where [Hash{String => Array<String>}] axis => values to keep
     # @param named [Boolean] whether the user named the tables
     # @return [void]
-    # @raise [Bench::Error] one sentence
+    # @raise [Bench::Misuse] one sentence
     def check(tables, where, named:)
       return if where.empty?
 
@@ -26,20 +26,20 @@ module Bench
 
       ids = tables.map(&:id).join(", ")
       found = known.empty? ? "no such axis" : "#{axis}=#{known.join(",")}"
-      raise Error, "--where #{axis}=#{strange.join(",")}: #{ids} has #{found}"
+      raise Misuse, "--where #{axis}=#{strange.join(",")}: #{ids} has #{found}"
     end
 
     def check_table(table, where, named)
       mine = where.select { |axis, _| values_of(table, axis).any? }
       axes = table.axes.map(&:name)
-      raise Error, "--where restricts nothing of #{table.id}: its axes are #{axes.join(", ")}" if
+      raise Misuse, "--where restricts nothing of #{table.id}: its axes are #{axes.join(", ")}" if
         named && mine.empty?
 
       mine.each do |axis, values|
         next if (values_of(table, axis) & values).any?
 
-        raise Error, "--where #{axis}=#{values.join(",")} leaves nothing of #{table.id}: it has " \
-                     "#{axis}=#{values_of(table, axis).join(",")}"
+        raise Misuse, "--where #{axis}=#{values.join(",")} leaves nothing of #{table.id}: it has " \
+                      "#{axis}=#{values_of(table, axis).join(",")}"
       end
     end
 

@@ -8,4 +8,7 @@ module Bench
 
   # The bench was asked for something it cannot do; the message says what to do instead.
   class Error < StandardError; end
+
+  # The request itself was wrong, such as a table that does not exist.
+  class Misuse < Error; end
 end

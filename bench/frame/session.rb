@@ -83,7 +83,7 @@ module Bench
       @machine = Machine.describe
       parts = prepare
       @deadline = now + @options[:budget] if @options[:budget]
-      raise Error, "nothing to measure: no cell of #{@tables.map(&:id).join(", ")} is left" if
+      raise Misuse, "nothing to measure: no cell of #{@tables.map(&:id).join(", ")} is left" if
         parts.empty?
 
       Maps.raised(@options[:maps]) { with_deferrable_interrupts { look_at(parts) } }
@@ -103,10 +103,10 @@ module Bench
 
     def check
       pairs, seconds, budget = @options.values_at(:pairs, :seconds, :budget)
-      raise ArgumentError, "pairs: must be 1 or more, got: #{pairs}" if pairs < 1
-      raise ArgumentError, "seconds: must be above 0 and at most #{LONGEST}, got: #{seconds}" unless
+      raise Misuse, "pairs: must be 1 or more, got: #{pairs}" if pairs < 1
+      raise Misuse, "seconds: must be above 0 and at most #{LONGEST}, got: #{seconds}" unless
         seconds.positive? && seconds <= LONGEST
-      raise ArgumentError, "budget: must be above 0 s, got: #{budget}" unless
+      raise Misuse, "budget: must be above 0 s, got: #{budget}" unless
         budget.nil? || budget.positive?
 
       check_counts
@@ -115,7 +115,7 @@ module Bench
     def check_counts
       runs, maps = @options.values_at(:runs, :maps)
       { runs: runs, maps: maps }.compact.each do |name, count|
-        raise ArgumentError, "#{name}: must be 1 or more, got: #{count}" if count < 1
+        raise Misuse, "#{name}: must be 1 or more, got: #{count}" if count < 1
       end
       return unless runs
 
@@ -123,8 +123,8 @@ module Bench
       return if strange.empty?
 
       known = Bench.tables.values.select { |table| table.base.key?(:runs) }.map(&:id)
-      raise ArgumentError, "runs: only #{known.join(" and ")} have them, not " \
-                           "#{strange.join(", ")}"
+      raise Misuse, "runs: only #{known.join(" and ")} have them, not " \
+                    "#{strange.join(", ")}"
     end
 
     # Ruby's own handler raises at once; this one can be put off by Thread.handle_interrupt.

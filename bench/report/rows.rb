@@ -43,7 +43,7 @@ module Bench
 
         # @param row [Row]
         # @return [Array<Table>] that its command runs
-        # @raise [Bench::Error] when one is unknown
+        # @raise [Bench::Misuse] when one is unknown
         def tables(row)
           ids = row.command[/\Anb bench ((?:\w+ ?)+)/, 1] or return []
 

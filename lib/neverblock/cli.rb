@@ -88,6 +88,19 @@ module NB
                           "#{value.inspect}"
       end
 
+      # Takes the options out of a command's words.
+      #
+      # @param argv [Array<String>]
+      # @yieldparam on [OptionParser] to name the options
+      # @return [Array<String>] the other words
+      # @raise [UsageError] for an option that is unknown or lacks its argument, or a bad argument
+      def parse(argv, &define)
+        require "optparse"
+        OptionParser.new(&define).parse(argv)
+      rescue OptionParser::ParseError => error
+        raise UsageError, misused(error)
+      end
+
       # @param option [String] that named the folder, for the message
       # @param path [String] of the folder; it is created if it does not exist
       # @return [String] the path
@@ -107,14 +120,6 @@ module NB
       def no_file(path)
         folder = ", which is a folder" if File.directory?(path)
         "no such file: #{path.empty? ? '""' : path}#{folder}"
-      end
-
-      # @param error [OptionParser::ParseError] if of an argument, then of one that is a number
-      # @return [String] what is wrong
-      def misused(error)
-        return error.message unless error.is_a?(OptionParser::InvalidArgument)
-
-        "#{error.message.strip} (must be a number)"
       end
 
       # Prints to stderr, also under ruby -W0, where `warn` prints nothing.
@@ -159,6 +164,13 @@ module NB
         yield
       rescue ArgumentError => error
         raise UsageError, error.message
+      end
+
+      # An argument that OptionParser itself refuses is one that is no number.
+      def misused(error)
+        return error.message unless error.is_a?(OptionParser::InvalidArgument)
+
+        "#{error.message.strip} (must be a number)"
       end
 
       def unknown(name)

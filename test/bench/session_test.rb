@@ -266,12 +266,12 @@ class BenchSessionTest < Minitest::Test
   end
 
   def test_wrong_numbers_are_refused
-    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], pairs: 0) }
-    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], seconds: 0) }
-    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], budget: -1) }
-    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], maps: 0) }
-    assert_raises(ArgumentError) { Bench::Session.new(tables: [], rubies: [ruby], runs: 0) }
-    error = assert_raises(ArgumentError) { measure(table("churn"), runs: 100) }
+    assert_raises(Bench::Misuse) { Bench::Session.new(tables: [], rubies: [ruby], pairs: 0) }
+    assert_raises(Bench::Misuse) { Bench::Session.new(tables: [], rubies: [ruby], seconds: 0) }
+    assert_raises(Bench::Misuse) { Bench::Session.new(tables: [], rubies: [ruby], budget: -1) }
+    assert_raises(Bench::Misuse) { Bench::Session.new(tables: [], rubies: [ruby], maps: 0) }
+    assert_raises(Bench::Misuse) { Bench::Session.new(tables: [], rubies: [ruby], runs: 0) }
+    error = assert_raises(Bench::Misuse) { measure(table("churn"), runs: 100) }
     assert_equal "runs: only f1 and f2 have them, not t9", error.message
   end
 

@@ -55,7 +55,7 @@ class BenchTableTest < Minitest::Test
   def test_select_finds_tables_by_id_and_by_view
     assert_equal %w[a5], Bench.select(%w[A6]).map(&:id)
     assert_equal %w[b1 a5], Bench.select(%w[b1 a5 A5]).map(&:id)
-    error = assert_raises(Bench::Error) { Bench.select(%w[zz]) }
+    error = assert_raises(Bench::Misuse) { Bench.select(%w[zz]) }
     assert_match(/no table "zz": known are a3, a4/, error.message)
   end
 

@@ -49,6 +49,8 @@ class BadInputTest < Minitest::Test
     "bench a3 --only=" => /--only: must name a runtime/,
     "bench a3 --delayd=" => /--delayd: must name a command/,
     "demo bogus" => /takes rails or nothing/, "demo --bogus" => /invalid option/,
+    "bench bogus" => /no table "bogus"/,
+    "bench a3 -s 1e400" => /--seconds: .* at most 3600, got: Inf/,
     "bench --bogus" => /invalid option/, "bench --out" => /missing argument/,
     "delayd -p 99999" => /--port: must be/, "delayd -p x" => /invalid argument/,
     "delayd -d -1" => /--delay: must be/, "delayd -b -1" => /--body: must be/,
@@ -86,10 +88,8 @@ class BadInputTest < Minitest::Test
     "serve -b unix://#{"x" * 109}" => /cannot listen: .*: a socket's path has at most 108 bytes/,
     "delayd --bind 192.0.2.1" => /cannot listen: .*: --bind must be an address of this machine/,
     "iotest -c no.invalid -n -l 1k" => /nobody listens at no.invalid, port 12345 /,
-    "bench bogus" => /no table "bogus"/,
     "bench a3 -r /bin/true" => %r{/bin/true is no Ruby},
     "profile -o /proc/none/x -e 1" => /-o: cannot use this folder/,
-    "bench a3 -s 1e400" => /seconds: .* at most 3600, got: Inf/,
     "bench a3 -q --out /proc/none" => /--out: .*: No such file or directory: \/proc\/none: name/,
     "demo --out config.ru" => /--out: .*: File exists: config.ru: name another/
   }.freeze

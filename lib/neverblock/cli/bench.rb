@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 
 module NB
   module CLI
@@ -76,11 +75,12 @@ module NB
         #
         # @param command [String]
         # @return [Integer] exit status
+        # @raise [UsageError] if the bench has not what was asked for
         # @scheduling may wait
         def report_errors(command)
           yield
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
+        rescue ::Bench::Misuse => error # the name of an argument is that of its option
+          raise UsageError, error.message.sub(/\A(?=\w+: )/, "--")
         rescue ::Bench::Error, ArgumentError => error
           CLI.tell "nb #{command}: #{error.message}"
           1
@@ -90,7 +90,7 @@ module NB
 
         def obey(argv)
           options = { rubies: [], yjit: true, session: {} }
-          ids = parser(options).parse(argv)
+          ids = parse(argv, options)
           return list if options[:list]
 
           tables = ::Bench.select(ids)
@@ -99,9 +99,9 @@ module NB
           report(tables, options)
         end
 
-        def parser(options)
+        def parse(argv, options)
           session = options[:session]
-          OptionParser.new do |on|
+          CLI.parse(argv) do |on|
             on.on("-l", "--list") { options[:list] = true }
             on.on("-q", "--quick") { session[:quick] = true }
             on.on("-n", "--pairs N", Integer) { |count| session[:pairs] = count }

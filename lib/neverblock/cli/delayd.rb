@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 require_relative "delay_server"
 
 module NB
@@ -56,16 +55,14 @@ module NB
         def parse(argv)
           server = { port: 8080 }
           options = { server: server, workers: 1 }
-          rest = parser(server, options).parse(argv)
+          rest = read(argv, server, options)
           raise UsageError, "takes no argument, got: #{rest.first.inspect}" if rest.any?
 
           options
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
-        def parser(server, options)
-          OptionParser.new do |on|
+        def read(argv, server, options)
+          CLI.parse(argv) do |on|
             on.on("-p", "--port N", Integer) { |port| server[:port] = port }
             on.on("-d", "--delay MS", Numeric) { |ms| server[:delay] = delay(ms) }
             on.on("-b", "--body BYTES", Integer) { |bytes| server[:body_bytes] = bytes }

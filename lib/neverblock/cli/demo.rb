@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "optparse"
 require_relative "terminal"
 
 module NB
@@ -46,21 +45,19 @@ module NB
 
         def parse(argv, rails)
           options = {}
-          rest = OptionParser.new do |on|
+          rest = CLI.parse(argv) do |on|
             on.on("--out FOLDER") { |path| options[:folder] = path }
             next unless rails
 
             on.on("--pages N", Integer) { |count| options[:pages] = count }
             on.on("--shop") { options[:shop] = true }
-          end.parse(argv)
+          end
           raise UsageError, "--pages: must be from 1 to #{PAGES}, got: #{options[:pages]}" unless
             (1..PAGES).cover?(options.fetch(:pages, 1))
           return options if rest.empty?
 
           raise UsageError, "takes rails or nothing, and --out FOLDER; got: " \
                             "#{rest.join(" ").inspect}"
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
         def report_folder(rails)

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "optparse"
 require_relative "../monitor/doctor"
 require_relative "../server/config"
 require_relative "../server/text"
@@ -44,7 +43,7 @@ module NB
         # @scheduling may wait, for the application to boot
         def run(argv)
           options = {}
-          folder, *rest = parser(options).parse(argv)
+          folder, *rest = parse(argv, options)
           raise UsageError, "takes one folder, got: #{[folder, *rest].join(" ")}" if rest.any?
 
           project = project(folder || ".", options)
@@ -53,16 +52,14 @@ module NB
           options[:json] ? print_json(project, doctor, findings) : print(project, doctor, findings)
           grave = options[:strict] ? %i[problem warning] : %i[problem]
           findings.any? { |finding| grave.include?(finding.level) } ? 1 : 0
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         rescue ArgumentError => error
           raise UsageError, error.message
         end
 
         private
 
-        def parser(options)
-          OptionParser.new do |on|
+        def parse(argv, options)
+          CLI.parse(argv) do |on|
             on.on("-j", "--json") { options[:json] = true }
             on.on("--[no-]boot") { |boot| options[:boot] = boot }
             on.on("-s", "--strict") { options[:strict] = true }

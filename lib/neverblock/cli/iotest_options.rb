@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 
 module NB
   module CLI
@@ -50,7 +49,7 @@ module NB
         def parse(argv)
           options = new(nil, nil, 12_345, :both, nil, nil, false, 65_536, nil, 2, TARGET, false)
           modes = []
-          rest = parser(options, modes).parse(argv)
+          rest = read(argv, options, modes)
           raise UsageError, "takes no argument, only suite or findings; got: " \
                             "#{rest.first.inspect}" if rest.any?
           raise UsageError, "-n and -d exclude each other" if modes.uniq.size > 1
@@ -59,14 +58,12 @@ module NB
           check(options)
           options.role ||= :client
           options
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
         private
 
-        def parser(options, modes)
-          OptionParser.new do |on|
+        def read(argv, options, modes)
+          CLI.parse(argv) do |on|
             on.on("-s") { options.role = :server }
             on.on("-c HOST") { |host| options.host = host }
             on.on("-n") { modes << :network }

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 require_relative "job_queues"
 
 module NB
@@ -39,20 +38,18 @@ module NB
         # @scheduling always waits
         def run(argv)
           options = {fibers: 100}
-          names = parser(options).parse(argv)
+          names = parse(argv, options)
           raise UsageError, "takes one queue, got: #{names.join(" ")}" if names.size > 1
           raise UsageError, "--fibers: must be at least 1, got: #{options[:fibers]}" unless
             options[:fibers].positive?
 
           start(names.first, options)
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
         private
 
-        def parser(options)
-          OptionParser.new do |on|
+        def parse(argv, options)
+          CLI.parse(argv) do |on|
             on.on("-f", "--fibers N", Integer) { |count| options[:fibers] = count }
             on.on("-e", "--environment NAME") { |name| options[:environment] = name }
           end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require "optparse"
 require_relative "iotest_options"
 require_relative "rubyhttp_cell"
 require_relative "rubyhttp_findings"
@@ -110,19 +109,17 @@ module NB
           options = { length: 10_000_000, sites: RubyhttpSites::ALL.keys, repeat: 1,
                       impls: impls(%w[ways]), worlds: %w[blocking],
                       progress: Terminal.live?($stderr) }
-          rest = parser(options).parse(argv)
+          rest = read(argv, options)
           raise UsageError, "takes no argument, only combine, findings or chart with files; got: " \
                             "#{rest.first.inspect}" if rest.any?
           raise UsageError, "--calls: only with --json, CSV has the study's columns" if
             options[:calls] && !options[:json]
 
           options
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
-        def parser(options)
-          OptionParser.new do |on|
+        def read(argv, options)
+          CLI.parse(argv) do |on|
             on.on("-l", "--length BYTES") { |text| options[:length] = IotestOptions.bytes(text) }
             on.on("-i", "--impl NAMES", Array) { |names| options[:impls] = impls(names) }
             on.on("-S", "--site NAMES", Array) do |names|
@@ -187,12 +184,9 @@ module NB
         def chart(words)
           require_relative "rubyhttp_page"
           page = PAGE
-          parser = OptionParser.new { |on| on.on("-o", "--out PAGE.html") { |path| page = path } }
-          paths = parser.parse(words)
+          paths = CLI.parse(words) { |on| on.on("-o", "--out PAGE.html") { |path| page = path } }
           puts "Page: #{RubyhttpPage.new(results("chart", paths)).write(page)}"
           0
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
         def results(command, paths)

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 require_relative "../../neverblock"
 require_relative "../server/launcher"
 require_relative "profile_file"
@@ -64,13 +63,11 @@ module NB
         # @scheduling always waits
         def run(argv)
           flags = {binds: []}
-          rest = parser(flags).parse(argv)
+          rest = parse(argv, flags)
           raise UsageError, "takes one rackup file, got: #{rest.join(" ")}" if rest.size > 1
 
           CLI.load_loop
           serve(configure(flags, rest.first))
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         end
 
         private
@@ -83,8 +80,8 @@ module NB
           raise Failure, error.message
         end
 
-        def parser(flags)
-          OptionParser.new do |parser|
+        def parse(argv, flags)
+          CLI.parse(argv) do |parser|
             parser.on("-b", "--bind ADDRESS") { |address| flags[:binds] << address }
             parser.on("-p", "--port N", Integer) { |port| flags[:binds] << on_port(port) }
             parser.on("-w", "--workers N") { |count| flags[:workers] = workers(count) }

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 require_relative "terminal"
 require_relative "top/feed"
 require_relative "top/screen"
@@ -34,21 +33,19 @@ module NB
         # @raise [UsageError, Failure]
         def run(argv)
           options = {interval: 1.0}
-          rest = parser(options).parse(argv)
+          rest = parse(argv, options)
           raise UsageError, "needs the address of a control socket" if rest.empty?
           raise UsageError, "takes one address, got: #{rest.join(" ")}" if rest.size > 1
 
           show(rest.first, options)
-        rescue OptionParser::ParseError => error
-          raise UsageError, CLI.misused(error)
         rescue ArgumentError => error
           raise UsageError, error.message
         end
 
         private
 
-        def parser(options)
-          OptionParser.new do |parser|
+        def parse(argv, options)
+          CLI.parse(argv) do |parser|
             parser.on("--once") { options[:once] = true }
             parser.on("--json") { options[:json] = true }
             parser.on("--interval S", Float) do |seconds|
