@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 require_relative "../loop/offload"
 
 # bcrypt computes for tenths of a second: Devise and has_secure_password at each sign-in. From
@@ -10,25 +11,22 @@ module NB
   module Drivers
     # Prepended to what computes in BCrypt::Engine, which works in any Ractor.
     module BCryptHash
+      extend AnyRactor
+
       class << self
         # Applies the cure.
         #
         # @api private
         def install(driver)
-          @driver = driver
+          self.driver = driver
           ::BCrypt::Engine.singleton_class.prepend(self)
         end
-
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on? = Repairs.loop_here && @driver.on?
       end
 
       private
 
       def __bc_crypt(secret, salt)
-        return super unless BCryptHash.on?
+        return super unless BCryptHash.in_loop?
 
         NB.offload { super }
       end

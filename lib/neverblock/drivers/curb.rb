@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 
 # curb waits by Ruby's scheduler: one fiber performs the transfers of all fibers of a thread. If a
 # timeout or a cancel ends Curl::Easy#perform, the transfer goes on by itself, and the handle can
@@ -11,6 +12,8 @@ module NB
   module Drivers
     # What curb does in a loop of ours.
     module Curb
+      extend AnyRactor
+
       # Prepended to the singleton class of Curl.
       module Transfers
         # Works like curb's own method, which ends the transfer only in threads.
@@ -19,7 +22,7 @@ module NB
           whole = false
           super.tap { whole = true }
         ensure
-          Curb.take_out(scheduler_state, easy) if !whole && Curb.on?
+          Curb.take_out(scheduler_state, easy) if !whole && Curb.in_loop?
         end
       end
 
@@ -29,7 +32,7 @@ module NB
         # libcurl for the sockets.
         # @api private
         def perform(...)
-          return super unless Curb.on?
+          return super unless Curb.in_loop?
           return Curb.on_a_thread { super } if @neverblock_interrupted
 
           begin
@@ -46,15 +49,10 @@ module NB
         #
         # @api private
         def install(driver)
-          @driver = driver
+          self.driver = driver
           ::Curl.singleton_class.prepend(Transfers)
           ::Curl::Multi.prepend(Again)
         end
-
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on? = Repairs.loop_here && @driver.on?
 
         # One whose block waits at this moment cannot be taken out, and ends later.
         #

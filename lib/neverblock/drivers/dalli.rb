@@ -14,7 +14,7 @@ NB::Drivers.register("dalli", constant: "Dalli::Protocol::Base", version: "Dalli
       connected = false
       original.bind_call(self).tap { connected = true }
     ensure
-      close if !connected && driver.on? && NB::Repairs.loop_here
+      close if !connected && driver.in_loop?
     end
   end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../loop/repairs"
 
 module NB
   module Drivers
@@ -47,6 +48,12 @@ module NB
       # @scheduling never waits
       # @thread any
       def on? = @state == :on
+
+      # @return [Boolean] whether the cure is in force and a loop runs the caller
+      # @scheduling never waits
+      # @thread any
+      # @api private
+      def in_loop? = on? && !Repairs.loop_here.nil?
 
       # Leaves the library as it is, from now on.
       #

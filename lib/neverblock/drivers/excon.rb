@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 require_relative "../loop/repairs"
 
 # Excon keeps one socket per connection object and thread, so threads can share a persistent
@@ -13,6 +14,8 @@ module NB
   module Drivers
     # What Excon::Connection does in a loop.
     module ExconSockets
+      extend AnyRactor
+
       # What one call uses. `sockets`: what Excon keeps per thread. `pid`: a forked child must leave
       # its parent's sockets alone.
       Lease = Struct.new(:sockets, :pid)
@@ -26,14 +29,9 @@ module NB
         #
         # @api private
         def install(driver)
-          @driver = driver
+          self.driver = driver
           ::Excon::Connection.prepend(self)
         end
-
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on? = Repairs.loop_here && @driver.on?
 
         # @return [Hash, nil] of this fiber
         # @api private
@@ -76,7 +74,7 @@ module NB
       # Excon before 1.11 resets a connection when a call begins while this variable is false: a
       # call was left in the middle. Here it only means that another fiber is in the middle of one.
       def neverblock_lease(&call)
-        return yield unless ExconSockets.on? && @data[:thread_safe_sockets]
+        return yield unless ExconSockets.in_loop? && @data[:thread_safe_sockets]
 
         @persistent_socket_reusable = true
         return yield if neverblock_leased

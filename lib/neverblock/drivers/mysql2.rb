@@ -64,7 +64,7 @@ module NB
 
         # @return [Boolean] whether a loop runs the caller and the cure is on
         # @api private
-        def cures? = @driver.on? && !Repairs.loop_here.nil?
+        def in_loop? = @driver.in_loop?
 
         # Links a statement or a streamed result to its client. The garbage collector leaves it to
         # that client's next call, because freeing it means talking to the server.
@@ -84,7 +84,7 @@ module NB
         #
         # @api private
         def keep_failed(client)
-          return unless cures?
+          return unless in_loop?
 
           ObjectSpace.each_object(::Mysql2::Statement) do |statement|
             keep(statement, client) if MysqlWait.made_by?(client, statement)
@@ -207,7 +207,7 @@ module NB
           place = name == :connect ? NB : Drivers
           Repairs.replace(owner, name) do |original|
             proc do |*arguments, **options|
-              next original.bind_call(self, *arguments, **options) unless mine.cures?
+              next original.bind_call(self, *arguments, **options) unless mine.in_loop?
 
               place.offload { original.bind_call(self, *arguments, **options) }
             end

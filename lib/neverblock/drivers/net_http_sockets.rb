@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 require_relative "../loop/repairs"
 
 # Net::HTTP closes its socket after a StandardError only. A timeout or a cancel in the middle of a
@@ -11,6 +12,8 @@ module NB
   module Drivers
     # Of Net::HTTP.
     module NetHTTPSockets
+      extend AnyRactor
+
       ORIGINAL = :transport_request_without_neverblock
       private_constant :ORIGINAL
 
@@ -19,17 +22,12 @@ module NB
         #
         # @api private
         def install(driver)
-          @driver = driver
+          self.driver = driver
           Repairs.keep(::Net::HTTP, ORIGINAL, :transport_request)
           ::Net::HTTP.alias_method(:transport_request, :transport_request) # or Ruby warns
           ::Net::HTTP.define_method(:transport_request, instance_method(:transport_request))
           ::Net::HTTP.__send__(:private, :transport_request)
         end
-
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on? = Repairs.loop_here && @driver.on?
       end
 
       private
@@ -43,7 +41,7 @@ module NB
       rescue StandardError
         raise
       rescue Exception # rubocop:disable Lint/RescueException -- also that of a cancel
-        @socket&.close if NetHTTPSockets.on?
+        @socket&.close if NetHTTPSockets.in_loop?
         raise
       end
     end

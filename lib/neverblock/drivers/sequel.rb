@@ -107,7 +107,7 @@ module NB
         private
 
         def sleep(time)
-          SEQUEL.on? && Repairs.loop_here && @mutex&.owned? ? @mutex.sleep(time) : super
+          SEQUEL.in_loop? && @mutex&.owned? ? @mutex.sleep(time) : super
         end
       end
 
@@ -156,7 +156,7 @@ module NB
 
       # @return [Boolean] whether the cure is in force for the caller
       # @api private
-      def self.in_loop? = SEQUEL.on? && !Repairs.loop_here.nil?
+      def self.in_loop? = SEQUEL.in_loop?
 
       # SQLite needs no server: a COMMIT that raises has committed nothing.
       #

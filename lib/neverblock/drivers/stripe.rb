@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 require_relative "../loop/repairs"
 
 # Stripe keeps its connections in `Thread.current[:x]`: one for each thread, but in a loop one for
@@ -11,6 +12,8 @@ module NB
   module Drivers
     # Prepended to the singleton class of Stripe::APIRequestor.
     module StripeConnections
+      extend AnyRactor
+
       # Seconds after which Stripe closes a connection that nobody has used.
       EXPIRY = 120
       # A Stripe::ConnectionManager that waits for a call, and what its configuration says.
@@ -42,14 +45,9 @@ module NB
         #
         # @api private
         def install(driver)
-          @driver = driver
+          self.driver = driver
           ::Stripe::APIRequestor.singleton_class.prepend(self)
         end
-
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on? = Repairs.loop_here && @driver.on?
 
         # @return [String] what the configuration says. The first connection loads the certificates,
         #   which are a part of that.
@@ -103,7 +101,7 @@ module NB
 
       # Works like Stripe's own method.
       def default_connection_manager(config = ::Stripe.config)
-        StripeConnections.on? ? Lender.new(config) : super
+        StripeConnections.in_loop? ? Lender.new(config) : super
       end
 
       # Works like Stripe's own method.

@@ -32,7 +32,7 @@ module NB
         # @yieldparam arguments [Array] for the original method
         # @scheduling may wait
         def run(&connect)
-          return yield(@arguments) unless Mysql2.cures?
+          return yield(@arguments) unless Mysql2.in_loop?
           return on_thread(&connect) if thread?
           return in_loop(@arguments, &connect) unless name?
 

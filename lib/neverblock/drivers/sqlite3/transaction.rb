@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../../loop/repairs"
-
 module NB
   module Drivers
     module SQLite
@@ -18,7 +16,7 @@ module NB
           super()
           mine = self
           define_method(:transaction) do |*arguments, &block|
-            next super(*arguments, &block) unless block && driver.on? && Repairs.loop_here
+            next super(*arguments, &block) unless block && driver.in_loop?
 
             mine.whole(block) { |whole| super(*arguments, &whole) }
           end
