@@ -14,7 +14,10 @@ class RactorDriversTest < Minitest::Test
        Excon::VALID_REQUEST_KEYS].each(&:freeze)
     RUBY
     "httpx" => ["", 'HTTPX.get("http://127.0.0.1:#{port}/").to_s', "ok"],
-    "redis-client" => ["", 'RedisClient.new(port: Integer(ENV["REDIS"])).call("PING")', "PONG"],
+    "redis-client" => ["", <<~'RUBY', ["PONG", ["PONG"]]],
+      redis = RedisClient.new(port: Integer(ENV["REDIS"]))
+      [redis.call("PING"), redis.multi(watch: ["a"]) { |commands| commands.call("PING") }]
+    RUBY
     "pg" => ["", 'PG.connect(ENV["PG"]).exec("SELECT 1").values', [["1"]]],
     "trilogy" => ["options = {host: '127.0.0.1', port: Integer(ENV['MARIADB']), username: 'root'}",
                   'Trilogy.new(options).query("SELECT 1").rows', [[1]]],

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
-require_relative "../loop/repairs"
+require_relative "any_ractor"
 
 # redis-client and redis, also those for clusters, wait in the loop by themselves. But
 # `multi(watch:)` and `watch` end a WATCH only after a StandardError. A cancel or a timeout in the
@@ -14,9 +14,11 @@ module NB
     module Watching
       # Prepended to RedisClient.
       module Client
+        extend AnyRactor
+
         # Works like redis-client's own method.
         def multi(watch: nil)
-          return super unless watch && Watching.on?(REDIS_CLIENT)
+          return super unless watch && Client.in_loop?
 
           Watching.whole(self) { super }
         end
@@ -24,9 +26,11 @@ module NB
 
       # Prepended to Redis.
       module Commands
+        extend AnyRactor
+
         # Works like the gem's own method.
         def watch(*)
-          return super unless block_given? && Watching.on?(REDIS)
+          return super unless block_given? && Commands.in_loop?
 
           Watching.whole(self) { super }
         end
@@ -35,20 +39,17 @@ module NB
       # Prepended to RedisClient::Cluster::OptimisticLocking, by which redis-cluster-client and
       # redis-clustering watch.
       module Cluster
+        extend AnyRactor
+
         # Works like the library's own method.
         def watch(*)
-          return super unless Watching.on?(REDIS_CLUSTER)
+          return super unless Cluster.in_loop?
 
           super { |client, *others| Watching.whole(client) { yield(client, *others) } }
         end
       end
 
       class << self
-        # Asks for the loop first: other Ractors, which have none, may not see the driver.
-        #
-        # @api private
-        def on?(driver) = Repairs.loop_here && driver.on?
-
         # Closes the connection if the block is interrupted. After a StandardError the library has
         # ended the WATCH.
         #
@@ -69,19 +70,19 @@ end
 
 NB::Drivers.register("redis-client", constant: "RedisClient", version: "RedisClient::VERSION",
                                      versions: ["< 1"]) do |driver|
-  NB::Drivers::Watching.const_set(:REDIS_CLIENT, driver)
+  NB::Drivers::Watching::Client.driver = driver
   RedisClient.prepend(NB::Drivers::Watching::Client)
 end
 
 NB::Drivers.register("redis", constant: "Redis::Commands", version: "Redis::VERSION",
                               versions: [">= 5.0", "< 7"]) do |driver|
-  NB::Drivers::Watching.const_set(:REDIS, driver)
+  NB::Drivers::Watching::Commands.driver = driver
   Redis.prepend(NB::Drivers::Watching::Commands)
 end
 
 NB::Drivers.register("redis-cluster-client", constant: "RedisClient::Cluster::OptimisticLocking",
                                              features: %w[redis-cluster-client redis_cluster_client
                                                           redis-clustering]) do |driver|
-  NB::Drivers::Watching.const_set(:REDIS_CLUSTER, driver)
+  NB::Drivers::Watching::Cluster.driver = driver
   RedisClient::Cluster::OptimisticLocking.prepend(NB::Drivers::Watching::Cluster)
 end
