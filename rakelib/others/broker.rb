@@ -19,14 +19,11 @@ module Others
 
     # @return [Servers::Server] whose own port is that of STOMP: it opens when all is ready
     def fetch
-      mapper = Servers.fetch("epmd") { |port, _| ["epmd", "-port", port.to_s] }
-      Servers.fetch("rabbitmq-others") do |port, folder|
-        File.write("#{folder}/plugins", "[rabbitmq_management,rabbitmq_stomp].")
-        File.write("#{folder}/env", "")
+      plugins = %w[rabbitmq_management rabbitmq_stomp]
+      RabbitMQ.start("rabbitmq-others", plugins: plugins) do |port, folder|
         File.write("#{folder}/definitions.json", JSON.generate(definitions))
         File.write("#{folder}/others.conf", settings(port, folder))
-        ["env", *RabbitMQ.settings(AMQP, folder, mapper.port),
-         "RABBITMQ_CONFIG_FILE=#{folder}/others.conf", "/usr/lib/rabbitmq/bin/rabbitmq-server"]
+        { "RABBITMQ_NODE_PORT" => AMQP, "RABBITMQ_CONFIG_FILE" => "#{folder}/others.conf" }
       end
     end
 
