@@ -1,12 +1,11 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "../support/reset"
 
 # An HTTP server in fibers that answers with the path, a bit late. It keeps some connections, and
 # closes or resets the others after their answer.
 class Echo
-  RESET = [1, 0].pack("ii").freeze
-
   attr_reader :url
 
   def initialize(random)
@@ -54,7 +53,7 @@ class Echo
 
   def leave?(socket)
     kind = @random.rand(4)
-    socket.setsockopt(:SOCKET, :LINGER, RESET) if kind.zero? && sleep(0.0003)
+    Reset.on_close(socket) if kind.zero? && sleep(0.0003)
     kind < 2
   end
 end

@@ -7,6 +7,7 @@ require "socket"
 require "tmpdir"
 require_relative "../support/ports"
 require_relative "../support/program"
+require_relative "../support/reset"
 require_relative "../../lib/neverblock/cli"
 require_relative "../../lib/neverblock/cli/iotest_options"
 require_relative "../../lib/neverblock/cli/terminal"
@@ -169,7 +170,7 @@ class IotestTest < Minitest::Test
       _, output, errors = pipes
       port = Integer(errors.gets[/\d+/])
       TCPSocket.open("127.0.0.1", port) do |socket|
-        socket.setsockopt(Socket::Option.linger(true, 0))
+        Reset.on_close(socket)
         socket.write(@bytes[0, 1000])
       end
       assert_match(/\Anb iotest: the client is gone: Connection reset/, errors.gets)
@@ -184,7 +185,7 @@ class IotestTest < Minitest::Test
   def test_a_single_reset_is_a_failure
     Open3.popen3(*Program::NB, "iotest", "-s", "-1", "-p", "0", "-n") do |*pipes, process|
       TCPSocket.open("127.0.0.1", Integer(pipes.last.gets[/\d+/])) do |socket|
-        socket.setsockopt(Socket::Option.linger(true, 0))
+        Reset.on_close(socket)
       end
       assert_equal 1, process.value.exitstatus
     end

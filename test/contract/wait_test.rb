@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../support/contract"
+require_relative "../support/reset"
 
 # wait, wait_readable, wait_writable, wait_priority with no timeout, zero and some seconds.
 class WaitTest < Contract
@@ -139,8 +140,7 @@ class WaitTest < Contract
     client = keep(TCPSocket.new("127.0.0.1", server.addr[1]))
     peer = server.accept
     waiting = parked { client.wait_readable }
-    peer.setsockopt(Socket::Option.linger(true, 0))
-    peer.close
+    Reset.close(peer)
     assert_same client, waiting.value
     assert_raises(Errno::ECONNRESET) { client.readpartial(1) }
   end

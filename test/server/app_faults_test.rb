@@ -312,8 +312,7 @@ class ServerAppFaultsTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     socket.readpartial(1000)
-    socket.setsockopt(Socket::Option.linger(true, 0))
-    socket.close
+    Reset.close(socket)
     eventually { body.closed == 1 }
     eventually { @server.stats[:connections].zero? }
     assert_equal "", @log.string

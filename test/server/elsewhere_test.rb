@@ -71,8 +71,7 @@ class ServerElsewhereTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     eventually { @server.stats[:running] == 1 }
-    socket.setsockopt(Socket::Option.linger(true, 0))
-    socket.close
+    Reset.close(socket)
     eventually { body.closed == 1 }
     assert_equal "", @log.string
   end
@@ -121,8 +120,7 @@ class ServerElsewhereTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     yield socket
-    socket.setsockopt(Socket::Option.linger(true, 0))
-    socket.close
+    Reset.close(socket)
     Timeout.timeout(60) { told.pop }
   end
 

@@ -86,8 +86,7 @@ class ServerFaultsTest < Minitest::Test
       socket = connect
       socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
       socket.readpartial(100)
-      socket.setsockopt(Socket::Option.linger(true, 0))
-      socket.close
+      Reset.close(socket)
     end
     eventually { @server.stats[:connections].zero? }
     assert_equal "", @log.string

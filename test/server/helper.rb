@@ -8,6 +8,7 @@ require "socket"
 require "stringio"
 require "timeout"
 require_relative "../support/patience"
+require_relative "../support/reset"
 
 # A server in a thread with a loop of its own, and raw sockets to talk to it.
 module ServerTest

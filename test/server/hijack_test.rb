@@ -262,8 +262,7 @@ class ServerHijackTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     socket.readpartial(1000)
-    socket.setsockopt(Socket::Option.linger(true, 0))
-    socket.close
+    Reset.close(socket)
     assert_kind_of SystemCallError, Timeout.timeout(60) { ended.pop }
     eventually { @server.stats[:connections].zero? }
   end

@@ -115,8 +115,7 @@ class ServerOutlivesTest < Minitest::Test
       socket = connect
       socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
       eventually { @server.stats[:running] == 1 }
-      socket.setsockopt(Socket::Option.linger(true, 0))
-      socket.close
+      Reset.close(socket)
       gate << true
       assert_equal "all done", Timeout.timeout(60) { told.pop }
       eventually { @server.stats[:running].zero? }
@@ -167,8 +166,7 @@ class ServerOutlivesTest < Minitest::Test
     socket = connect
     socket.write("POST / HTTP/1.1\r\n#{HOST}Expect: 100-continue\r\nContent-Length: 3\r\n\r\n")
     eventually { @server.stats[:running] == 1 }
-    socket.setsockopt(Socket::Option.linger(true, 0))
-    socket.close
+    Reset.close(socket)
     assert_kind_of Errno::EPIPE, Timeout.timeout(60) { errors.pop }
   end
 

@@ -145,7 +145,7 @@ class ServerTlsTest < Minitest::Test
       "the client" => ->(socket) { socket.write(GET) && read_response(socket) && socket.close },
       "the server, asked to" => ->(socket) { socket.write(GET.sub("\r\n\r\n", "\r\nConnection: close\r\n\r\n")) && socket.read && socket.close },
       "the server, by idle_timeout" => ->(socket) { socket.write(GET) && socket.read && socket.close },
-      "a reset" => ->(socket) { socket.write(GET) && socket.io.setsockopt(Socket::Option.linger(true, 0)) && socket.close }
+      "a reset" => ->(socket) { socket.write(GET) && Reset.on_close(socket.io) && socket.close }
     }
     before = fds
     ways.each_value { |way| 5.times { way.call(secure) } }

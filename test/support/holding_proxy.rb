@@ -2,6 +2,7 @@
 
 require "socket"
 require_relative "clock"
+require_relative "reset"
 
 # A TCP proxy in threads that holds a connection at one exact message, so that an interruption meets
 # a statement at a known point: before the server has it, or after the server has carried it out and
@@ -129,10 +130,7 @@ class HoldingProxy
   end
 
   def cut(_, pair)
-    pair.slice(:client, :server).each_value do |io|
-      io.setsockopt(Socket::Option.linger(true, 0))
-      io.close
-    end
+    pair.slice(:client, :server).each_value { |io| Reset.close(io) }
     nil
   end
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "reset"
 
 # A TCP proxy that treats each connection to a fault: late, drop by drop, cut, reset or silent.
 # Plain Ruby: it runs in strands of whatever world starts it.
@@ -80,7 +81,7 @@ class SlowProxy
 
   def cut(from, to, fault)
     [from, to].each do |io|
-      io.setsockopt(Socket::Option.linger(true, 0)) if fault == :reset
+      Reset.on_close(io) if fault == :reset
       io.close
     end
   end

@@ -2,6 +2,7 @@
 
 require "socket"
 require_relative "clock"
+require_relative "reset"
 
 # A TCP proxy in plain threads, a program of its own: what the server says reaches the client late,
 # or only so many bytes of it, and then a reset.
@@ -57,16 +58,11 @@ class TCPProxy
       pause = due - clock
       sleep pause if pause.positive?
       client.write(left ? piece[0, left] : piece)
-      return reset(client) if left && (left -= piece.bytesize) <= 0
+      return Reset.close(client) if left && (left -= piece.bytesize) <= 0
     end
     client.close_write
   rescue SystemCallError, IOError
     nil # the client is gone
-  end
-
-  def reset(client)
-    client.setsockopt(Socket::Option.linger(true, 0))
-    client.close
   end
 end
 

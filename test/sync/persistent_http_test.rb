@@ -7,6 +7,7 @@ require "neverblock/cli/delay_server"
 require_relative "../support/certificates"
 require_relative "../support/patience"
 require_relative "../support/ports"
+require_relative "../support/reset"
 require_relative "../support/ticker"
 require_relative "../support/timing"
 
@@ -146,7 +147,7 @@ class PersistentHttpTest < Minitest::Test
   def test_a_connection_that_the_server_reset_is_opened_anew
     serve do |io, _|
       @server.answer(io) if @server.read_request(io)
-      io.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
+      Reset.on_close(io)
     end
     client = NB::HTTP.persistent(@server.url)
     4.times do |count|

@@ -4,6 +4,7 @@ require "neverblock"
 require "openssl"
 require "socket"
 require_relative "../../support/clock"
+require_relative "../../support/reset"
 
 module ServerIdentity
   # A byte that is not its own client's, or an answer that is not there.
@@ -226,7 +227,7 @@ module ServerIdentity
 
     def reset(io)
       hang_up(io)
-      io.to_io.setsockopt(Socket::Option.linger(true, 0))
+      Reset.on_close(io.to_io)
     end
 
     def hijack(io)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "../../support/reset"
 
 module ServerSoak
   # An answer that is not what it must be.
@@ -29,8 +30,7 @@ module ServerSoak
 
     # Ends it so that the server sees a reset.
     def reset
-      @io.setsockopt(Socket::Option.linger(true, 0))
-      @io.close
+      Reset.close(@io)
     end
 
     def get(path, fields = "")
