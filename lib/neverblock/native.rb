@@ -44,7 +44,14 @@ begin
 rescue LoadError => error
   raise unless error.path.nil? || error.path.end_with?("#{api}/neverblock")
 
-  require "neverblock/neverblock"
+  begin
+    require "neverblock/neverblock"
+  rescue LoadError => error
+    raise unless error.path == "neverblock/neverblock"
+
+    raise LoadError, "NeverBlock's C extension is not compiled for Ruby #{RUBY_VERSION}: run " \
+                     "`bin/setup --compile` in a checkout, `gem pristine neverblock` for a gem"
+  end
 end
 
 # Ruby 4.0 and 4.1 warn once about an experimental class when they make a buffer for a scheduler's
