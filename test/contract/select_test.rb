@@ -55,6 +55,16 @@ class SelectTest < Contract
     [closed.value, outcome { IO.select([reader]) }, outcome { IO.select(nil, [reader, writer]) }]
   end
 
+  # A regular file is always ready to be read and written, and never anything else.
+  same_as_threads "the exceptional state of a regular file" do
+    file = keep(Tempfile.create("nb").tap { |one| File.unlink(one.path) })
+    reader, writer = keep(*IO.pipe)
+    later = strand { sleep(0.02) && writer.write("x") }
+    selected = [IO.select(nil, nil, [file], 0.01), IO.select([reader], nil, [file])]
+    later.value
+    [selected.map { |lists| lists&.map(&:size) }, file.wait(IO::PRIORITY, 0.01)]
+  end
+
   contract "Kernel#select is the same" do
     reader, writer = pair
     ready = parked { select([reader], nil, nil, 5) }

@@ -6,6 +6,8 @@
 
 #define PAGE_BITS NB_FDTABLE_PAGE_BITS
 #define PAGE_SIZE (1u << PAGE_BITS)
+/* The events that a file has at any time if no backend can watch it; others never come. */
+#define ALWAYS (NB_READABLE | NB_WRITABLE)
 /* Events in a row for nobody before the fd is taken out of the backend. */
 #define IGNORED_LIMIT 16
 /* A guess may look wrong because the answer came just then: so many in a row are. */
@@ -124,11 +126,12 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
     watch->told = 0;
     if (!edge || !slot->registered)
         result = enlist(table, slot, watch);
-    if (result < 0)
-        return result == -EPERM ? interest(watch) : result;
+    bool unwatchable = result == -EPERM; /* such as a regular file */
+    if (result < 0 && (!unwatchable || interest(watch) & ALWAYS))
+        return unwatchable ? interest(watch) & ALWAYS : result;
     nb_list_append(&slot->watches, &watch->link);
     nb_list_init(&watch->pending);
-    if (edge)
+    if (edge && !unwatchable)
         nb_list_append(slot->doubtful ? &table->doubtful : &table->pending, &watch->pending);
     watch->turn = table->turn;
     slot->doubtful = 0;

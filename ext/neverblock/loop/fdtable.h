@@ -108,7 +108,7 @@ static inline nb_slot_t *nb_fdtable_slot(nb_fdtable_t *table, int fd)
 void nb_fdtable_rearm(nb_fdtable_t *table, nb_watch_t *watch, int mask);
 
 /* Adds the watch (fd, mask and on_ready set). Returns 0 if it was added; a ready mask > 0 if the fd
- * is of a kind that is always ready (then it was not added); or -errno. */
+ * is of a kind that always has one of its events (then it was not added); or -errno. */
 int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch);
 
 /* A guess was checked by asking: whether bytes had been left unread. */
