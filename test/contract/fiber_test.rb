@@ -114,6 +114,34 @@ class FiberContractTest < Contract
     refute_predicate inner, :alive?
   end
 
+  contract "an ensure of Fiber#kill waits to its end", ruby: ">= 3.3" do
+    reader, writer = keep(*IO.pipe)
+    seen = []
+    fiber = Fiber.new do
+      Fiber.yield
+    ensure
+      seen << sleep(0.001) << reader.readpartial(1) << strand { sleep(0.001) && :other }.value
+    end
+    fiber.resume
+    writer.write("x")
+    assert_same fiber, fiber.kill
+    refute_predicate fiber, :alive?
+    assert_equal [0, "x", :other], seen
+  end
+
+  contract "an ensure of Fiber#kill in a scheduled fiber waits to its end",
+           ruby: ">= 3.3", only: :fibers do
+    seen = []
+    fiber = Fiber.schedule do
+      sleep
+    ensure
+      2.times { seen << sleep(0.001) }
+    end
+    fiber.kill
+    sleep 0.001 while fiber.alive?
+    assert_equal [0, 0], seen
+  end
+
   contract "Fiber#raise into a nested fiber that has yielded" do
     inner = Fiber.new do
       Fiber.yield :first

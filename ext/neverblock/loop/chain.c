@@ -38,6 +38,60 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
     return found != NULL;
 }
 
+/* ---- a fiber that is killed ---------------------------------------------------------------- */
+
+static uint32_t killed; /* one bit of the flags behind that pointer; 0: not known */
+
+static uint32_t *flags_of(VALUE fiber)
+{
+    return (uint32_t *)(words_of(fiber) + place + 1);
+}
+
+void nb_chain_let_end(VALUE fiber)
+{
+    if (killed)
+        *flags_of(fiber) &= ~killed;
+}
+
+typedef struct {
+    VALUE fiber;
+    uint32_t before, after;
+} nb_kill_t;
+
+static VALUE await_kill(VALUE unused)
+{
+    return rb_fiber_yield(0, NULL);
+}
+
+static VALUE note_flags(VALUE argument)
+{
+    nb_kill_t *kill = (nb_kill_t *)argument;
+    kill->after = *flags_of(kill->fiber);
+    return Qnil;
+}
+
+static VALUE run_killed(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, argument))
+{
+    nb_kill_t *kill = (nb_kill_t *)argument;
+    kill->before = *flags_of(kill->fiber);
+    return rb_ensure(await_kill, Qnil, note_flags, argument);
+}
+
+static void find_killed(void)
+{
+    nb_kill_t kill = {0};
+    ID method = rb_intern("kill"); /* Ruby 3.3 */
+    kill.fiber = rb_fiber_new(run_killed, (VALUE)&kill);
+    if (!place || !rb_respond_to(kill.fiber, method))
+        return;
+    rb_fiber_resume(kill.fiber, 0, NULL);
+    rb_funcall(kill.fiber, method, 0);
+    uint32_t bit = kill.before ^ kill.after;
+    if (bit && !(bit & (bit - 1)) && (kill.after & bit))
+        killed = bit;
+    RB_GC_GUARD(kill.fiber);
+}
+
 /* ---- where it is --------------------------------------------------------------------------- */
 
 typedef struct {
@@ -100,6 +154,7 @@ void nb_chain_init(void)
         rb_fiber_resume(probe.outer, 0, NULL);
     RB_GC_GUARD(probe.outer);
     RB_GC_GUARD(probe.inner);
+    find_killed();
 }
 #else
 void nb_chain_init(void) {}
@@ -114,5 +169,10 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
 {
     (void)fiber, (void)other;
     return false;
+}
+
+void nb_chain_let_end(VALUE fiber)
+{
+    (void)fiber;
 }
 #endif

@@ -5,7 +5,7 @@
  * from it Ruby hands the exception to the others. Ruby tells that a fiber has resumed another, but
  * not which.
  *
- * Used by: wake.c, shield.c, hooks/timeout.c, hooks/overtime.c.
+ * Used by: wait.c, wake.c, shield.c, hooks/timeout.c, hooks/overtime.c.
  */
 #ifndef NB_CHAIN_H
 #define NB_CHAIN_H
@@ -27,5 +27,10 @@ static inline bool nb_chain_is(const void *end, VALUE fiber)
 
 /* Whether the chain that begins with fiber reaches other. */
 bool nb_chain_reaches(VALUE fiber, VALUE other);
+
+/* Before the current fiber leaves for another one. A fiber that Fiber#kill ends would be killed
+ * anew whenever it continues (Ruby 3.3 and later), so a wait in its `ensure` would end the
+ * `ensure`. */
+void nb_chain_let_end(VALUE fiber);
 
 #endif
