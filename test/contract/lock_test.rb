@@ -53,6 +53,13 @@ class LockTest < Contract
   end
 
   # Each leaves one: from two, Ruby's threads end with "[BUG] invalid keeping_mutexes" (3.1 to 3.4).
+  same_as_threads "a fiber wants what the one that has resumed it holds", ruby: ">= 3.2" do
+    [Thread::Mutex.new, Monitor.new].map do |lock|
+      steps = Enumerator.new { |found| lock.synchronize { found << :entered } }
+      lock.synchronize { outcome { steps.next } }
+    end
+  end
+
   contract "what a strand leaves locked is unlocked when it ends" do
     mutex = Class.new(Mutex).new
     monitor = Monitor.new

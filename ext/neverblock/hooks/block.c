@@ -3,6 +3,24 @@
 #include "hooks/early.h"
 #include "hooks/hooks.h"
 #include "hooks/kept.h"
+#include "loop/chain.h"
+#include <ruby/version.h>
+
+/* A fiber that has resumed this one cannot unlock before this one has ended. Blocking Ruby raises
+ * that from 3.2 on. */
+static void check_own_lock(const nb_park_t *park)
+{
+#if RUBY_API_VERSION_CODE >= 30200
+    if (park->owner == park->fiber)
+        return;
+    const void *holder = nb_kept_holder(park->blocker);
+    if (holder && nb_chain_leads(park->owner, holder, park->fiber))
+        rb_raise(rb_eThreadError,
+                 "deadlock; lock already owned by another fiber belonging to the same thread");
+#else
+    (void)park;
+#endif
+}
 
 /* @overload block(blocker, timeout = nil)
  *   Stops the fiber until {#unblock}. One that came earlier, for the same blocker, counts.
@@ -18,6 +36,7 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     loop->counters.block_waits++;
     nb_park_init(loop, &park, NB_PARK_BLOCK);
     park.blocker = argv[0];
+    check_own_lock(&park);
     if (argc > 1)
         nb_park_deadline(&park, nb_deadline(loop, argv[1]));
     nb_chaos_pause(loop);

@@ -97,6 +97,12 @@ void nb_kept_drop(VALUE blocker)
     }
 }
 
+const void *nb_kept_holder(VALUE blocker)
+{
+    bool known = drops || unlocks;
+    return known && !nb_is_hidden(blocker) && nb_is_mutex(blocker) ? kept_of(blocker)->fiber : NULL;
+}
+
 /* @!visibility private */
 static VALUE rb_nb_native_repair_mutex_unlock(VALUE mod)
 {

@@ -24,6 +24,10 @@
  * `unblock`. Does nothing for another object, for a locked mutex, or without the repair. */
 void nb_kept_drop(VALUE blocker);
 
+/* The struct of the fiber that has locked a mutex, even if that fiber is no more; NULL for another
+ * object, for one that is not locked, or without the repair. */
+const void *nb_kept_holder(VALUE blocker);
+
 /* Whether the current fiber has locked a mutex; false without the repair. */
 bool nb_kept_some(void);
 /* Unlocks those. In the form that rb_protect needs. */
@@ -32,6 +36,12 @@ VALUE nb_kept_unlock(VALUE unused);
 static inline void nb_kept_drop(VALUE blocker)
 {
     (void)blocker;
+}
+
+static inline const void *nb_kept_holder(VALUE blocker)
+{
+    (void)blocker;
+    return NULL;
 }
 
 static inline bool nb_kept_some(void)

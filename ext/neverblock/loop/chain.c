@@ -38,6 +38,15 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
     return found != NULL;
 }
 
+bool nb_chain_leads(VALUE fiber, const void *between, VALUE last)
+{
+    bool found = false;
+    void **one = words_of(fiber);
+    for (; one && one != words_of(last); one = next(one))
+        found = found || one == between;
+    return found && one;
+}
+
 /* ---- a fiber that is killed ---------------------------------------------------------------- */
 
 static uint32_t killed; /* one bit of the flags behind that pointer; 0: not known */
@@ -168,6 +177,12 @@ const void *nb_chain_end(VALUE fiber)
 bool nb_chain_reaches(VALUE fiber, VALUE other)
 {
     (void)fiber, (void)other;
+    return false;
+}
+
+bool nb_chain_leads(VALUE fiber, const void *between, VALUE last)
+{
+    (void)fiber, (void)between, (void)last;
     return false;
 }
 

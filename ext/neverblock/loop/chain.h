@@ -5,7 +5,7 @@
  * from it Ruby hands the exception to the others. Ruby tells that a fiber has resumed another, but
  * not which.
  *
- * Used by: wait.c, wake.c, shield.c, hooks/timeout.c, hooks/overtime.c.
+ * Used by: wait.c, wake.c, shield.c, hooks/timeout.c, hooks/overtime.c, hooks/block.c.
  */
 #ifndef NB_CHAIN_H
 #define NB_CHAIN_H
@@ -27,6 +27,10 @@ static inline bool nb_chain_is(const void *end, VALUE fiber)
 
 /* Whether the chain that begins with fiber reaches other. */
 bool nb_chain_reaches(VALUE fiber, VALUE other);
+
+/* Whether the chain that begins with fiber reaches last, and `between` (a fiber's struct, perhaps
+ * of one that is no more) comes before it. */
+bool nb_chain_leads(VALUE fiber, const void *between, VALUE last);
 
 /* Before the current fiber leaves for another one. A fiber that Fiber#kill ends would be killed
  * anew whenever it continues (Ruby 3.3 and later), so a wait in its `ensure` would end the
