@@ -31,6 +31,11 @@ class ThreadTest < Contract
     assert_same thread, thread.join(0)
   end
 
+  contract "join without a number for a limit waits", ruby: ">= 3.3" do
+    thread = Thread.new { sleep 0.03 }
+    assert_same thread, assert_takes(0.02) { thread.join(Float::NAN) }
+  end
+
   contract "join with a limit ends when the thread ends" do
     gate = Queue.new
     thread = Thread.new { gate.pop }

@@ -4,7 +4,14 @@
 #include "hooks/hooks.h"
 #include "hooks/kept.h"
 #include "loop/chain.h"
+#include <math.h>
 #include <ruby/version.h>
+
+/* Thread#join(Float::NAN) waits until the thread has ended (Ruby 3.3 and later). */
+static bool is_endless(VALUE timeout)
+{
+    return RB_FLOAT_TYPE_P(timeout) && isnan(RFLOAT_VALUE(timeout));
+}
 
 /* A fiber that has resumed this one cannot unlock before this one has ended. Blocking Ruby raises
  * that from 3.2 on. */
@@ -37,7 +44,7 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     nb_park_init(loop, &park, NB_PARK_BLOCK);
     park.blocker = argv[0];
     check_own_lock(&park);
-    if (argc > 1)
+    if (argc > 1 && !is_endless(argv[1]))
         nb_park_deadline(&park, nb_deadline(loop, argv[1]));
     nb_chaos_pause(loop);
     if (nb_chaos(NB_CHAOS_SPURIOUS) && nb_is_lock_or_queue(park.blocker))
