@@ -14,6 +14,20 @@ class SchedulerTest < Contract
     assert_empty HOOKS.reject { |hook| scheduler.respond_to?(hook) }
   end
 
+  contract "a wait counts from its begin, though its fiber computes before", only: :fibers,
+                                                                             gap: nil do
+    began = nil
+    waiting = Fiber.schedule do
+      start = clock
+      nil until clock - start > 0.1
+      began = clock
+      sleep(0.01)
+    end
+    waited = scheduler.waits.find { |wait| wait[:fiber] == waiting }.fetch(:waited)
+    assert_operator waited, :<=, clock - began
+    sleep(0.001) while waiting.alive?
+  end
+
   contract "io_wait answers the ready events, or false", only: :fibers do
     reader, writer = keep(*UNIXSocket.pair)
     assert_equal false, scheduler.io_wait(reader, IO::READABLE, 0)

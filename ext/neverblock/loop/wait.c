@@ -289,6 +289,14 @@ static int take_lapsed(nb_park_t *park)
     return result;
 }
 
+/* The loop's own time is as old as its last look at the kernel, and the fiber may have computed
+ * since. Those that only let others run do not pay 20 ns for the clock. */
+static void note_time(nb_park_t *park)
+{
+    if (park->kind != NB_PARK_YIELD && park->kind != NB_PARK_HANDOFF && park->kind != NB_PARK_ROOT)
+        park->since_ns = nb_loop_clock(park->loop);
+}
+
 nb_reason_t nb_park(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
@@ -296,6 +304,7 @@ nb_reason_t nb_park(nb_park_t *park)
         take_overdue(park);
         raise_deferred(park);
     }
+    note_time(park);
     if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
         (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {
