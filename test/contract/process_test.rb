@@ -76,6 +76,13 @@ class ProcessTest < Contract
     trace.disable # its own block would enable it again if it outlived that of enable
   end
 
+  contract "what a strand starts has no status of a child", gap: nil do
+    assert_equal 3, (system("exit 3") || $?.exitstatus)
+    assert_nil strand { $? }.value
+    assert_equal [nil, 4], (strand { [$?, `exit 4` && $?.exitstatus] }.value)
+    assert_equal 3, $?.exitstatus
+  end
+
   def wait_and_look = sleep(0.02) && $?.exitstatus
 
   def test_the_block_of_a_loop_leaves_its_status

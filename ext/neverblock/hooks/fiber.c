@@ -2,6 +2,7 @@
  * Read after: wait.h. */
 #include "hooks/hooks.h"
 #include "hooks/kept.h"
+#include "loop/last_status.h"
 #include <ruby/fiber/scheduler.h>
 
 static ID id_report, id_new;
@@ -122,8 +123,10 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
         rb_exit(EXIT_FAILURE);
 }
 
+/* Of its own, $? is nil, as in a new thread. */
 static VALUE call_block(VALUE block)
 {
+    nb_last_status_restore(nb_loop_any(rb_fiber_scheduler_get()), Qnil);
     return rb_proc_call_kw(block, rb_ary_new(), 0);
 }
 
@@ -249,6 +252,7 @@ static VALUE rb_nb_native_spawned(VALUE mod)
     pid_t pid = loop->pid;
     nb_spawn_t spawn = *(nb_spawn_t *)RSTRING_PTR(boxed);
     nb_started(loop);
+    nb_last_status_restore(loop, Qnil);
     VALUE value = rb_protect(spawn.body, spawn.argument, &state);
     finish(loop, state, pid);
     RB_GC_GUARD(boxed);
