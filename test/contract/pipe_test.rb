@@ -44,6 +44,17 @@ class PipeTest < Contract
     assert_kind_of Errno::EPIPE, written.failure
   end
 
+  %i[readpartial sysread].each do |name|
+    same_as_threads "nobody changes the String that #{name} reads into" do
+      reader, writer = keep(*IO.pipe)
+      buffer = +"old"
+      reading = parked { reader.public_send(name, 9, buffer) }
+      tried = [outcome { buffer.clear }, outcome { buffer.freeze }, outcome { buffer << "more" }]
+      writer.write("new")
+      [tried, reading.value, buffer, outcome { buffer << "er" }]
+    end
+  end
+
   contract "nonblocking calls do not wait" do
     reader, writer = keep(*IO.pipe)
     assert_raises(IO::WaitReadable) { reader.read_nonblock(1) }

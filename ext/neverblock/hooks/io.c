@@ -13,6 +13,7 @@
 #include "hooks/hold_buffer.h"
 #include "hooks/io_timeout.h"
 #include <errno.h>
+#include <ruby/debug.h>
 #include <ruby/fiber/scheduler.h>
 #include <ruby/io.h>
 #include <ruby/io/buffer.h>
@@ -168,6 +169,16 @@ static void await(nb_transfer_t *transfer)
     nb_descriptor_check(at);
 }
 
+/* IO#readpartial and IO#sysread wait for what is not there. Only during the hook does Ruby keep
+ * others from the String that they read into. */
+static bool is_for_a_string(const nb_transfer_t *transfer)
+{
+    VALUE frame = transfer->event == NB_READABLE ? nb_caller_frame() : Qnil;
+    VALUE name = NIL_P(frame) ? Qnil : rb_profile_frame_qualified_method_name(frame);
+    return !NIL_P(name) && (!strcmp(StringValueCStr(name), "IO#readpartial") ||
+                            !strcmp(StringValueCStr(name), "IO#sysread"));
+}
+
 static bool shall_wait(nb_transfer_t *transfer, size_t moved)
 {
     if (moved)
@@ -178,7 +189,7 @@ static bool shall_wait(nb_transfer_t *transfer, size_t moved)
     nb_slot_t *slot = nb_descriptor_slot(&transfer->at);
     if (slot->stream == UNKNOWN) /* the first time; found out again when the fd is watched */
         classify(slot, &transfer->at);
-    return transfer->length || slot->stream == STREAM_SOCKET;
+    return transfer->length || slot->stream == STREAM_SOCKET || is_for_a_string(transfer);
 #endif
 }
 
