@@ -135,6 +135,17 @@ class BlockingModeTest < Contract
     keep(near.recv_io).syswrite("x")
     assert_equal "x", reader.read(1)
     peer.join
+    refute_predicate near, :nonblock? # other processes may share the mode
+    refute_predicate far, :nonblock?
+  end
+
+  contract "recv_io of two keeps the mode" do
+    near, far = blocking(*UNIXSocket.pair)
+    received = Array.new(2) { parked { near.recv_io } }
+    2.times { far.send_io($stdout) }
+    keep(*received.map(&:value))
+    refute_predicate near, :nonblock?
+    refute_predicate far, :nonblock?
   end
 
   %i[accept sysaccept].each do |name|

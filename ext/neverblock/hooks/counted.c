@@ -17,6 +17,7 @@
 typedef struct {
     ID name, original;
     bool waits;           /* not one of the *_nonblock, which never stop the thread */
+    bool accepts;         /* one that waits */
     bool sends, receives; /* (message or length, flags, ...) */
 } counted_t;
 
@@ -105,8 +106,10 @@ static VALUE call_counted(int argc, VALUE *argv, VALUE self)
         count_call(loop);
         if (!keywords && takes_flags(method, argc, argv))
             return call_with_flags(method, argc, argv, self);
-        if (method->waits)
-            nb_mode_unblock(self);
+        if (method->accepts)
+            nb_mode_unblock(self); /* for good: of several processes that wait, one gets it */
+        else if (method->waits)
+            return nb_mode_unblocked(self, method->original, argc, argv);
     }
     return rb_funcallv_kw(self, method->original, argc, argv, keywords);
 }
@@ -156,6 +159,7 @@ static void define_counted(VALUE klass, ID name)
 static void note_kind(counted_t *method, const char *name)
 {
     method->waits = !strstr(name, "_nonblock");
+    method->accepts = !strcmp(name, "accept") || !strcmp(name, "sysaccept");
     method->sends = !strcmp(name, "send") || !strcmp(name, "__sendmsg");
     method->receives =
         !strcmp(name, "recv") || !strcmp(name, "recvfrom") || !strcmp(name, "__recvmsg");

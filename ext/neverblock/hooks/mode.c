@@ -1,6 +1,7 @@
 /* mode.c - files in blocking mode, whose calls stop the loop's thread. Uses ruby.h. Read after:
  * mode.h, descriptor.h. */
 #include "hooks/mode.h"
+#include "base/ptrmap.h"
 #include "hooks/descriptor.h"
 #include "hooks/hooks.h"
 #include <fcntl.h>
@@ -38,6 +39,47 @@ static VALUE rb_nb_native_block(VALUE mod, VALUE socket)
         (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     }
     return Qnil;
+}
+
+typedef struct {
+    VALUE socket;
+    ID method;
+    int argc;
+    const VALUE *argv;
+} nb_call_t;
+
+/* Sockets that nb_mode_unblocked has changed -> how many calls are inside. Each is on their stacks.
+ * Under the interpreter's lock. */
+static nb_ptrmap_t unblocked;
+
+static VALUE call_method(VALUE argument)
+{
+    const nb_call_t *call = (nb_call_t *)argument;
+    return rb_funcallv(call->socket, call->method, call->argc, call->argv);
+}
+
+static VALUE leave_unblocked(VALUE argument)
+{
+    const nb_call_t *call = (nb_call_t *)argument;
+    uintptr_t count = (uintptr_t)nb_ptrmap_get(&unblocked, call->socket);
+    if (count > 1) {
+        nb_ptrmap_put(&unblocked, call->socket, (void *)(count - 1));
+        return Qnil;
+    }
+    nb_ptrmap_remove(&unblocked, call->socket);
+    return rb_nb_native_block(Qnil, call->socket);
+}
+
+VALUE nb_mode_unblocked(VALUE socket, ID method, int argc, const VALUE *argv)
+{
+    nb_call_t call = {socket, method, argc, argv};
+    if (nb_ptrmap_reserve(&unblocked) < 0)
+        rb_memerror();
+    uintptr_t count = (uintptr_t)nb_ptrmap_get(&unblocked, socket);
+    if (!nb_mode_unblock(socket) && !count)
+        return call_method((VALUE)&call);
+    nb_ptrmap_put(&unblocked, socket, (void *)(count + 1));
+    return rb_ensure(call_method, (VALUE)&call, leave_unblocked, (VALUE)&call);
 }
 
 static bool is_blocking(VALUE io)

@@ -15,6 +15,9 @@
  * whether it was not. */
 bool nb_mode_unblock(VALUE socket);
 
+/* Calls a socket's method, during which the socket is non-blocking. */
+VALUE nb_mode_unblocked(VALUE socket, ID method, int argc, const VALUE *argv);
+
 /* Whether it is a stream socket in blocking mode. */
 bool nb_mode_blocks_stream(VALUE socket);
 

@@ -11,7 +11,8 @@ require "socket"
 #
 # With a socket in blocking mode (for_fd, as from systemd, or nonblock = false) such a call would
 # stop the whole thread, since Ruby asks the scheduler after EAGAIN. Those that take flags get
-# MSG_DONTWAIT, and for the others (accept, recv_io) the socket becomes non-blocking.
+# MSG_DONTWAIT, and for the others the socket becomes non-blocking: a server for good, another
+# (recv_io, send_io) during the call.
 module NB
   module Repairs
     class << self
