@@ -94,6 +94,22 @@ class BlockingModeTest < Contract
     end
   end
 
+  contract "MSG_WAITALL | MSG_PEEK waits for all, and leaves them there" do
+    server = keep(TCPServer.new("127.0.0.1", 0))
+    far = keep(TCPSocket.new("127.0.0.1", server.local_address.ip_port))
+    near, = blocking(server.accept)
+    flags = Socket::MSG_WAITALL | Socket::MSG_PEEK
+    WHOLES.each_value do |receive|
+      peer = later { %w[ab cd ef].each { |part| far.write(part) && sleep(0.01) } }
+      assert_equal "abcdef", receive.call(near, flags)
+      assert_equal "abcdef", near.read(6)
+      peer.join
+    end
+    assert_raises(Timeout::Error) { Timeout.timeout(0.02) { near.recv(1, flags) } }
+    far.write("x")
+    assert_equal "x", near.recv(1)
+  end
+
   contract "UDP recvfrom waits" do
     server, client = blocking(UDPSocket.new, UDPSocket.new)
     server.bind("127.0.0.1", 0)

@@ -77,8 +77,9 @@ static VALUE call_with_flags(const counted_t *method, int argc, const VALUE *giv
     argv[FLAGS_AT] = INT2FIX(flags | MSG_DONTWAIT);
     if (argc == FLAGS_AT)
         argc++;
-    if (method->receives && (flags & MSG_WAITALL) && !(flags & MSG_PEEK) && is_whole(self, flags))
-        return call_whole("receive_all", self, method->original, argc, argv);
+    if (method->receives && (flags & MSG_WAITALL) && is_whole(self, flags))
+        return call_whole(flags & MSG_PEEK ? "peek_all" : "receive_all", self, method->original,
+                          argc, argv);
     VALUE result = rb_funcallv(self, method->original, argc, argv);
     VALUE message = method->sends ? rb_check_string_type(argv[0]) : Qnil;
     if (NIL_P(message) || !FIXNUM_P(result) || FIX2LONG(result) >= RSTRING_LEN(message) ||

@@ -56,6 +56,22 @@ module NB
         result || raise
       end
 
+      # MSG_PEEK | MSG_WAITALL for one. The bytes stay where they are: a thread may wait for them.
+      #
+      # @return what the original returns
+      # @scheduling may wait
+      # @api private
+      def peek_all(socket, original, *arguments)
+        length, flags, *rest = arguments
+        waiter = Thread.new do
+          Thread.current.report_on_exception = false
+          socket.__send__(original, length, flags & ~Socket::MSG_DONTWAIT, *rest)
+        end
+        waiter.value
+      ensure
+        waiter&.kill
+      end
+
       private
 
       def first_of(result) = result.is_a?(Array) ? result.first : result
