@@ -21,6 +21,13 @@ class CopyStreamTest < Contract
     end
   end
 
+  same_as_threads "a target that cannot be written, and a source that cannot be read" do
+    target, writer = keep(*IO.pipe)
+    source = keep(*UNIXSocket.pair).first.tap { |one| one.nonblock = false }
+    [[[source, target]], [[source, target], 4, 2], [[keep(File.open(File::NULL)), target]],
+     [[writer, StringIO.new]]].map { |ends, *rest| outcome { IO.copy_stream(*ends, *rest) } }
+  end
+
   contract "socket to file", gap: 0.060 do
     temporary do |_, target|
       client, server = keep(*UNIXSocket.pair)

@@ -99,15 +99,14 @@ bool nb_mode_blocks_stream(VALUE socket)
 
 /* @!visibility private - whether read(2), or write(2) if writing, may stop the thread: of a
  *   terminal, a FIFO, a socket in blocking mode. Other programs may share these, so they keep their
- *   mode. */
+ *   mode. nil: it will raise IOError. */
 static VALUE rb_nb_native_may_stop_p(VALUE mod, VALUE io, VALUE writing)
 {
     if (RTEST(writing) && RFILE(io)->fptr)
         io = rb_io_get_write_io(io);
-    if (!RFILE(io)->fptr || nb_io_is_closed(io))
-        return Qfalse;
-    if (!(nb_io_mode(io) & (RTEST(writing) ? FMODE_WRITABLE : FMODE_READABLE)))
-        return Qfalse; /* the call itself raises */
+    if (!RFILE(io)->fptr || nb_io_is_closed(io) ||
+        !(nb_io_mode(io) & (RTEST(writing) ? FMODE_WRITABLE : FMODE_READABLE)))
+        return Qnil; /* the call itself raises */
     struct stat info;
     if (!is_blocking(io) || fstat(rb_io_descriptor(io), &info) < 0)
         return Qfalse;

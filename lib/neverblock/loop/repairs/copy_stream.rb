@@ -59,8 +59,10 @@ module NB
       def copied_by_fd?(one) = one.is_a?(IO) || one.is_a?(String) || one.respond_to?(:to_path)
 
       def may_stop?(source, target)
-        (source.is_a?(IO) && Native.may_stop?(source, false)) |
-          (target.is_a?(IO) && Native.may_stop?(target, true))
+        stops = [source, target].zip([false, true]).map do |one, writing|
+          one.is_a?(IO) && Native.may_stop?(one, writing)
+        end
+        !stops.include?(nil) && stops.any? # Ruby raises IOError before it moves anything
       end
     end
 
