@@ -3,6 +3,7 @@
 require "monitor"
 require "open3"
 require "socket"
+require "stringio"
 require "tempfile"
 require "timeout"
 
@@ -28,6 +29,9 @@ module Twins
       critical: -> { LOCK.synchronize { sleep(SHORT) && LOCK.owned? } },
       entered_twice: -> { LOCK.synchronize { LOCK.lock } },
       monitor: -> { MONITOR.synchronize { MONITOR.synchronize { sleep(SHORT) && :twice } } },
+      monitor_condition: lambda do
+        MONITOR.synchronize { [MONITOR.new_cond.wait(SHORT).class, MONITOR.mon_owned?] }
+      end,
       condition: -> { LOCK.synchronize { CONDITION.wait(LOCK, SHORT).class && LOCK.owned? } },
       thrown: -> { catch(:here) { LOCK.synchronize { sleep(SHORT) && throw(:here, 4) } } },
       matched: -> { "abc" =~ /b/ && sleep(SHORT) && $~[0] },
@@ -83,6 +87,12 @@ module Twins
       missing: -> { system("/no/such/program") },
       backticks: -> { [`echo text`, $?.success?] },
       child: -> { Process.wait2(spawn("exit 5")).last.exitstatus },
+      group: -> { Process.wait2(-spawn("exit 7", pgroup: true)).last.exitstatus },
+      polled: lambda do
+        pid = spawn("exit 8")
+        sleep(SHORT) until Process.wait(pid, Process::WNOHANG)
+        $?.exitstatus
+      end,
       detached: -> { Process.detach(spawn("exit 6")).value.exitstatus },
       filter: lambda do
         IO.popen(%w[tr a b], "r+") do |io|
@@ -130,9 +140,71 @@ module Twins
       end
     }.freeze
 
+    # What goes past Ruby's buffers, or changes which file an IO has.
+    FILES = {
+      reopened: lambda do
+        one, other = Array.new(2) { IO.pipe }
+        other.last.write("other")
+        one.first.reopen(other.first).readpartial(9)
+      ensure
+        [*one, *other].each(&:close)
+      end,
+      passed: lambda do
+        near, far = UNIXSocket.pair
+        reader, writer = IO.pipe
+        sending = Thread.new { sleep(SHORT) && near.send_io(writer) }
+        far.recv_io(IO, "w").tap { |io| io.write("x") }.close
+        sending.join && reader.read(1)
+      ensure
+        [near, far, reader, writer].each(&:close)
+      end,
+      with_rights: lambda do
+        near, far = UNIXSocket.pair(:DGRAM)
+        near.sendmsg("m", 0, nil, Socket::AncillaryData.unix_rights(near))
+        message, _, _, control = far.recvmsg(scm_rights: true)
+        control.unix_rights.each(&:close)
+        [message, control.unix_rights.size]
+      ensure
+        [near, far].each(&:close)
+      end,
+      unix_datagrams: lambda do
+        near, far = UNIXSocket.pair(:DGRAM)
+        sending = Thread.new { 300.times { |i| near.send(i.to_s * 300, 0) } }
+        [Array.new(300) { far.recv(2000) }.sum(&:size), sending.value]
+      ensure
+        [near, far].each(&:close)
+      end,
+      peeked: lambda do
+        near, far = UNIXSocket.pair
+        sending = Thread.new { sleep(SHORT) && far.write("ab") }
+        sending.join && [near.recv(1, Socket::MSG_PEEK), near.recv(9)]
+      ensure
+        [near, far].each(&:close)
+      end,
+      positioned: lambda do
+        Tempfile.create("twin") do |file|
+          [file.pwrite("abc", 2), file.pread(3, 1), file.pos, file.size, file.sysread(9)]
+        end
+      end,
+      copied: lambda do
+        reader, writer = IO.pipe
+        text = StringIO.new
+        filling = Thread.new { writer.write("x" * 100_000) && writer.close }
+        [IO.copy_stream(reader, text), filling.value, text.size]
+      ensure
+        [reader, writer].each(&:close)
+      end
+    }.freeze
+
     # From Ruby 3.2 on.
     NEWER = {
       late_pop_of_its_own: -> { EMPTY.pop(timeout: SHORT) },
+      late_push: -> { Thread::SizedQueue.new(1).then { |one| (one << 1).push(2, timeout: SHORT) } },
+      own_lock: lambda do
+        lock = Thread::Mutex.new
+        steps = Enumerator.new { |found| lock.synchronize { found << 1 } }
+        lock.synchronize { steps.next }
+      end,
       late_io: lambda do
         reader, writer = IO.pipe
         reader.timeout = SHORT
@@ -147,7 +219,7 @@ module Twins
       forked: -> { Process.wait(fork { sleep(SHORT) && exit!(4) }) && $?.exitstatus }
     }.freeze
 
-    ALL = { **WAITS, **TIMEOUTS, **FAILURES, **CHILDREN, **OTHERS,
+    ALL = { **WAITS, **TIMEOUTS, **FAILURES, **CHILDREN, **OTHERS, **FILES,
             **(RUBY_VERSION < "3.2" ? {} : NEWER),
             **(RUBY_VERSION < "3.4" ? OLDER : {}) }.freeze
   end
