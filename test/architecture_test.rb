@@ -12,8 +12,8 @@ class ArchitectureTest < Minitest::Test
   EXT = File.join(ROOT, "ext/neverblock")
 
   ROOMS = {
-    base: %w[version errors clock fiber_state legible error_report], loop: %w[native loop/*],
-    sync: %w[sync/*],
+    base: %w[version errors clock fiber_state fibers_setting legible error_report],
+    loop: %w[native loop/*], sync: %w[sync/*],
     drivers: %w[drivers/*], server: %w[server server/* page page/*], monitor: %w[monitor/*],
     rails: %w[rails/*], legacy: %w[legacy/*], puma: %w[puma/*],
     eventmachine: %w[eventmachine], testing: %w[minitest rspec testing/*],

@@ -148,11 +148,12 @@ module QueueApp
         "-e", "test", env: { APP_EXIT_NOTE: "1", **env })
   end
 
+  # @param arguments [Array<String>] of the command
   # @param settings [Hash] of GoodJob, each GOOD_JOB_… in the environment
   # @return [Program]
-  def good_job(env: {}, **settings)
+  def good_job(env: {}, arguments: [], **settings)
     told = settings.to_h { |name, value| ["GOOD_JOB_#{name.upcase}", value.to_s] }
-    run(Gem.bin_path("good_job", "good_job"), "start",
+    run(Gem.bin_path("good_job", "good_job"), "start", *arguments,
         env: { APP_EXIT_NOTE: "1", **env, **told }, chdir: folder)
   end
 

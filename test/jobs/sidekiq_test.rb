@@ -17,6 +17,47 @@ class SidekiqTest < Minitest::Test
     assert_nothing_left
   end
 
+  # A capsule may have a number of its own.
+  def test_a_number_of_fibers_is_how_many_wait_at_once
+    start(fibers: 30, concurrency: 7, capsules: { mail: { queues: ["mail"], concurrency: 3 } })
+    enqueue(CallJob, 90, 500)
+    eventually { notes("called").count == 90 }
+    assert_includes 10..30, most_at_once
+    Note.delete_all
+    (1..9).each { |number| CallJob.set(queue: "mail").perform_later(number, 300) }
+    eventually { notes("called").count == 9 }
+    assert_equal 3, most_at_once
+    assert_match(/fibers: 30 and concurrency: 7: 30 jobs run at once; leave one of the two/, logs)
+    assert_equal 33, Sidekiq::ProcessSet.new.first["concurrency"]
+    assert_equal 0, stop
+  end
+
+  # Also in a capsule that has no number.
+  def test_a_number_that_an_initializer_has_set
+    start(env: { APP_SIDEKIQ_FIBERS: "20", APP_CAPSULES: "none" })
+    enqueue(CallJob, 60, 500)
+    eventually { notes("called").count == 60 }
+    assert_includes 10..20, most_at_once
+    assert_equal 40, Sidekiq::ProcessSet.new.first["concurrency"]
+    assert_equal 0, stop
+    refute_match(/leave one/, logs)
+  end
+
+  def test_zero_fibers_are_threads
+    start(fibers: 0, concurrency: 3)
+    enqueue(CallJob, 9, 200)
+    eventually { notes("called").count == 9 }
+    assert_equal 3, most_at_once
+    assert_equal 0, stop
+  end
+
+  def test_a_number_that_is_none_is_refused
+    program = start(fibers: -3)
+    eventually { !program.waiter.alive? }
+    assert_equal 1, program.waiter.value.exitstatus
+    assert_match(/fibers: must be true, false or a number of fibers, got: -3/, logs)
+  end
+
   # By this id Sidekiq keeps what runs, and the Web UI shows it.
   def test_each_fiber_has_an_id_of_its_own
     start(fibers: true, concurrency: 10)

@@ -41,6 +41,21 @@ class SidekiqFactsTest < Minitest::Test
     assert facts("", file: ":fibers: true\n").fibers?
   end
 
+  # They count more than the threads.
+  def test_numbers_of_fibers
+    ['ENV.fetch("MANY", 70)', 'Integer(ENV.fetch("MANY", "70"))', '(ENV["MANY"] || 70).to_i',
+     "70", 'ENV["MANY"] || 70'].each do |number|
+      line = "config[:fibers] = #{number}"
+      assert_equal [true, 70], facts(line, file: "concurrency: 8\n").to_a.first(2), number
+    end
+    assert_equal 71, facts("config[:fibers] = ENV['MANY']", MANY: "71").at_once
+    assert_equal 72, facts("", file: "fibers: 72\nconcurrency: 8\n").at_once
+    assert_equal 73, facts("", file: "fibers: '73'\n", RAILS_MAX_THREADS: "14").at_once
+    assert_equal [false, 8], facts("", file: "fibers: 0\nconcurrency: 8\n").to_a.first(2)
+    file = "fibers: 72\ncapsules:\n  mail:\n    concurrency: 7\n  slow:\n    queues: slow\n"
+    assert_equal 151, facts("", file: file).at_once
+  end
+
   # Sidekiq takes this number if nothing names another.
   def test_the_threads_of_rails
     assert_equal 14, facts("", RAILS_MAX_THREADS: "14").at_once

@@ -56,8 +56,10 @@ module NB
         end
 
         def self.set(config, fibers)
-          return JobQueues.threads("Sidekiq") if config[:fibers] == false
-          return unless JobQueues.fibers?("sidekiq") && config[:fibers].nil?
+          said = FibersSetting.read(config[:fibers])
+          return JobQueues.threads("Sidekiq") if said == false
+
+          return unless JobQueues.fibers?("sidekiq") && said.nil?
 
           config[:fibers] = true
           config.default_capsule.concurrency = fibers

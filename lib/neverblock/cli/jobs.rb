@@ -19,7 +19,7 @@ module NB
 
           Solid Queue  config/queue.yml. If no worker there has fibers:, each gets fibers: in place
                        of threads:
-          GoodJob      config.good_job.fibers. If it is not set, nb jobs sets it, and threads
+          GoodJob      config.good_job.fibers. If it is not set, nb jobs sets it
           Sidekiq      fibers: in config/sidekiq.yml, or config[:fibers] in the application. If neither
                        is set, nb jobs sets fibers: and concurrency:
 

@@ -1,19 +1,25 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "../fibers_setting"
 require_relative "job_loop"
 
 module NB
   module Drivers
     # GoodJob runs jobs on a pool of threads for each group of queues. With
-    # `config.good_job.fibers = true` (or GOOD_JOB_FIBERS=1), the pool is a loop's fibers, on one
-    # thread ({Executor}). Nothing else changes: LISTEN/NOTIFY, polling, locks, cron, batches,
-    # retries, concurrency controls and stops stay GoodJob's own.
+    # `config.good_job.fibers = 100` (or GOOD_JOB_FIBERS=100), the pool is a loop's fibers, on one
+    # thread ({Executor}); with `true` they are as many as `threads`. Nothing else changes:
+    # LISTEN/NOTIFY, polling, locks, cron, batches, retries, concurrency controls and stops stay
+    # GoodJob's own.
     #
     # By default GoodJob locks a job by an advisory lock of PostgreSQL. This belongs to a
     # connection, so each running job keeps one. With GoodJob's own setting
     # `config.good_job.lock_strategy = :skiplocked`, jobs share connections.
     module GoodJob
+      # What the command line may say of threads; the second one was the only one before 4.22.
+      THREADS = %i[threads max_threads].freeze
+      private_constant :THREADS
+
       # Prepended to the singleton class of GoodJob::Scheduler::ThreadPoolExecutor.
       module Build
         # Works like GoodJob's own method.
@@ -23,6 +29,17 @@ module NB
 
           GoodJob.check_connections(options[:name], options.fetch(:max_threads))
           Executor.new(options)
+        end
+      end
+
+      # Prepended to GoodJob::Configuration: `threads`, before 4.22 `max_threads`, are the fibers of
+      # each group of queues that has no number of its own.
+      module Count
+        # @param name [Symbol] of GoodJob's method
+        # @return [Module]
+        # @api private
+        def self.for(name)
+          Module.new { define_method(name) { GoodJob.count(options, super()) } }
         end
       end
 
@@ -56,17 +73,39 @@ module NB
           require_relative "good_job/executor"
           ::GoodJob::JobPerformer.prepend(Performer)
           ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
+          ::GoodJob::Configuration.prepend(Count.for(threads_setting))
           ActiveSupport.on_load(:active_job) { singleton_class.prepend(Execution) }
           JobStop.install
         end
 
+        # @return [Symbol] what GoodJob calls the number of its threads
+        # @api private
+        def threads_setting
+          ::GoodJob::Configuration.method_defined?(:threads) ? :threads : :max_threads
+        end
+
         # @return [Boolean] whether the application wants fibers
+        # @raise [ArgumentError] if it says anything else
         # @api private
         def fibers?
           return false unless @driver&.on? && JobLoop.wanted?
 
-          given = setting(:fibers)
-          given.is_a?(String) ? ActiveModel::Type::Boolean.new.cast(given) : given
+          FibersSetting.read(setting(:fibers)) ? true : false
+        end
+
+        # @param options [Hash] of the command line
+        # @param threads [Integer] that GoodJob would start for each group of queues
+        # @return [Integer] how many jobs of each group run at once
+        # @raise [ArgumentError] as {fibers?}
+        # @api private
+        def count(options, threads)
+          wanted = FibersSetting.read(setting(:fibers)) if fibers?
+          return threads unless wanted.is_a?(Integer)
+          return threads if !options.key?(:fibers) && (options.keys & THREADS).any?
+
+          text = FibersSetting.conflict(wanted, threads_setting, threads)
+          @driver.notice(text) if text
+          wanted
         end
 
         # @return [Boolean] whether the application says anything of fibers

@@ -2,22 +2,24 @@
 
 require_relative "registry"
 require_relative "../fiber_state"
+require_relative "../fibers_setting"
 require_relative "job_loop"
 require_relative "sidekiq/crew"
 
 module NB
   module Drivers
-    # Sidekiq runs each of its `concurrency` processors on a thread. With `fibers: true` in
-    # config/sidekiq.yml, or `config[:fibers] = true` in `Sidekiq.configure_server`, the processors
-    # of a capsule are fibers of one loop, on one thread ({Crew}). Nothing else changes: fetching,
-    # retries, middleware, heartbeats and stops stay Sidekiq's own.
+    # Sidekiq runs each of its `concurrency` processors on a thread. With `fibers: 100` in
+    # config/sidekiq.yml, or `config[:fibers] = 100` in `Sidekiq.configure_server`, they are 100
+    # fibers of one loop, on one thread ({Crew}), in each capsule without a number of its own; with
+    # `true` there are as many as `concurrency`. Nothing else changes: fetching, retries,
+    # middleware, heartbeats and stops stay Sidekiq's own.
     module Sidekiq
       # Prepended to Sidekiq::Processor.
       module Processor
         # Works like Sidekiq's own method.
         # @api private
         def start
-          return super unless capsule[:fibers] && Sidekiq.on? && JobLoop.wanted?
+          return super unless Sidekiq.fibers(capsule)
 
           JobStop.install
           @thread ||= Crew.of(capsule).start(Strand.new(method(:replace)) do
@@ -53,6 +55,47 @@ module NB
         end
       end
 
+      # Prepended to Sidekiq::Capsule. When capsules are made, their number of fibers may not be
+      # known yet.
+      module Capsule
+        # Works like Sidekiq's own method.
+        # @api private
+        def concurrency
+          settle
+          super
+        end
+
+        # Works like Sidekiq's own method.
+        # @api private
+        def concurrency=(number)
+          @own = number
+          super
+        end
+
+        # Works like Sidekiq's own method: has as many connections as processors.
+        # @api private
+        def local_redis_pool
+          settle
+          super
+        end
+
+        private
+
+        # The first capsule has the number that `fibers` stands for; others may have their own.
+        def settle
+          return if name != "default" && own?
+
+          fibers = Sidekiq.fibers(self)
+          return if !fibers.is_a?(Integer) || fibers == @concurrency
+
+          Sidekiq.tell(fibers, @concurrency)
+          @concurrency = fibers
+        end
+
+        # Those of the file were made before our gem was there.
+        def own? = @own || config.dig(:capsules, name.to_sym, :concurrency)
+      end
+
       class << self
         # Applies the cure.
         #
@@ -60,11 +103,23 @@ module NB
         def install(driver)
           @driver = driver
           ::Sidekiq::Processor.prepend(Processor)
+          ::Sidekiq::Capsule.prepend(Capsule)
         end
 
-        # @return [Boolean]
+        # @param config [#[]] of Sidekiq
+        # @return [Integer, Boolean, nil] whether its processors are fibers, and how many
+        # @raise [ArgumentError] if the application says anything else
         # @api private
-        def on? = @driver.on?
+        def fibers(config)
+          FibersSetting.read(config[:fibers]) if @driver.on? && JobLoop.wanted?
+        end
+
+        # @return [void]
+        # @api private
+        def tell(fibers, threads)
+          text = FibersSetting.conflict(fibers, :concurrency, threads)
+          @driver.notice(text) if text
+        end
       end
     end
 

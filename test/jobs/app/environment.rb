@@ -81,7 +81,9 @@ Rails.error.subscribe(Reports.new)
 
 require_relative "jobs"
 
-Sidekiq.configure_server { |config| config[:fibers] = true } if ENV["APP_SIDEKIQ_FIBERS"]
+if (fibers = ENV["APP_SIDEKIQ_FIBERS"])
+  Sidekiq.configure_server { |config| config[:fibers] = fibers }
+end
 
 # With this, Sidekiq has two sets of processors.
 if ENV["APP_CAPSULES"]
@@ -98,7 +100,7 @@ if ENV["APP_CAPSULES"]
   Sidekiq.configure_server do |config|
     config.server_middleware { |chain| chain.add(Turnstile) }
     config.capsule("other") do |capsule|
-      capsule.concurrency = 5
+      capsule.concurrency = 5 unless ENV["APP_CAPSULES"] == "none"
       capsule.queues = %w[other]
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../fibers_setting"
+
 module NB
   class Doctor
     # What Sidekiq's process will be set to, in the order in which Sidekiq itself looks: its
@@ -30,7 +32,7 @@ module NB
       FLAG = /
         \s*(?:(?<plain>true|false)\b |
               #{variable.source}\s*(?:,\s*["'](?<default>\w*)["']\s*)?[\])]
-              \s*(?:(?<operator>[=!]=)\s*["'](?<operand>\w*)["'])?)
+              \s*(?:(?<operator>[=!]=)\s*["'](?<operand>\w*)["'])?(?![^\n;}]*\|\|))
       /x
       private_constant :NUMBER, :FLAG
 
@@ -47,15 +49,14 @@ module NB
 
       # @return [Boolean] whether jobs run in fibers
       # @scheduling never waits
-      def fibers?
-        told = values(/\[:fibers\]\s*=/, FLAG) { |match| flag(match) }.last
-        (told.nil? ? @file[:fibers] : told) ? true : false
-      end
+      def fibers? = fibers ? true : false
 
       # @return [Integer] the most jobs at once, of all capsules together
       # @scheduling never waits
       def at_once
-        capsules = @file.fetch(:capsules, {}).each_value.map { |one| plain(one)[:concurrency] }
+        capsules = @file.fetch(:capsules, {}).each_value.map do |one|
+          plain(one)[:concurrency] || many
+        end
         capsules += numbers(/\b(?!#{server}\b)\w+\.concurrency\s*=/)
         first + capsules.sum(&:to_i)
       end
@@ -71,9 +72,23 @@ module NB
       # What the block of configure_server calls its argument.
       def server = @text[/configure_server\s*(?:do|\{)\s*\|\s*(\w+)/, 1] || "config"
 
+      # @return [Integer, Boolean, nil] how many, or whether at all
+      # @raise [ArgumentError]
+      def fibers
+        place = /\[:fibers\]\s*=/
+        told = values(place, FLAG) { |match| flag(match) }.last
+        told = numbers(place).last if told.nil?
+        FibersSetting.read(told.nil? ? @file[:fibers] : told)
+      end
+
+      # @return [Integer, nil] how many, if they are a number
+      def many = fibers.then { |said| said if said.is_a?(Integer) }
+
       # Of the first capsule. Sidekiq has made it before it runs the initializers, so there
       # `config[:concurrency] =` comes too late.
       def first
+        return many if many
+
         told = numbers(/\b#{server}\.concurrency\s*=/).last
         (told || @file[:concurrency] || ENV["RAILS_MAX_THREADS"] || CONCURRENCY).to_i
       end
@@ -97,9 +112,9 @@ module NB
         return match[:plain] == "true" if match[:plain]
 
         value = told(match)
-        return !value.nil? unless match[:operator]
+        return (value == match[:operand]) == (match[:operator] == "==") if match[:operator]
 
-        (value == match[:operand]) == (match[:operator] == "==")
+        match[0].include?(".key?") ? !value.nil? : value || false
       end
 
       def told(match) = ENV.fetch(match[:name], match[:default])
