@@ -6,7 +6,8 @@ require "jobs/helper"
 # kills them, stops them and starts them anew, and restarts the database. Then it counts what the
 # jobs have left. Each job ({RowsJob}) writes two rows in one transaction.
 #
-# Subclasses know the queue: how a crew starts, which processes of it run jobs, when all is done.
+# Subclasses know the queue: how a crew starts, when it has, which processes of it run jobs, when
+# all is done.
 class QueueApp::Storm
   include Patience
 
@@ -47,7 +48,7 @@ class QueueApp::Storm
       public_send(strike)
     end
     watch { done? }
-    @crews.each(&:stop)
+    @crews.each { |crew| stop(crew) }
     self
   ensure
     @programs.each(&:kill)
@@ -64,7 +65,7 @@ class QueueApp::Storm
   def kill_crew = replace(&:kill)
 
   # Ends a crew as a deployment does.
-  def stop_crew = replace(&:stop)
+  def stop_crew = replace { |crew| stop(crew) }
 
   def restart_database = QueueApp.place.restart
 
@@ -123,6 +124,12 @@ class QueueApp::Storm
   def launch = start.tap { |program| @programs << program }
 
   def some_crew = @crews.sample(random: @random)
+
+  # One that is still starting would end at once, and say nothing: Ruby's own answer to TERM.
+  def stop(crew)
+    eventually { up?(crew) || !crew.waiter.alive? }
+    crew.stop
+  end
 
   # Ends one by the block, and starts another in its place.
   def replace

@@ -28,6 +28,7 @@ class QueueApp::GoodJobStorm < QueueApp::Storm
 
   def start = QueueApp.good_job(env: @env, **@settings)
   def workers(crew) = [crew.pid]
+  def up?(crew) = GoodJob::Process.all.any? { |one| one.state["pid"] == crew.pid }
 
   # Jobs that failed while the database was down.
   def mend

@@ -32,6 +32,7 @@ class QueueApp::SidekiqStorm < QueueApp::Storm
 
   def start = QueueApp.sidekiq(env: @env, **@settings.transform_keys(&:to_s))
   def workers(crew) = [crew.pid]
+  def up?(crew) = Sidekiq::ProcessSet.new.any? { |one| one["pid"] == crew.pid }
 
   # Jobs that failed while the database was down: now, not in half a minute.
   def mend

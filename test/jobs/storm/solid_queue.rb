@@ -36,6 +36,8 @@ class QueueApp::SolidQueueStorm < QueueApp::Storm
     supervisor.supervisees.where(kind: "Worker").pluck(:pid)
   end
 
+  def up?(crew) = workers(crew).any?
+
   def mend
     SolidQueue::FailedExecution.includes(:job).each do |failed|
       @retried[failed.exception_class] << failed.job.arguments.dig("arguments", 0)
