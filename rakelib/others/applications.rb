@@ -7,8 +7,8 @@ require_relative "postgresql"
 require_relative "test_gems"
 
 module Others
-  # The Rails applications that tests of Solid Cable, Cache and Queue bring: their databases, new
-  # for each process, with their tables, and the file that names them.
+  # The Rails applications that tests of Solid Cable, Cache and Queue and of GoodJob bring: their
+  # databases, new for each process, with their tables, and the file that names them.
   module Applications
     # Of Solid Cache: the shards, and what leads to the first of them by another way.
     CACHES = { "primary" => "cache", "primary_unprepared_statements" => "cache",
@@ -22,6 +22,7 @@ module Others
     SHARDS = { "migrations_paths" => "db/migrate_shards" }.freeze
     # What the file says of each database.
     DATABASES = {
+      good_job: { "primary" => { "database" => "good_job_test", "reaping_frequency" => 0 } },
       solid_cable: { "primary" => { "database" => "solid_cable_test" } },
       solid_cache: CACHES,
       solid_queue: {
@@ -31,6 +32,9 @@ module Others
         "queue" => { "database" => "test_queue", "migrations_paths" => "db/queue_migrate" }
       }
     }.freeze
+
+    # Where an application lies, if not where Rails' generator makes it.
+    FOLDERS = Hash.new("test/dummy").merge!(good_job: "demo").freeze
 
     module_function
 
@@ -42,19 +46,23 @@ module Others
       settings = PostgreSQL.renew(*databases.values.map { |one| one["database"] }.uniq)
                            .merge("adapter" => "postgresql", "pool" => 20)
       test = databases.transform_values { |one| settings.merge(one) }
-      folder = "#{source}/test/dummy"
+      folder = "#{source}/#{FOLDERS[name]}"
       File.write("#{folder}/config/database.yml", YAML.dump("test" => test))
       adapt(folder, name)
       load(folder, source)
       { "RAILS_ENV" => "test" }
     end
 
-    # Nobody compiles assets, and what Bundler would load is loaded by itself.
+    # Nobody compiles assets or has a browser, bootsnap asks Bundler, and what Bundler would load is
+    # loaded by itself.
     def adapt(folder, name)
-      FileUtils.rm_f("#{folder}/config/initializers/assets.rb")
-      file = "#{folder}/config/application.rb"
-      File.write(file, File.read(file).sub(/^Bundler\.require.*/, "require \"#{name}\""))
+      FileUtils.rm_f(%w[config/initializers/assets.rb ../spec/support/system.rb]
+                       .map { |file| "#{folder}/#{file}" })
+      change("#{folder}/config/boot.rb", /^ *require .bootsnap.*/, "")
+      change("#{folder}/config/application.rb", /^Bundler\.require.*/, "require \"#{name}\"")
     end
+
+    def change(file, words, others) = File.write(file, File.read(file).sub(words, others))
 
     # Their tables.
     def load(folder, source)

@@ -97,6 +97,11 @@ module Others
                schema/member/has_dataloader subscriptions subscriptions/* tracing/**/*]
             .map { |name| "spec/graphql/#{name}_spec.rb" }.freeze
 
+  # Of GoodJob all but what asks for a browser, for servers that Bundler starts and for new
+  # applications.
+  GOOD_JOB = %w[spec/app/**/*_spec.rb spec/requests/**/*_spec.rb spec/lib/**/*_spec.rb
+                spec/integration/[!bs]*_spec.rb spec/integration/{batch,scheduler}_spec.rb].freeze
+
   # Of Resque all but its errors for Airbrake, and resque-web as a daemon.
   RESQUE = %w[child_killing failure_base job_hooks job_plugins logging plugin rake resque-web
               resque_* resque server_helper stat worker]
@@ -117,6 +122,10 @@ module Others
   # Of Sequel what runs on PostgreSQL.
   SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
 
+  # Of Sidekiq's unique jobs all but their pages, and what measures.
+  UNIQUE = %w[spec/{jobs,sidekiq,workers}/**/*_spec.rb spec/sidekiq_unique_jobs/[!w]*_spec.rb
+              spec/sidekiq_unique_jobs/[!w]*/**/*_spec.rb].freeze
+
   # Of Typhoeus all but its adapter for Faraday before 2.
   TYPHOEUS = %w[spec/rack/**/*_spec.rb spec/typhoeus_spec.rb spec/typhoeus/*_spec.rb
                 spec/typhoeus/[!a]*/**/*_spec.rb].freeze
@@ -130,6 +139,15 @@ module Others
                       %w[spec/*_spec.rb spec/delayed/*_spec.rb]],
     "delayed_job_active_record" => ["collectiveidea/delayed_job_active_record", "v4.1.11",
                                     "v4.1.11", :rspec, %w[spec/**/*_spec.rb], :delayed_job],
+    "activejob-status" => ["inkstak/activejob-status", "v1.0.2", "v1.0.2", :rspec,
+                           %w[spec/specs/**/*_spec.rb]],
+    "good_job" => ["bensheldon/good_job", nil, "v4.19.2", :rspec, GOOD_JOB, :good_job],
+    "job-iteration" => ["Shopify/job-iteration", nil, "v1.15.0", :minitest,
+                        %w[test/unit/*_test.rb], :job_iteration],
+    "sidekiq-cron" => ["sidekiq-cron/sidekiq-cron", nil, "v2.3.1", :minitest,
+                       %w[test/unit/*_test.rb], :default_redis],
+    "sidekiq-unique-jobs" => ["mhenrixon/sidekiq-unique-jobs", nil, "v8.1.0", :rspec, UNIQUE,
+                              :unique_jobs],
     "httpclient" => ["nahi/httpclient", "v2.9.0", "v2.9.0", :test_unit, %w[test/test_[!a]*.rb]],
     "message-bus" => ["discourse/message_bus", nil, "v4.5.2", :minitest, %w[spec/lib/**/*_spec.rb],
                       :message_bus],

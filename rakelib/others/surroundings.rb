@@ -135,6 +135,23 @@ module Others
       define_method(name) { Applications.environment(name, @folder) }
     end
 
+    # Its tests know one port.
+    def unique_jobs
+      change("spec/**/*.rb", /(?<=port: )\d{4,5}/, Databases.redis.port.to_s)
+      { "REDIS_URL" => "127.0.0.1:#{Databases.redis.port}" }
+    end
+
+    # Its tests know the name of the database and of its user. It requires GoodJob, which asks for
+    # more of Rails.
+    def job_iteration
+      place = database_test
+      change("lib/job-iteration/interruption_adapters/good_job_adapter.rb", /require "good_job"/,
+             "require \"active_model\"\n\\0")
+      change("test/test_helper.rb", /^connection_config = \{.*?\}$/m,
+             "connection_config = #{place.options.merge(adapter: "mysql2", database: "test")}")
+      default_redis
+    end
+
     # Where a loop runs, it is the scheduler that the tests of GraphQL Ruby ask for.
     def graphql
       %w[dataloader dataloader/nonblocking_dataloader].each do |name|

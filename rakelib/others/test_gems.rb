@@ -21,8 +21,10 @@ module Others
                 webrick:1.9.2].freeze
     MORE = {
       "3.1" => SHARED,
-      "3.4" => [*SHARED, *%w[dotenv:3.2.0 maxitest:6.1.0 metrics:0.15.0 minitest-memory:1.1.1
-                             minitest-strict:1.0.1 sneakers:2.11.0 sus:0.38.0
+      "3.4" => [*SHARED, *%w[cronex:0.15.0 dotenv:3.2.0 maxitest:6.1.0 metrics:0.15.0
+                             minitest-memory:1.1.1 minitest-strict:1.0.1 resque:3.0.0
+                             rspec-its:2.0.0 rspec-rails:8.0.4 sneakers:2.11.0
+                             sorbet-runtime:0.6.13646 sus:0.38.0
                              sus-fixtures-async:0.2.0 sus-fixtures-console:0.5.0
                              sus-fixtures-time:0.1.0 traces:0.18.2 websocket-client-simple:0.9.0]]
     }.freeze
