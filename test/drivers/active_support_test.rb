@@ -92,6 +92,23 @@ class ActiveSupportDriverTest < Minitest::Test
     end
   end
 
+  # Without "active_support" itself, as gems do. What comes later is cured.
+  PIECES = %w[active_support/version active_support/core_ext/object/blank active_support/inflector
+              active_support/logger active_support/notifications i18n/version].freeze
+
+  def test_a_program_that_loads_a_piece_before_the_rest
+    PIECES.each do |piece|
+      both_orders("require '#{piece}'\n").each do |program|
+        program += "p NB.run { NB.gather(-> { 1 }, -> { sleep(0.001) && 2 }) }\n"
+        result = Subprocess.ruby(program, loaded: false)
+        assert_equal ["[1, 2]\n", ""], [result.out, result.err], piece
+        result = Subprocess.ruby(program + STATE + PROGRAM, loaded: false)
+        other, *rest = JSON.parse(result.out.lines.last)
+        assert_equal [[nil, nil], [[OURS, OURS], OURS, OURS, OURS]], [other.first(2), rest], piece
+      end
+    end
+  end
+
   # As tests of gems do; an Enumerator in a fiber of the loop still has the fiber's state.
   def test_an_isolation_level_that_changes_for_a_while
     both_orders(STATE).each do |program|

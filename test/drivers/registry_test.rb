@@ -52,6 +52,27 @@ class RegistryTest < Minitest::Test
       end
   end
 
+  # A program loads it alone with the gemspec of a gem that has `path:` in its Gemfile.
+  VERSIONS = { "active_record" => "active_record/version", "i18n" => "i18n/version",
+               "mqtt" => "mqtt/version", "stomp" => "stomp/version" }.freeze
+
+  def test_the_version_of_a_library_is_not_the_library
+    VERSIONS.each do |name, file|
+      result = Subprocess.ruby(<<~RUBY)
+        #{CURE}
+        require "#{file}"
+        NB.run { sleep 0 }
+        puts state("#{name}")
+        require "#{name}"
+        puts state("#{name}")
+      RUBY
+      before, after = result.out.lines(chomp: true)
+      assert_empty result.err, name
+      assert_match(/ not loaded\z/, before, name)
+      assert_match(/ on\z/, after, name)
+    end
+  end
+
   # Bootsnap requires files by their full paths.
   def test_a_library_that_is_required_by_its_path
     ["File.join(FOLDER, 'slow_library.rb')", "File.join(FOLDER, 'slow_library')",

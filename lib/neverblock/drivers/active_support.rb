@@ -6,7 +6,7 @@ require_relative "registry"
 # would see each other's. Which of these are loaded is known when a loop starts. They stay per
 # thread if ActiveRecord is to be left alone, because its connections go by the same setting.
 NB::Drivers.register("active_support", features: %w[active_support active_support/all],
-                                       constant: "ActiveSupport",
+                                       constant: "ActiveSupport::VERSION",
                                        version: "ActiveSupport::VERSION::STRING",
                                        versions: ">= 7.2") do |driver|
   install = lambda do

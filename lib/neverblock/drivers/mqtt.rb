@@ -25,7 +25,7 @@ module NB
     end
 
     # It loads its classes when they are first used.
-    register("mqtt", constant: "MQTT", version: "MQTT::VERSION",
+    register("mqtt", constant: "MQTT::NotConnectedException", version: "MQTT::VERSION",
                      versions: [">= 0.4", "< 1"]) do |driver|
       const_set(:MQTT, driver)
       ::MQTT::Client.prepend(MQTTErrors)

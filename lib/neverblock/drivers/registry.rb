@@ -27,7 +27,8 @@ module NB
       #   NB::Drivers.register("mysql2", constant: "Mysql2::Client", version: "Mysql2::VERSION",
       #                        versions: "~> 0.5.4") { |driver| Mysql2::Client.prepend(Waiting) }
       # @param name [String] the library
-      # @param constant [String] is defined once the library is loaded
+      # @param constant [String] is defined once the library is loaded; a part that programs load by
+      #   itself, such as its version, doesn't define it
       # @param features [Array<String>] what programs `require` to load the library
       # @param version [String, nil] the constant with the version; nil: there is none
       # @param versions [String, Array<String>] requirement, as in a Gemfile

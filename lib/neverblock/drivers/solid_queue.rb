@@ -59,7 +59,8 @@ module NB
     end
 
     # Its classes load parts of Rails that are not there yet when the gem is required.
-    register("solid_queue", constant: "SolidQueue", version: "SolidQueue::VERSION",
+    register("solid_queue", constant: "SolidQueue::DEFAULT_LOGGER",
+                            version: "SolidQueue::VERSION",
                             versions: [">= 1", "< 2"]) do |driver|
       ActiveSupport.on_load(:after_initialize) { SolidQueue.install(driver) }
     end

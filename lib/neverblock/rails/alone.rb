@@ -44,13 +44,15 @@ module NB
           install(driver) unless application?
         end
 
-        # For ActiveSupport without ActiveRecord and without an application.
+        # For ActiveSupport without ActiveRecord and without an application. A program may have
+        # loaded its version alone, which brings no state.
         #
         # @param driver [Drivers::Driver]
         # @return [void]
         # @scheduling never waits
         def install_state(driver)
           return if @installed || @state || !driver.on? || application? ||
+                    !defined?(ActiveSupport::IsolatedExecutionState) ||
                     ActiveSupport::IsolatedExecutionState.isolation_level == :fiber
 
           @state = true
