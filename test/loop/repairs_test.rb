@@ -35,6 +35,29 @@ class RepairsTest < Minitest::Test
       installed.include?("tcp_fast_fallback")
   end
 
+  # As Net::SSH::Test does with IO.select.
+  CHAIN = <<~'RUBY'
+    CALLS = []
+    [IO.singleton_class, Kernel, Kernel.singleton_class].each do |owner|
+      owner.class_eval do
+        alias_method :rubys_select, :select
+        define_method(:select) { |*lists| rubys_select(*lists).tap { CALLS << owner } }
+      end
+    end
+    NB.run do
+      reader, = IO.pipe
+      turns = 0
+      ticker = NB.async { loop { (turns += 1) && sleep(0.001) } }
+      [IO, self, Kernel].each { |one| one.send(:select, [reader], nil, nil, 0.02) }
+      ticker.cancel
+      p CALLS, turns > 5
+    end
+  RUBY
+
+  def test_a_program_that_has_replaced_select_before
+    assert_equal "[#<Class:IO>, Kernel, #<Class:Kernel>]\ntrue\n", ruby(CHAIN)
+  end
+
   def test_ancestors_and_owners_stay_as_they_are
     script = "p [IO, File, TCPSocket, Thread, Fiber, Kernel].map(&:ancestors); " \
              "p IO.instance_method(:close).owner, Fiber.instance_method(:raise).owner"
