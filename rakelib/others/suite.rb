@@ -130,6 +130,10 @@ module Others
   TYPHOEUS = %w[spec/rack/**/*_spec.rb spec/typhoeus_spec.rb spec/typhoeus/*_spec.rb
                 spec/typhoeus/[!a]*/**/*_spec.rb].freeze
 
+  # Of midi-smtp-server all but its stress. The first files are what the others are made of.
+  MIDI = %w[test/construct/base_*.rb test/construct/*.rb
+            test/{specs,unit,integration}/*_test.rb].freeze
+
   # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
   # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
@@ -177,6 +181,41 @@ module Others
                       %w[spec/**/*_spec.rb]],
     "with-advisory-lock" => ["ClosureTree/with_advisory_lock", nil, "v7.5.0", :minitest,
                              %w[test/**/*_test.rb], :advisory_lock],
+    "beaneater" => ["beanstalkd/beaneater", "v1.1.3", "v1.1.3", :minitest, %w[test/*_test.rb],
+                    :beanstalkd],
+    "faraday-net_http" => ["lostisland/faraday-net_http", "v3.4.2", "v3.4.2", :rspec,
+                           %w[spec/**/*_spec.rb]],
+    "faraday-net_http_persistent" => ["lostisland/faraday-net_http_persistent", "v2.3.0", "v2.3.0",
+                                      :rspec, %w[spec/**/*_spec.rb]],
+    "faraday-retry" => ["lostisland/faraday-retry", "v2.4.0", "v2.4.0", :rspec,
+                        %w[spec/**/*_spec.rb]],
+    "io-console" => ["ruby/io-console", "v0.8.2", "v0.8.2", :test_unit,
+                     %w[test/io/console/test_*.rb]],
+    "logger" => ["ruby/logger", "v1.7.0", "v1.7.0", :test_unit, %w[test/logger/test_*.rb]],
+    "mail" => ["mikel/mail", "2.9.1", "2.9.1", :rspec, %w[spec/mail/**/*_spec.rb]],
+    "midi-smtp-server" => ["4commerce-technologies-AG/midi-smtp-server", "release/3.2.1",
+                           "release/3.2.1", :minitest, MIDI],
+    "net-ldap" => ["ruby-ldap/ruby-net-ldap", "v0.20.0", "v0.20.0", :test_unit,
+                   %w[test/**/test_*.rb], :slapd],
+    "net-scp" => ["net-ssh/net-scp", "v4.1.0", "v4.1.0", :test_unit, %w[test/test_[!a]*.rb], nil,
+                  nil, "net-ssh < 8"],
+    "net-sftp" => ["net-ssh/net-sftp", "v4.0.0", "v4.0.0", :minitest,
+                   %w[test/test_[!a]*.rb test/protocol/**/test_*.rb], nil, nil, "net-ssh < 8"],
+    "open3" => ["ruby/open3", "v0.2.1", "v0.2.1", :test_unit, %w[test/test_*.rb]],
+    "pstore" => ["ruby/pstore", "v0.2.1", "v0.2.1", :test_unit, %w[test/test_*.rb]],
+    "redis-namespace" => ["resque/redis-namespace", "v1.11.0", "v1.11.0", :rspec,
+                          %w[spec/*_spec.rb], :redis_namespace],
+    "redlock" => ["leandromoreira/redlock-rb", "2.0.6", "2.0.6", :rspec, %w[spec/*_spec.rb],
+                  :redlock],
+    "slack-ruby-client" => ["slack-ruby/slack-ruby-client", nil, "v3.2.0", :rspec,
+                            %w[spec/slack/**/*_spec.rb]],
+    "stomp" => ["stompgem/stomp", "v1.4.10", "v1.4.10", :test_unit, %w[test/test_*.rb], :stomp],
+    "tempfile" => ["ruby/tempfile", "v0.3.1", "v0.3.1", :test_unit, %w[test/test_*.rb]],
+    "terrapin" => ["thoughtbot/terrapin", "v1.1.1", "v1.1.1", :rspec, %w[spec/**/*_spec.rb]],
+    "tty-prompt" => ["piotrmurach/tty-prompt", "v0.23.1", "v0.23.1", :rspec,
+                     %w[spec/unit/**/*_spec.rb]],
+    "websocket-driver" => ["faye/websocket-driver-ruby", "0.8.0", "0.8.0", :rspec,
+                           %w[spec/websocket/**/*_spec.rb]],
     "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
     "curb" => ["gem:curb", "1.4.1", "1.4.1", :test_unit, CURB, :installed],
     "ethon" => ["typhoeus/ethon", "v0.18.0", "v0.18.0", :rspec, %w[spec/**/*_spec.rb]],

@@ -10,12 +10,16 @@ require_relative "../../test/support/databases"
 require_relative "active_record"
 require_relative "applications"
 require_relative "broker"
+require_relative "directory"
 require_relative "postgresql"
+require_relative "redis_places"
 require_relative "test_gems"
 
 module Others
   # What a suite finds around it: real servers of our own tests, and the settings that lead there.
   class Surroundings
+    include RedisPlaces
+
     BIN = File.expand_path("tmp/others/bin")
 
     # @param server [Symbol, nil] a private method of this class
@@ -183,14 +187,6 @@ module Others
       end
     end
 
-    # Resque's tests know one port, and start Redis there.
-    def resque
-      change("test/*.rb", /localhost:\d{4,5}/, "localhost:#{Databases.redis.port}")
-      change("test/*.rb", /:port => \d{4,5}/, ":port => #{Databases.redis.port}")
-      change("test/test_helper.rb", /^ *`redis-server .*/, "")
-      {}
-    end
-
     # Bundler would have loaded it.
     def simplecov
       change("spec/spec_helper.rb", /^Bundler\.require.*/, "require \"simplecov\"")
@@ -260,30 +256,23 @@ module Others
 
     def patron = installed.merge(old_handler)
 
-    def default_redis = { "REDIS_URL" => Databases.redis.url }
-
-    # redis-rb's tests know one port.
-    def redis
-      place = Servers.fetch("redis-others") do |port, folder|
-        %W[redis-server --port #{port} --bind 127.0.0.1 --dir #{folder} --save #{""}
-           --unixsocket #{folder}/socket --enable-debug-command local]
-      end
-      helper = "#{@folder}/test/helper.rb"
-      File.write(helper, File.read(helper).sub(/^PORT +=.*/, "PORT = #{place.port}"))
-      { "REDIS_SOCKET_PATH" => "#{place.folder}/socket" }
+    # stomp's own tests know of RabbitMQ, and read a backtrace of Ruby before 3.4.
+    def stomp
+      change("test/test_helper.rb", "in `(", "in [`'](?:.*#)?(")
+      { "STOMP_HOST" => "127.0.0.1", "STOMP_PORT" => Broker.fetch.port.to_s, "STOMP_RABBIT" => "y",
+        "STOMP_DOTQUEUE" => "y", "STOMP_NOWILD" => "y", "STOMP_TEST11p" => "1.2" }
     end
 
-    # redis-client's tests start Redis and its proxies themselves, and would fetch and build both.
-    def toxic_redis
-      place = "#{@folder}/tmp/cache/#{RbConfig::CONFIG["host_cpu"]}-linux"
-      program("#{place}/redis-7.0/src/redis-server",
-              "exec #{Databases.program("redis-server")} \"$@\"")
-      program("#{place}/toxiproxy-server",
-              "exec #{RbConfig.ruby} #{File.expand_path("toxiproxy.rb", __dir__)} \"$@\"")
-      archive = "#{@folder}/tmp/redis-7.0.tar.gz"
-      FileUtils.touch(archive)
-      File.write("#{place}/redis-7.0/build.checksum", Digest::SHA1.file(archive).hexdigest)
+    # beaneater's tests know one port, here perhaps that of an earlier run, and minitest by its old
+    # name.
+    def beanstalkd
+      place = Servers.fetch("beanstalkd") { |port, _| %W[beanstalkd -l 127.0.0.1 -p #{port}] }
+      change("{test/*,lib/beaneater/connection}.rb",
+             /(?<=127\.0\.0\.1:|assert_equal |DEFAULT_PORT = )\d{5}\b/, place.port.to_s)
+      change("test/*.rb", /MiniTest::(Unit::TestCase|Test)\b/, "Minitest::Test")
       {}
     end
+
+    def slapd = Directory.environment(@folder)
   end
 end
