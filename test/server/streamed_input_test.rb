@@ -3,6 +3,7 @@
 require_relative "helper"
 require_relative "../support/timing"
 require "digest"
+require "tempfile"
 
 # Request bodies that the application reads while they arrive.
 class ServerStreamedInputTest < Minitest::Test
@@ -102,6 +103,74 @@ class ServerStreamedInputTest < Minitest::Test
     assert_equal 3_998_000, input.unread.bytesize
     assert_equal 3_998_000, input.readpartial(5_000_000).bytesize
     assert_equal ["y" * 10, nil], [input.gets, input.gets]
+  end
+
+  # As a File gives them, however the bytes arrive.
+  ENDS = [[], ["\n"], ["\r\n"], [nil], [""], ["bb"], ["x" * 40], [3], [0], [-1], [nil, 4], ["", 3],
+          ["bb", 2], ["\n", nil], [nil, nil], ["\n", -1], [2.9], [:a], [1, 2], %w[a b], [1, 2, 3],
+          ["\xC3\xA4".b]].freeze
+  TEXT_OF_LINES = "\n\n\na\r\n\n\nbb\nccc\n\n\n\ndd\r\n\re bb\xC3\xA4f\n\ng\r".b
+
+  def lines(input, ends, chomp)
+    [Array.new(14) { input.gets(*ends, chomp: chomp) }, input.read(1), input.gets, input.read]
+  rescue ArgumentError, TypeError => error
+    [error.class, error.message]
+  end
+
+  def all_lines(input, ends, chomp)
+    [input.each(*ends, chomp: chomp).to_a, input.read]
+  rescue ArgumentError, TypeError => error
+    [error.class, error.message.delete_suffix("_line")]
+  end
+
+  def test_lines_are_those_of_a_file
+    parts = Struct.new(:left) { def body_part = left.shift }
+    Tempfile.create(binmode: true) do |file|
+      file.write(TEXT_OF_LINES)
+      ENDS.product([false, true], [1, 2, 7, 100].product(%i[lines all_lines])) do |ends, chomp, way|
+        # Ruby 3.1 chomps where nothing separates.
+        next if chomp && [String, Integer].none? { |kind| ends.empty? || kind === ends[0] }
+
+        file.rewind
+        size, ask = way
+        bytes = TEXT_OF_LINES.scan(/.{1,#{size}}/mn)
+        input = NB::Server::StreamedInput.new(parts.new(bytes))
+        assert_equal send(ask, file, ends, chomp), send(ask, input, ends, chomp),
+                     [ends, chomp, size, ask].inspect
+      end
+    end
+  end
+
+  # Each line is there before the next is sent.
+  def test_a_line_does_not_wait_for_the_next
+    waits = Struct.new(:left) { def body_part = left.shift || raise("waits") }
+    {["\n"] => "a\n", [] => "a\n", ["a"] => "a", [2] => "a\n", [nil, 1] => "a"}.each do |ends, line|
+      input = NB::Server::StreamedInput.new(waits.new(["a\n"]))
+      assert_equal line, input.gets(*ends)
+    end
+  end
+
+  def test_wrong_lengths_are_refused_as_by_io
+    parts = Struct.new(:left) { def body_part = left.shift }
+    input = NB::Server::StreamedInput.new(parts.new(["abc"]))
+    file = StringIO.new("abc")
+    %i[read readpartial].product([-1, "a"]).each do |name, length|
+      expected = assert_raises(ArgumentError, TypeError) { file.public_send(name, length) }
+      error = assert_raises(expected.class) { input.public_send(name, length) }
+      assert_equal expected.message, error.message
+    end
+    assert_raises(FrozenError) { input.read(1, "".freeze) }
+    assert_equal ["ab", "", "c"], [input.read(2.9), input.readpartial(0), input.read]
+    assert_equal "", input.readpartial(0)
+  end
+
+  # CSV asks for parts of a size, and for lines by a separator.
+  def test_csv_reads_the_body_while_it_arrives
+    require "csv"
+    parts = Struct.new(:left) { def body_part = left.shift }
+    text = Array.new(3_000) { |i| "#{i},\"a\nb\",#{"x" * (i % 50)}\n" }.join
+    input = NB::Server::StreamedInput.new(parts.new(text.scan(/.{1,999}/m)))
+    assert_equal CSV.parse(text), CSV.new(input).to_a
   end
 
   # Threads take turns at any call: within a read, too.

@@ -24,8 +24,10 @@ module NB
       # @return [String, nil] shorter than length only at the end; after it nil, or "" without a
       #   length
       # @raise [BodyError] if the body ends early, is malformed or too large
+      # @raise [ArgumentError, TypeError] for a negative length, or one that is no number
       # @scheduling may wait
       def read(length = nil, buffer = nil)
+        length &&= count(length)
         @lock.synchronize do
           fill until (length && left >= length) || @ended
           take(length, buffer)
@@ -35,11 +37,12 @@ module NB
       # @param length [Integer] the maximum number of bytes
       # @return [String] what is available, at least one byte
       # @raise [EOFError] at the end of the body
-      # @raise [BodyError] see {#read}
+      # @raise [BodyError, ArgumentError, TypeError] see {#read}
       # @scheduling may wait
       def readpartial(length, buffer = nil)
+        length = count(length)
         @lock.synchronize do
-          fill if left.zero?
+          fill if left.zero? && length.positive?
           take(length, buffer) || raise(EOFError, "end of file reached")
         end
       end
@@ -55,32 +58,35 @@ module NB
         self
       end
 
-      # @return [String, nil] the next line with its line feed, nil at the end
+      # As IO#gets: up to a line feed, or to another separator, and no longer than a limit.
+      #
+      # @param ends [Array<String, Integer, nil>] separator (nil: none; "": empty lines), limit in
+      #   bytes, or both
+      # @param chomp [Boolean] whether to leave the separator out
+      # @return [String, nil] the next line, nil at the end
       # @raise [BodyError] see {#read}
+      # @raise [ArgumentError, TypeError] for other arguments
       # @scheduling may wait
-      def gets
-        @lock.synchronize do
-          searched = 0
-          until (feed = @rest.index("\n", @taken + searched)) || @ended
-            searched = left
-            fill
-          end
-          take(feed ? feed + 1 - @taken : [left, 1].max)
-        end
+      def gets(*ends, chomp: false)
+        separator, limit = line_ends(*ends)
+        @lock.synchronize { limit == 0 ? +"" : next_line(separator, limit, chomp) }
       end
 
+      # @param ends see {#gets}
       # @yieldparam line [String]
       # @return [self]
-      # @raise [BodyError] see {#read}
+      # @raise [BodyError, ArgumentError, TypeError] see {#gets}; also for a limit of 0
       # @scheduling may wait
-      def each
-        return to_enum unless block_given?
+      def each(*ends, chomp: false)
+        return to_enum(:each, *ends, chomp: chomp) unless block_given?
+        raise ArgumentError, "invalid limit: 0 for each" if line_ends(*ends).last == 0
 
-        while (line = gets)
+        while (line = gets(*ends, chomp: chomp))
           yield line
         end
         self
       end
+      alias each_line each
 
       # @return [Boolean] whether all of the body has been read
       # @raise [BodyError] see {#read}
@@ -120,10 +126,68 @@ module NB
 
       def take(length = left, buffer = nil)
         part = @rest.byteslice(@taken, length || left)
-        @taken += part.bytesize
+        size = part.bytesize
         part = nil if part.empty? && length&.positive?
-        buffer ? buffer.replace(part || "") && part && buffer : part
+        part = buffer.replace(part || "") && part && buffer if buffer
+        @taken += size # last: a buffer that takes nothing loses nothing
+        part
       end
+
+      def count(length)
+        raise TypeError, "no implicit conversion of #{length.class} into Integer" unless
+          length.respond_to?(:to_int)
+
+        length = length.to_int
+        length.negative? ? raise(ArgumentError, "negative length #{length} given") : length
+      end
+
+      # A single argument is a separator if it is nil or a String, and else a limit.
+      def line_ends(first = "\n", *others)
+        given = others.size + 1
+        raise ArgumentError, "wrong number of arguments (given #{given}, expected 0..2)" unless
+          given <= 2
+
+        separator = String.try_convert(first)
+        return line_ends("\n", first) unless separator || first.nil? || others.any?
+        raise TypeError, "no implicit conversion of #{first.class} into String" unless
+          separator || first.nil?
+
+        limit = others.first
+        limit &&= limit.respond_to?(:to_int) ? limit.to_int : count(limit)
+        [separator, (limit unless limit&.negative?)]
+      end
+
+      def next_line(separator, limit, chomp)
+        paragraph = separator&.empty?
+        skip_feeds if paragraph
+        mark = paragraph ? "\n\n" : separator&.b
+        line = take([line_bytes(mark, limit), 1].max) or return
+        whole = mark && line.end_with?(mark)
+        skip_feeds if paragraph && whole
+        chomp && whole ? chomped(line, mark) : line
+      end
+
+      # Waits for the whole line. @return [Integer] how long it is
+      def line_bytes(mark, limit)
+        searched = 0
+        until (place = mark && @rest.index(mark, @taken + searched)) || @ended ||
+              (limit && left >= limit)
+          searched = [left - mark.to_s.bytesize + 1, 0].max
+          fill
+        end
+        [place ? place + mark.bytesize - @taken : left, *limit].min
+      end
+
+      def skip_feeds
+        loop do
+          fill until left.positive? || @ended
+          return unless @rest.getbyte(@taken) == 10
+
+          @taken += 1
+        end
+      end
+
+      def chomped(line, mark) = mark == "\n" ? line.chomp : line.delete_suffix(mark)
     end
   end
 end
