@@ -46,6 +46,36 @@ class ServerControlTest < Minitest::Test
     end
   end
 
+  # HAProxy asks by OPTIONS or HEAD, unless it is told otherwise.
+  def test_load_balancers_ask_in_other_ways
+    ready = true
+    control = NB::Server::Control.new("tcp://127.0.0.1:0", stats: -> { {} }, ready: -> { ready })
+    port = control.start.ports.first
+    yes, no = [true, false].map { |is| %({"ready":#{is}}\n) }
+    {"GET /ready" => [200, yes], "HEAD /ready" => [200, ""], "OPTIONS /ready" => [200, yes],
+     "HEAD /stats" => [200, ""], "HEAD /none" => [404, ""]}.each do |line, answer|
+      assert_equal answer, ask_by(line, port), line
+    end
+    ready = false
+    {"HEAD" => "", "OPTIONS" => no}.each do |method, body|
+      assert_equal [503, body], ask_by("#{method} /ready?a", port)
+    end
+    ["OPTIONS /stats", "POST /ready", "OPTIONS /readyx", "get /ready", "none", ""].each do |line|
+      assert_equal 404, ask_by(line, port).first, line
+    end
+  ensure
+    control&.stop
+  end
+
+  # @return [Array(Integer, String)] status and body
+  def ask_by(line, port)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      socket.write("#{line} HTTP/1.0\r\n\r\n")
+      head, body = Timeout.timeout(60) { socket.read }.split("\r\n\r\n", 2)
+      [Integer(head[/ \d+/]), body]
+    end
+  end
+
   # Those who reach the port are not those whom the file lets in, such as a load balancer.
   def test_a_crowd_at_one_address_holds_nobody_up_at_the_other
     Dir.mktmpdir do |folder|

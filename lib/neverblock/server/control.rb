@@ -13,7 +13,8 @@ module NB
     # Sockets that answer GET /stats with JSON, /requests with the running requests, /snapshot with
     # all that is known, /metrics with numbers for Prometheus, and /ready with 200 or 503. They have
     # their own threads, so they answer even when the loop does not. Over TCP there is neither
-    # /requests nor /snapshot, because these contain paths.
+    # /requests nor /snapshot, because these contain paths. Load balancers ask by HEAD or OPTIONS,
+    # too, and look at the status only.
     #
     # @api private
     class Control
@@ -23,12 +24,14 @@ module NB
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
+      # Others may only be asked for /ready, as HAProxy does if it is told nothing else.
+      METHODS = %r{\A(GET|HEAD|OPTIONS(?= /ready[? ])) ([^?\s]+)}.freeze
       # Served only over UNIX sockets, where the file system decides who has access.
       LOCAL = %w[/requests /snapshot].freeze
       # Seconds that a client waits for an answer, and has to read it; time enough for a busy
       # master, and for all fibers of a loop that computes.
       ANSWER = 30
-      private_constant :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
+      private_constant :METHODS, :ASKERS, :PATIENCE, :HEAD_BYTES, :JSON_TYPE, :LOCAL, :ANSWER
 
       # @param addresses [String, Array<String>]
       # @param stats [#call] returns the content of /stats
@@ -143,9 +146,10 @@ module NB
       end
 
       def answer(socket, head, local)
-        path = head[/\AGET ([^?\s]+)/, 1]
+        method, path = head.match(METHODS)&.captures
         status, body, type = foreign?(socket, head, path) ? refusal : reply(path, head, local)
-        socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n", body)
+        socket.write("HTTP/1.0 #{status}\r\nContent-Type: #{type || JSON_TYPE}\r\n\r\n",
+                     *(body unless method == "HEAD"))
         socket.close_write # ends the stream even if a worker forked just now holds a copy
       end
 
@@ -192,7 +196,7 @@ module NB
         case path
         when "/ready" then readiness(@ready.call)
         when "/metrics" then exposition(Exposition.for(head[/^accept:(.*)\r$/i, 1]))
-        when "/snapshot" then ["200 OK", @snapshot.call(head[/\AGET [^?\s]+\?(\S*)/, 1])]
+        when "/snapshot" then ["200 OK", @snapshot.call(head[/\A[A-Z]+ [^?\s]+\?(\S*)/, 1])]
         when *@answers.keys then ["200 OK", @answers[path].call]
         else unknown
         end
