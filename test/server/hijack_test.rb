@@ -305,6 +305,20 @@ class ServerHijackTest < Minitest::Test
     assert_equal "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nmine", answer
   end
 
+  # As with a partial hijack, and under Puma.
+  def test_a_full_hijack_that_raises_closes_its_socket
+    {"oops" => RuntimeError, "gone" => Errno::EPIPE, "left" => SystemExit}.each do |word, error|
+      kept = nil
+      serve do |env|
+        kept = env["rack.hijack"].call.tap { |io| io.write("mine") }
+        raise error, *(word unless error == SystemExit)
+      end
+      assert_equal "mine", raw("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_predicate kept, :closed?
+      assert_equal word == "oops", @log.string.include?("GET / RuntimeError: oops")
+    end
+  end
+
   # In memory, and where it had to go to a file.
   def test_a_full_hijack_has_what_came_of_a_body_that_was_not_read
     [{}, {body_memory_bytes: 100, bodies_memory_bytes: 0}].each do |options|

@@ -134,6 +134,7 @@ static VALUE rb_nb_exchange_call(VALUE self)
     if (request->hijacked)
         return rb_hash_aref(request->env, key);
     VALUE io = rb_nb_exchange_detach(self);
+    request->socket = io;
     rb_hash_aset(request->env, key, io);
     return io;
 }

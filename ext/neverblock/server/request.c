@@ -179,10 +179,9 @@ static VALUE log_access(VALUE argument)
 {
     run_t *run = (run_t *)argument;
     nb_request_t *request = run->request;
-    uint64_t now = nb_loop_clock(run->server->loop);
     rb_funcall(run->server->self, id_log, 5, request->env, INT2FIX(request->status),
                ULL2NUM(request->sent_bytes), ULL2NUM(request->queued_ns),
-               ULL2NUM(now - request->started_ns));
+               ULL2NUM(nb_loop_clock(run->server->loop) - request->started_ns));
     return Qnil;
 }
 
@@ -242,9 +241,12 @@ static void count_status(nb_server_t *server, int status)
     server->counters.responses[(unsigned)status / 100 % 10]++;
 }
 
-static VALUE close_file(VALUE file)
+static void close_io(run_t *run, VALUE io)
 {
-    return rb_io_close(file);
+    int state = 0;
+    if (io)
+        rb_protect(rb_io_close, io, &state);
+    take_error(run, state);
 }
 
 static VALUE drain(VALUE conn)
@@ -277,13 +279,9 @@ static void after_request(run_t *run, VALUE error)
         take_error(run, state);
     }
     leave_work(run);
-    if (request->input_file) {
-        rb_protect(close_file, request->input_file, &state);
-        take_error(run, state);
-    }
+    close_io(run, request->input_file);
     nb_loan_return(run->server, &request->loan);
-    if (request->head.bytes)
-        nb_buffer_free(&request->head);
+    nb_buffer_free(&request->head);
     if (request->exchange)
         nb_exchange_end(request->exchange);
     nb_request_wipe_fiber(run->server);
@@ -367,6 +365,8 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
         conn->keep = conn->keep && run.consumed; /* nobody knows where the next one begins */
     if (!NIL_P(error))
         answer_error(&run, error);
+    if (state) /* otherwise nobody may close it, and the client waits */
+        close_io(&run, request.socket);
     if (broken)
         after_broken_request(&run);
     else

@@ -28,6 +28,7 @@ typedef struct nb_request {
     VALUE fetched; /* what LazyInput asked for, once it has arrived */
     nb_loan_t loan;
     VALUE headers, body;
+    VALUE socket;                   /* of a full hijack, or 0 */
     nb_buffer_t head;               /* the response head being built */
     uint64_t started_ns, queued_ns; /* when it began to run, and how long it waited before */
     uint64_t answered_ns, ended_ns; /* its head was made; its body, made in parts, was complete */
