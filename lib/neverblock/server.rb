@@ -175,7 +175,7 @@ module NB
         listen
         start
         started&.call(self)
-        @program ? Strays.pop(@commands) { |*stray| log_error(*stray) } : @commands.pop
+        outlive { @commands.pop }
         finished = drain
         raise @exit if @exit
 
@@ -315,17 +315,18 @@ module NB
       return if all_accepted?
 
       @core.drain
-      sleep ACCEPT_AGAIN until all_accepted? || left&.zero?
+      outlive { sleep ACCEPT_AGAIN } until all_accepted? || left&.zero?
     end
 
     def all_accepted? = [@core.leave, *@bindings.map(&:accept_rest)].all?
 
-    # First the core's connections, then those that carry its answers on: within the same time
-    # limit.
+    # First the core's connections, then those that carry its answers on: within one time limit.
     def join_all
-      finished = @core.join(left)
-      @bindings.map { |binding| binding.join(left) }.all? && finished
+      finished = outlive { @core.join(left) }
+      @bindings.map { |binding| outlive { binding.join(left) } }.all? && finished
     end
+
+    def outlive(&wait) = @program ? Strays.outlive(method(:log_error), &wait) : yield
 
     # A second stop.
     def hurry

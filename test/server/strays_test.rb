@@ -9,6 +9,8 @@ class ServerStraysTest < Minitest::Test
 
   APPLICATION = <<~'RUBY'
     gate = Thread::Queue.new
+    reports = -> { File.read("log").scan("RuntimeError: broken").size }
+    reported = ->(count) { sleep 0.01 until reports.call == count; count }
     run lambda { |env|
       caller = Thread.current
       asleep = -> { Thread.pass until caller.stop? }
@@ -19,6 +21,16 @@ class ServerStraysTest < Minitest::Test
         Thread.new { Integer("no number") rescue (asleep.call; caller.raise($!)) }
       when "/abort"
         Thread.new { asleep.call; raise "ended by this" }.abort_on_exception = true
+      when "/drain" # raises twice once the listeners are closed, each time when all fibers wait
+        listeners = NB::Server.of(env).instance_variable_get(:@bindings)
+        Thread.new do
+          Thread.pass until listeners.none?(&:io)
+          2.times { |done| asleep.call; caller.raise("broken #{done}"); reported.call(done + 1) }
+          gate.push(true)
+        end
+        warn "waits"
+        gate.pop
+        next [200, {"content-type" => "text/plain"}, [reported.call(2).to_s]]
       when "/wait" then gate.pop
       when "/go" then gate.push(true)
       end
@@ -41,6 +53,19 @@ class ServerStraysTest < Minitest::Test
       assert_match(/\AArgumentError: invalid value for Integer\(\): "no number"$/, reports[1])
       assert_equal [pid, pid], [get("/go"), waiting.value]
       assert_predicate finish, :success?
+    end
+  end
+
+  FLAGS.each do |name, flags|
+    define_method(:"test_they_end_no_request_while_#{name.tr(" ", "_")}_drains") do
+      serve(*flags)
+      get
+      waiting = Thread.new { get("/drain") }
+      eventually { log.include?("waits") }
+      Process.kill(:TERM, @pid)
+      assert_equal 2, waiting.value, log
+      assert_predicate ended, :success?
+      assert_equal 3, log.split("#{REPORT}RuntimeError: broken").size
     end
   end
 

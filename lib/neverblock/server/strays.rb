@@ -15,19 +15,20 @@ module NB
       REPORT = "another thread raised this in the thread of all requests (Thread#raise): "
       private_constant :REPORT
 
-      # @param commands [Thread::Queue]
-      # @yieldparam error [Exception]
-      # @yieldparam what [String] to begin its report with
-      # @return [Object] the next command
+      # Waits, and goes on waiting when such an exception strikes.
+      #
+      # @param report [#call] gets the exception and what to begin its report with
+      # @yield something that only waits, and raises nothing of its own
+      # @return what the block returns
       # @raise what ends any program: signals, a timeout, and the exception of a thread with
       #   `abort_on_exception`
       # @scheduling always waits
-      def self.pop(commands)
-        commands.pop
+      def self.outlive(report)
+        yield
       rescue StandardError => error
         raise if error.is_a?(::Timeout::Error) || ended_thread?(error)
 
-        yield error, REPORT
+        report.call(error, REPORT)
         retry
       end
 
