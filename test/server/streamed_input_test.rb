@@ -173,6 +173,39 @@ class ServerStreamedInputTest < Minitest::Test
     assert_equal CSV.parse(text), CSV.new(input).to_a
   end
 
+  def streamed(bytes)
+    NB::Server::StreamedInput.new(Struct.new(:left) { def body_part = left.shift }
+                                  .new(bytes.scan(/.{1,700}/mn)))
+  end
+
+  # They ask an IO for more than Rack does.
+  def test_what_parses_an_io_parses_the_body
+    require "rubygems/package"
+    require "yaml"
+    tar = StringIO.new("".b)
+    Gem::Package::TarWriter.new(tar) do |writer|
+      %w[a b].each { |name| writer.add_file(name, 0o644) { |file| file.write(name * 5_000) } }
+    end
+    files = Gem::Package::TarReader.new(streamed(tar.string)).map { |one| [one.full_name, one.read] }
+    assert_equal [["a", "a" * 5_000], ["b", "b" * 5_000]], files
+    assert_equal [*1..999], YAML.safe_load(streamed([*1..999].to_yaml))
+  end
+
+  def test_other_readers_are_those_of_a_file
+    text = "a\r\nb\n\nc".b
+    reads = [->(io) { [io.getbyte, io.pos, io.readline, io.readlines(chomp: true), io.pos] },
+             ->(io) { [io.first, io.eof, io.map(&:size), io.eof, io.getbyte] },
+             ->(io) { [io.external_encoding, io.binmode.equal?(io), io.each_with_index.to_a] },
+             ->(io) { io.read && (io.readline rescue $!.class) }]
+    reads.each do |read|
+      file = Tempfile.new(binmode: true)
+      file.write(text)
+      file.rewind
+      assert_equal read.call(file.to_io), read.call(streamed(text))
+      file.close!
+    end
+  end
+
   # Threads take turns at any call: within a read, too.
   def test_what_threads_read_goes_to_one_of_them
     parts = Struct.new(:left) { def body_part = left.shift.tap { Thread.pass } }

@@ -12,10 +12,17 @@ module NB
     #   digest = Digest::SHA256.new
     #   env["rack.input"].each_part { |part| digest << part }
     class StreamedInput
+      include Enumerable # of lines, as IO
+
+      # @return [Integer] bytes read so far
+      # @scheduling never waits
+      attr_reader :pos
+
       # @api private
       def initialize(exchange)
         @exchange = exchange
         @rest = +"".b
+        @pos = 0
         @taken = 0 # bytes read from @rest: cutting off each read would copy the remainder
         @lock = Mutex.new # of two threads or fibers that read, each gets a part of its own
       end
@@ -27,10 +34,10 @@ module NB
       # @raise [ArgumentError, TypeError] for a negative length, or one that is no number
       # @scheduling may wait
       def read(length = nil, buffer = nil)
-        length &&= count(length)
+        length &&= bytes(length)
         @lock.synchronize do
           fill until (length && left >= length) || @ended
-          take(length, buffer)
+          cut(length, buffer)
         end
       end
 
@@ -40,10 +47,10 @@ module NB
       # @raise [BodyError, ArgumentError, TypeError] see {#read}
       # @scheduling may wait
       def readpartial(length, buffer = nil)
-        length = count(length)
+        length = bytes(length)
         @lock.synchronize do
           fill if left.zero? && length.positive?
-          take(length, buffer) || raise(EOFError, "end of file reached")
+          cut(length, buffer) || raise(EOFError, "end of file reached")
         end
       end
 
@@ -73,6 +80,24 @@ module NB
       end
 
       # @param ends see {#gets}
+      # @return [String] the next line
+      # @raise [EOFError] at the end
+      # @raise [BodyError, ArgumentError, TypeError] see {#gets}
+      # @scheduling may wait
+      def readline(...) = gets(...) || raise(EOFError, "end of file reached")
+
+      # @param ends see {#gets}
+      # @return [Array<String>] all lines to come
+      # @raise [BodyError, ArgumentError, TypeError] see {#each}
+      # @scheduling may wait
+      def readlines(...) = each(...).to_a
+
+      # @return [Integer, nil] the next byte, nil at the end
+      # @raise [BodyError] see {#read}
+      # @scheduling may wait
+      def getbyte = read(1)&.ord
+
+      # @param ends see {#gets}
       # @yieldparam line [String]
       # @return [self]
       # @raise [BodyError, ArgumentError, TypeError] see {#gets}; also for a limit of 0
@@ -97,6 +122,14 @@ module NB
           left.zero?
         end
       end
+      alias eof eof?
+
+      # @return [Encoding] as of everything it gives
+      # @scheduling never waits
+      def external_encoding = Encoding::BINARY
+
+      # Is so already. @return [self] @scheduling never waits
+      def binmode = self
 
       # Does not wait for bytes still to come. @return [nil] @scheduling never waits
       def close = nil
@@ -112,7 +145,7 @@ module NB
       def next_part
         @lock.synchronize do
           fill if left.zero?
-          take([left, 1].max)
+          cut([left, 1].max)
         end
       end
 
@@ -124,16 +157,21 @@ module NB
         @rest << part
       end
 
-      def take(length = left, buffer = nil)
+      def cut(length = left, buffer = nil)
         part = @rest.byteslice(@taken, length || left)
         size = part.bytesize
         part = nil if part.empty? && length&.positive?
         part = buffer.replace(part || "") && part && buffer if buffer
-        @taken += size # last: a buffer that takes nothing loses nothing
+        pass(size) # last: a buffer that takes nothing loses nothing
         part
       end
 
-      def count(length)
+      def pass(size)
+        @taken += size
+        @pos += size
+      end
+
+      def bytes(length)
         raise TypeError, "no implicit conversion of #{length.class} into Integer" unless
           length.respond_to?(:to_int)
 
@@ -153,7 +191,7 @@ module NB
           separator || first.nil?
 
         limit = others.first
-        limit &&= limit.respond_to?(:to_int) ? limit.to_int : count(limit)
+        limit &&= limit.respond_to?(:to_int) ? limit.to_int : bytes(limit)
         [separator, (limit unless limit&.negative?)]
       end
 
@@ -161,7 +199,7 @@ module NB
         paragraph = separator&.empty?
         skip_feeds if paragraph
         mark = paragraph ? "\n\n" : separator&.b
-        line = take([line_bytes(mark, limit), 1].max) or return
+        line = cut([line_bytes(mark, limit), 1].max) or return
         whole = mark && line.end_with?(mark)
         skip_feeds if paragraph && whole
         chomp && whole ? chomped(line, mark) : line
@@ -183,7 +221,7 @@ module NB
           fill until left.positive? || @ended
           return unless @rest.getbyte(@taken) == 10
 
-          @taken += 1
+          pass(1)
         end
       end
 
