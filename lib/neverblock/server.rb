@@ -102,8 +102,7 @@ module NB
       @options = Options.new(**options)
       @bindings = Address.all(bind)
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
-      @commands = Thread::Queue.new
-      @core = Core.new
+      @commands, @core = Thread::Queue.new, Core.new
       @collections = @core.collections = Collections.new if @options[:collect_when_idle]
       @core.reporter = method(:report)
       @core.access_log = access_log_to(Checks.writer(:access_log, access_log), access_log_format)
@@ -131,9 +130,7 @@ module NB
       self
     end
 
-    # Makes the kernel refuse new connections.
-    #
-    # @return [self]
+    # Makes the kernel refuse new connections. @return [self]
     # @api private
     def refuse
       @bindings.each(&:refuse)
@@ -144,9 +141,7 @@ module NB
     # @api private
     def waited_for? = @bindings.any?(&:waited_for?)
 
-    # Takes over the clients that wait at the listeners: the process that opened these is gone.
-    #
-    # @return [self]
+    # Takes over the clients that wait at the listeners, whose process is gone. @return [self]
     # @api private
     def inherit
       @bindings.each(&:inherit)
@@ -299,15 +294,21 @@ module NB
       @ready, @stopping = false, true
       Drain.stop(Fiber.scheduler)
       @deadline = @drain_timeout && (now + @drain_timeout)
-      impatient = nil # a cancel may strike as Fiber.schedule returns
-      Fiber.schedule { (impatient = Fiber.current) && @commands.pop && hurry }
+      expect_hurry
       refuse
       accept_rest
       close # the kernel refuses what comes now, instead of letting it wait
       @core.drain # not before: clients whose connection ends come back at once
       join_all
     ensure
-      impatient && Fiber.scheduler.fiber_interrupt(impatient, NB::Cancelled.new("drained"))
+      @impatient && Fiber.scheduler.fiber_interrupt(@impatient, NB::Cancelled.new("drained"))
+    end
+
+    def expect_hurry
+      @impatient = nil # a cancel may strike as Fiber.schedule returns
+      Fiber.schedule { (@impatient = Fiber.current) && @commands.pop && hurry }
+    rescue FiberError
+      nil # the system has no room for it: a second stop is overlooked
     end
 
     # While fds or memory are short, ending connections make room.
@@ -340,8 +341,7 @@ module NB
       @collections&.stop
     end
 
-    # Other fibers of a loop that was made for us, such as one that sleeps in {NB.async} for an
-    # hour, get the rest of drain_timeout.
+    # Other fibers of a loop made for us, as one that sleeps in {NB.async}, get the remaining time.
     def dismiss_others
       own = Fiber.current
       Fiber.schedule do

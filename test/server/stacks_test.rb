@@ -72,6 +72,88 @@ class ServerStacksTest < Minitest::Test
     RUBY
   end
 
+  FILL = <<~'RUBY'
+    GATE = Queue.new
+    def fill
+      forbid_more
+      100.times { Fiber.schedule { GATE.pop } }
+    rescue FiberError
+      nil
+    end
+    def make_room = GATE.num_waiting.times { GATE << 1 }
+  RUBY
+
+  TLS = <<~'RUBY'
+    require "openssl"
+    require "tmpdir"
+    Dir.mktmpdir do |folder|
+      key = OpenSSL::PKey::EC.generate("prime256v1")
+      cert = OpenSSL::X509::Certificate.new
+      cert.public_key, cert.not_before, cert.not_after = key, Time.now - 60, Time.now + 3600
+      File.write("#{folder}/key", key.to_pem)
+      File.write("#{folder}/cert", cert.sign(key, "SHA256").to_pem)
+      $server = NB::Server.new(->(_) { [200, {}, ["x"]] }, log: nil,
+        bind: "ssl://127.0.0.1:0?cert=#{folder}/cert&key=#{folder}/key")
+    end
+    NB.async { $server.run }
+    sleep 0.001 until $server.ready?
+    go, there = Queue.new, Queue.new
+    clients = Array.new(3) do
+      Thread.new do
+        go.pop
+        socket = TCPSocket.new("127.0.0.1", $server.port)
+        there << socket
+        OpenSSL::SSL::SSLSocket.new(socket).connect.then do |secure|
+          secure.write("GET / HTTP/1.0\r\n\r\n")
+          status(secure)
+        end
+      end
+    end
+  RUBY
+
+  # While the server serves, and while it drains.
+  [false, true].each do |drains|
+    define_method("test_tls_connections_wait_for_a_fiber#{"_of_a_server_that_drains" if drains}") do
+      assert_equal %(["200", "200", "200"]\n), run_script("#{FILL}NB.run do\n#{TLS}#{<<~RUBY}end")
+        fill
+        3.times { go << 1 }
+        waiting = $server.instance_variable_get(:@bindings).first.instance_variable_get(:@waiting)
+        3.times { there.pop } # whoever comes later, a server that drains refuses
+        sleep 0.001 until waiting.any?
+        $server.stop if #{drains}
+        sleep 0.001 until $server.draining? == #{drains}
+        make_room
+        p clients.map(&:value)
+        exit!(true)
+      RUBY
+    end
+  end
+
+  def test_other_threads_calls_go_on_when_there_are_fibers_again
+    assert_equal %([FiberError, 1, "b"]\n), run_script(FILL + <<~'RUBY')
+      NB.run do
+        go, told = Queue.new, Queue.new
+        serve do
+          [200, {}, lambda { |stream|
+            Thread.new do
+              2.times { told << (stream.write(go.pop) rescue $!.class) }
+              stream.close
+            end
+          }]
+        end
+        socket = ask
+        sleep 0.001 until go.num_waiting == 1
+        fill
+        go << "a"
+        results = [told.pop]
+        make_room
+        go << "b"
+        p [*results, told.pop, socket.read[/.\z/]]
+        exit!(true)
+      end
+    RUBY
+  end
+
   private
 
   def run_script(source)

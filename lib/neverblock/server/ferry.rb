@@ -17,7 +17,9 @@ module NB
       # Calls the method in a fiber of the loop and waits for it.
       #
       # @return what the method returns
-      # @raise [IOError] if the server has stopped; otherwise what the method raises
+      # @raise [IOError] if the server has stopped
+      # @raise [FiberError] if the system has no room for another fiber
+      # @raise otherwise what the method raises
       # @scheduling always waits
       # @thread any but the loop's
       def call(target, name, *arguments)
@@ -39,11 +41,17 @@ module NB
       # One fiber per call, because a call may wait for a slow client.
       def carry
         while (call = Fiber.scheduler.idle { @calls.pop })
-          Fiber.schedule { perform(*call) }
+          start(call)
         end
       ensure
         close
         @calls.pop.first << [:raise, IOError.new("the loop has ended")] until @calls.empty?
+      end
+
+      def start(call)
+        Fiber.schedule { perform(*call) }
+      rescue FiberError => error
+        call.first << [:raise, error]
       end
 
       def perform(answer, target, *call)

@@ -4,6 +4,7 @@ require "forwardable"
 require "openssl"
 require "socket"
 require "uri"
+require_relative "admission"
 require_relative "binding"
 
 module NB
@@ -98,12 +99,12 @@ module NB
       # @param options [Options]
       # @return [void]
       def attach(core, options)
-        @core = core
-        @options = options
+        @core, @options = core, options
         most = [options[:connections], Options.connections_by_fd_limit / FDS_EACH].min
         @open = Thread::SizedQueue.new(most)
         @serving = {}.compare_by_identity # fiber => whether its handshake is done
         @ended = Thread::Queue.new
+        @waiting = Admission.new { |socket| serve(socket, Fiber.current) }
         @accepting = Fiber.schedule { accept_all }
       end
 
@@ -111,16 +112,18 @@ module NB
       # @return [Boolean] false: fds or memory are short
       def accept_rest
         @binding.backlog.succ.times do
+          return false unless @waiting.admit
+
           socket, = @binding.io.accept_nonblock(exception: false)
           break if socket == :wait_readable
 
           @open.max += 1
           @open << true
-          Fiber.schedule { serve(socket, Fiber.current) }
+          @waiting << socket
         rescue Errno::ECONNABORTED
           next
         end
-        true
+        @waiting.admit
       rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
         false
       end
@@ -178,7 +181,8 @@ module NB
         loop do
           Fiber.scheduler.idle { @open << true }
           socket, = Fiber.scheduler.idle { listener.accept }
-          Fiber.schedule { serve(socket, Fiber.current) }
+          @waiting << socket
+          Fiber.scheduler.idle { sleep RETRY } until @waiting.admit
         rescue Errno::ECONNABORTED
           @open.pop
         rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
@@ -207,8 +211,8 @@ module NB
         couple(secure, socket.remote_address.ip_address)
       rescue ::Timeout::Error
         @core.count_timeout
-      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError
-        nil # not an HTTPS client
+      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, FiberError
+        nil # not an HTTPS client; or there is no room for the second fiber
       ensure
         socket.close unless socket.closed?
         @serving.delete(fiber)
