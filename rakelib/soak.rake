@@ -16,4 +16,10 @@ namespace :soak do
   task :identity, [:seconds, :seed, :clients, :signals] => :compile do |_, arguments|
     ruby "-Ilib", "-Itest", "test/server/identity/run.rb", *arguments.to_a
   end
+
+  desc "The same by TLS, a handshake for each request or two"
+  task :tls, [:seconds, :seed, :clients, :signals] => :compile do |_, arguments|
+    run = [600, Random.rand(1_000_000), 100, "HUP"].zip(arguments.to_a).map { |a, b| (b || a).to_s }
+    ruby "-Ilib", "-Itest", "test/server/identity/run.rb", *run, "tls"
+  end
 end

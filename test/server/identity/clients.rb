@@ -49,7 +49,7 @@ module ServerIdentity
 
     # Once: one connection and what is done with it.
     def one
-      way = WAYS[@random.rand(WAYS.size)]
+      way = self.way
       @written = @idle = nil
       @began = clock
       NB.timeout(PATIENCE) { connect { |io| send(way, io) } }
@@ -62,6 +62,8 @@ module ServerIdentity
     end
 
     private
+
+    def way = WAYS[@random.rand(WAYS.size)]
 
     # A tenth by TLS.
     def connect

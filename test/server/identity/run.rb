@@ -3,8 +3,8 @@
 # Many clients, each request with a token of its own, against a cluster that is restarted all the
 # while: no byte of one may come to another.
 #
-#   rake soak:identity[600]
-#   ruby -Ilib -Itest test/server/identity/run.rb 600 [seed [clients [HUP,USR1,…]]]
+#   rake soak:identity[600] or soak:tls[600]
+#   ruby -Ilib -Itest test/server/identity/run.rb 600 [seed [clients [HUP,USR1,… [tls]]]]
 
 require "fileutils"
 require "json"
@@ -14,12 +14,14 @@ require_relative "../../support/clock"
 require_relative "../../support/certificates"
 require_relative "../../support/ports"
 require_relative "clients"
+require_relative "handshaker"
 
 module ServerIdentity
   # `nb serve` in a folder of its own.
   class Cluster
     NB_PROGRAM = File.expand_path("../../../exe/nb", __dir__)
     SERVED = File.expand_path("served.rb", __dir__)
+    FIRST = "z#{"f" * 14}z".freeze # the token of who looks whether it serves
 
     attr_reader :folder, :ports
 
@@ -40,6 +42,16 @@ module ServerIdentity
 
     def signal(name) = Process.kill(name, @pid)
     def read(name) = File.exist?("#{@folder}/#{name}") ? File.binread("#{@folder}/#{name}") : ""
+
+    def workers = File.read("/proc/#{@pid}/task/#{@pid}/children").split
+
+    # @return [Array(Integer, Integer)] most fds, and most MB, of a worker
+    def held
+      [workers.map { |pid| Dir.children("/proc/#{pid}/fd").size }.max,
+       workers.map { |pid| File.read("/proc/#{pid}/statm").split[1].to_i * 4 / 1024 }.max]
+    rescue Errno::ENOENT
+      retry # one of them has just ended
+    end
 
     # @return [Boolean] whether it ended by itself
     def stop
@@ -76,7 +88,11 @@ module ServerIdentity
     end
 
     def ready?
-      TCPSocket.open("127.0.0.1", @ports[:plain]).close || true
+      TCPSocket.open("127.0.0.1", @ports[:plain]) do |io|
+        io.write("GET /array/#{FIRST}/1?#{FIRST} HTTP/1.1\r\nHost: a\r\nX-Token: #{FIRST}\r\n" \
+                 "Cookie: #{FIRST}\r\nX-Request-Id: #{FIRST}\r\nConnection: close\r\n\r\n")
+        io.read.end_with?(FIRST) && workers.size == 2
+      end
     rescue SystemCallError
       false
     end
@@ -117,10 +133,12 @@ module ServerIdentity
   class Run
     include Clock
 
-    def initialize(seconds, seed, count, signals) # rubocop:disable Metrics/ParameterLists
+    # @param kind [Class] of the clients
+    def initialize(seconds, seed, count, signals, kind) # rubocop:disable Metrics/ParameterLists
       @seconds = seconds
       @count = count
       @kinds = signals
+      @kind = kind
       @random = Random.new(seed)
     end
 
@@ -129,9 +147,11 @@ module ServerIdentity
       @upstream = Upstream.new
       @cluster = Cluster.new(@upstream.port)
       @clients = Array.new(@count) do |number|
-        Client.new(number, @cluster.ports, Random.new(@random.rand(1 << 40)))
+        @kind.new(number, @cluster.ports, Random.new(@random.rand(1 << 40)))
       end
+      before = @cluster.held
       NB.run { load }
+      @held = [before, *settled(before.first)]
       @stopped = @cluster.stop
       judge
     ensure
@@ -149,6 +169,14 @@ module ServerIdentity
       signals
     end
 
+    # Waits until the workers have no more fds than before, for a minute at most.
+    # @return [Array<Array(Integer, Integer)>] what they held when the load ended, and at last
+    def settled(fds)
+      loaded = @cluster.held
+      600.times { @cluster.held.first <= fds ? break : sleep(0.1) }
+      [loaded, @cluster.held]
+    end
+
     def goes_on? = clock < @end && @clients.sum { |client| client.failures.size } < 20
 
     # A replacement of the workers takes its time: some seconds between two.
@@ -158,12 +186,15 @@ module ServerIdentity
         @cluster.signal(@kinds[@signals % @kinds.size])
         @signals += 1
         failures = @clients.flat_map(&:failures)
-        puts "#{sum(:answered)} answers, #{failures.size} failures", failures.first(10)
+        puts "#{sum(:answered)} answers, #{failures.size} failures, #{@cluster.held.last} MB",
+             failures.first(10)
         $stdout.flush
       end
     end
 
-    def excuses = @clients.map(&:excuses).reduce { |a, b| a.merge(b) { |_, x, y| x + y } }
+    def total(counts) = counts.reduce { |a, b| a.merge(b) { |_, x, y| x + y } }
+    def excuses = total(@clients.map(&:excuses))
+    def handshakes = total(@clients.map(&:handshakes))
     def sum(what) = @clients.sum { |client| client.public_send(what) }
 
     # Each line names one token, in its target and as its request id.
@@ -188,7 +219,10 @@ module ServerIdentity
       puts "#{sum(:asked)} requests of #{@count} clients, #{@signals} signals: #{sum(:answered)} " \
            "answered, #{excuses} not, as documented, #{lost} lost; strange: #{strange}; " \
            "#{@cluster.read("access.log").lines.size} lines in the access log"
-      failed = failures.size + strange.values.sum + (@stopped ? 0 : 1) + (lost.zero? ? 0 : 1)
+      left = @held.last.first > @held.first.first
+      puts "handshakes: #{handshakes}" if @kind == Handshaker
+      puts "a worker's fds, and MB: #{@held.map { |held| held.join(", ") }.join("; ")} at last"
+      failed = failures.size + strange.values.sum + [!@stopped, !lost.zero?, left].count(true)
       puts "#{failed} faults", @cluster.read("log").lines.grep(/worker|BUG|FATAL|\.[ch]:/).last(20)
       failed.zero? && sum(:answered).positive?
     end
@@ -200,4 +234,5 @@ seed = Integer(ARGV[1] || (Random.new_seed % 1_000_000))
 count = Integer(ARGV[2] || 500)
 puts "identity soak: #{seconds.round} s, seed #{seed}, Ruby #{RUBY_VERSION}"
 signals = (ARGV[3] || "USR1,HUP,USR2,HUP").split(",").map(&:to_sym)
-exit ServerIdentity::Run.new(seconds, seed, count, signals).run
+kind = ARGV[4] == "tls" ? ServerIdentity::Handshaker : ServerIdentity::Client
+exit ServerIdentity::Run.new(seconds, seed, count, signals, kind).run
