@@ -33,6 +33,12 @@ class ServerInputTest < Minitest::Test
     ->(input) { input.each.to_a },
     ->(input) { [input.read(3)&.encoding, input.gets&.encoding, input.read.encoding] },
     ->(input) { IO.copy_stream(input, copy = StringIO.new(String.new)) && copy.string },
+    ->(input) { [input.gets(3), input.gets("l", chomp: true), input.gets("l", 4), input.gets(nil), input.gets(nil)] },
+    ->(input) { input.each(chomp: true).to_a },
+    ->(input) { input.each("l", 4).to_a },
+    ->(input) { [input.getbyte, input.pos, input.readlines, input.map(&:size), input.getbyte] },
+    ->(input) { [-1, "a"].map { |length| input.read(length) rescue "#{$!.class}: #{$!.message}" } },
+    ->(input) { input.each(0) { nil } rescue $!.class },
     ->(input) { input.close }
   ].freeze
 
@@ -84,12 +90,12 @@ class ServerInputTest < Minitest::Test
 
   # With Expect too, whatever else a StringIO and a File can do.
   def test_a_body_that_is_held_back_can_all_that_the_others_can
-    serve { |env| [200, {}, [env["rack.input"].then { |input| [input.respond_to?(:rewind), input.respond_to?(:string), input.pos, input.readline, input.pos].inspect }]] }
+    serve { |env| [200, {}, [env["rack.input"].then { |input| [input.respond_to?(:rewind), input.respond_to?(:string), input.pos, input.readline, input.pos, input.each("d", chomp: true).to_a].inspect }]] }
     socket = connect
     socket.write("POST / HTTP/1.1\r\n#{HOST}#{LENGTH}Expect: 100-continue\r\n\r\n")
     assert_equal 100, read_response(socket).status
     socket.write(BODY)
-    assert_equal [true, false, 0, BODY.lines.first, 7].inspect, read_response(socket).body
+    assert_equal [true, false, 0, BODY.lines.first, 7, %W[worl \nlast]].inspect, read_response(socket).body
   end
 
   # As one of no bytes in a StringIO.

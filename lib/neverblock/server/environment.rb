@@ -14,15 +14,12 @@ module NB
       # stored in it.
       class EmptyInput
         # @return [String, nil] as IO#read at the end of a file
-        def read(length = nil, buffer = nil)
-          buffer&.replace("")
-          length&.positive? ? nil : buffer || String.new
+        def read(*wanted)
+          wanted.empty? ? String.new : StringIO.new(String.new).read(*wanted)
         end
 
         # @return [nil] as IO#gets at the end of a file
         def gets(*) = nil
-        # @return [self, Enumerator] yields nothing
-        def each = block_given? ? self : to_enum
         # @return [Integer] 0
         def rewind = 0
         # @return [nil]

@@ -19,8 +19,10 @@ module NB
       def gets(...) = input.gets(...)
 
       # The same as IO#each. @scheduling may wait
-      def each(&block)
-        block ? input.each(&block) && self : to_enum
+      def each(*ends, chomp: false, &block)
+        return to_enum(:each, *ends, chomp: chomp) unless block
+
+        input.each(*ends, chomp: chomp, &block) && self
       end
 
       # The same as IO#rewind. @scheduling may wait
