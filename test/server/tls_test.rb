@@ -139,6 +139,16 @@ class ServerTlsTest < Minitest::Test
     eventually { @server.stats[:timeouts] == 3 }
   end
 
+  # Such as one of the network, which Linux reports here.
+  def test_an_error_of_accept_does_not_end_the_listener
+    server = serve_tls(&HELLO)
+    errors = [Errno::EPROTO, Errno::ENETDOWN, Errno::EPERM, Errno::EMFILE, Errno::ECONNABORTED]
+    listener = server.instance_variable_get(:@bindings).first.io
+    listener.define_singleton_method(:accept) { errors.empty? ? super() : raise(errors.shift) }
+    3.times { assert_equal "hello", secure.tap { |client| client.write(GET) }.then { |client| read_response(client).body } }
+    assert_empty errors
+  end
+
   def test_nothing_is_left_open
     serve_tls(idle_timeout: 0.3, &HELLO)
     ways = {

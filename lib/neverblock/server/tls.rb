@@ -176,18 +176,19 @@ module NB
         raise OpenSSL::SSL::SSLError, "the client speaks none of our protocols"
       end
 
-      # As with plain listeners: beyond the limit, or without fds, connections stay with the kernel.
+      # As with plain listeners: beyond the limit, or without fds, connections stay with the kernel,
+      # and no error of one connection ends it (man 2 accept: the network's are reported, too).
       def accept_all(listener = @binding.io)
         loop do
           Fiber.scheduler.idle { @open << true }
           socket, = Fiber.scheduler.idle { listener.accept }
           @waiting << socket
           Fiber.scheduler.idle { sleep RETRY } until @waiting.admit
-        rescue Errno::ECONNABORTED
+        rescue SystemCallError => error
+          raise if error.is_a?(Errno::EBADF)
+
           @open.pop
-        rescue Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM
-          @open.pop
-          Fiber.scheduler.idle { sleep RETRY }
+          Fiber.scheduler.idle { sleep RETRY } unless error.is_a?(Errno::ECONNABORTED)
         end
       rescue IOError, Errno::EBADF
         nil # the listener was closed: the server drains
