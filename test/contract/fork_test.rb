@@ -249,12 +249,11 @@ class ForkTest < ScriptCase
   script "a handler of trap forks while all wait", <<~'RUBY', out: "child\nslept\nparent\n", only: :fibers, chaos: false
     parent = Process.pid
     signal_when_asleep(:USR1)
-    child = nil
-    trap(:USR1) { child ||= fork || 0 }
+    reader, writer = IO.pipe
+    trap(:USR1) { fork&.then { |pid| writer.syswrite("#{pid}\n") } }
     inside do
       asleep
-      sleep 0.01 until child&.positive?
-      Process.wait(child)
+      Process.wait(Integer(reader.gets)) # only one wait, so that the signal comes to the loop
       puts "slept"
     end
     puts Process.pid == parent ? "parent" : "child"

@@ -10,7 +10,7 @@ require_relative "worlds"
 # under each backend, and compares what it prints. In the script `inside { }` enters the world,
 # `go { }` starts a strand and `finish strand` waits for its value.
 class ScriptCase < Minitest::Test
-  PRELUDE = <<~RUBY
+  PRELUDE = <<~'RUBY'
     $stdout.sync = true
     PLAIN = ENV["NB_WORLD"] == "threads"
     require "neverblock" unless PLAIN
@@ -27,19 +27,26 @@ class ScriptCase < Minitest::Test
       box
     end
     # A child that sends us the signal once `asleep` was called just before a wait.
-    def signal_when_asleep(name)
-      pid = Process.pid
+    def signal_when_asleep(name) = signal_when(name) { sleep 0.05 until sleeps?($parent) }
+    # The same once the block has returned, in the child.
+    def signal_when(name)
+      $parent = Process.pid
       reader, $asleep = IO.pipe
       fork do
         $asleep.close
         reader.read(1)
         sleep 0.05
-        Process.kill(name, pid)
+        yield
+        Process.kill(name, $parent)
         exit!
       end
       reader.close
     end
     def asleep = $asleep.syswrite("x")
+    def sleeps?(pid)
+      file = "/proc/#{pid}/stat" # of its main thread
+      !File.exist?(file) || File.read(file)[/.*\) (\w)/m, 1] == "S"
+    end
     def finish(strand)
       return strand.value if strand.is_a?(Thread)
 
