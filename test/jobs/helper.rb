@@ -132,8 +132,8 @@ module QueueApp
     queues = "#{FOLDER}/queue.yml"
     File.write(queues, YAML.dump(queue(**worker)))
     config = "#{FOLDER}/puma.rb"
-    File.write(config, ["bind 'tcp://127.0.0.1:0'", *plugins.map { |name| "plugin :#{name}" }]
-                         .join("\n"))
+    File.write(config, ["require '#{SOURCES}/test/support/puma_stop'", "bind 'tcp://127.0.0.1:0'",
+                        *plugins.map { |name| "plugin :#{name}" }].join("\n"))
     run(Gem.bin_path("puma", "puma"), "-C", config, "#{ROOT}/config.ru",
         env: { SOLID_QUEUE_CONFIG: queues, SOLID_QUEUE_SKIP_RECURRING: "1",
                RUBYLIB: "#{SOURCES}/lib", **env })

@@ -13,7 +13,8 @@ require_relative "../support/patience"
 class PumaPluginTest < Minitest::Test
   include Patience
 
-  CONFIG = <<~RUBY
+  CONFIG = <<~RUBY.freeze
+    require "#{File.expand_path("../support/puma_stop", __dir__)}"
     threads 1, 1
     plugin :neverblock
     quiet
