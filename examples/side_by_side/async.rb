@@ -67,8 +67,8 @@ end
 # task: rate
 def rate
   tasks = (1..8).map do |number|
-    sleep(0.05)
-    Async { ask("#{number} 100") }
+    sleep(0.25)
+    Async { ask("#{number} 500") }
   end
   puts tasks.map(&:wait).size
 end

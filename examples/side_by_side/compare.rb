@@ -30,7 +30,8 @@ class Compare
     "group" => [/\Ano\z/, ->(seen) { seen.abandoned == 1 }],
     "timeout" => [/\Alate\z/, ->(seen) { seen.abandoned == 2 }],
     "settle" => [/\Aa no c\z/, ->(seen) { seen.answered == 3 }],
-    "rate" => [/\A8\z/, ->(seen) { seen.peak > 1 && seen.span > 0.34 }],
+    # 1.75 s, without what the first is late by: it loads what the others find. Seven take 1.5 s.
+    "rate" => [/\A8\z/, ->(seen) { seen.peak > 1 && seen.span > 1.6 }],
     "retry" => [/\Aa\z/, ->(seen) { seen.begun == 3 && seen.span > 0.07 }],
     "shield" => [/\Atrue\z/, ->(seen) { seen.answered == 2 && seen.answers == %w[a b] }],
     "compute" => [/\A196418 121393 75025 46368\z/, ->(seen) { seen.begun.zero? }],

@@ -145,7 +145,7 @@ func settle(ctx context.Context) error {
 
 // task: rate
 func limitRate(ctx context.Context) error {
-	limiter := rate.NewLimiter(20, 1)
+	limiter := rate.NewLimiter(4, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	answers := make([]string, 8)
 	for number := range answers {
@@ -154,7 +154,7 @@ func limitRate(ctx context.Context) error {
 			if err := limiter.Wait(ctx); err != nil {
 				return err
 			}
-			answers[number], err = ask(ctx, fmt.Sprint(number, " 100"))
+			answers[number], err = ask(ctx, fmt.Sprint(number, " 500"))
 			return err
 		})
 	}

@@ -51,8 +51,8 @@ end
 
 # task: rate
 def rate
-  limiter = NB::Limiter.new(1, per: 0.05)
-  puts NB.map(1..8, concurrency: 8) { |number| limiter.with { ask("#{number} 100") } }.size
+  limiter = NB::Limiter.new(1, per: 0.25)
+  puts NB.map(1..8, concurrency: 8) { |number| limiter.with { ask("#{number} 500") } }.size
 end
 
 # task: retry

@@ -68,8 +68,8 @@ tasks.settle = async () => {
 tasks.rate = async () => {
   const asked = [];
   for (let number = 0; number < 8; number++) {
-    asked.push(ask(`${number} 100`));
-    await sleep(50);
+    asked.push(ask(`${number} 500`));
+    await sleep(250);
   }
   console.log((await Promise.all(asked)).length);
 };

@@ -80,8 +80,8 @@ end
 # task: rate
 def rate
   turns = SizedQueue.new(1)
-  ticker = Thread.new { loop { turns << true && sleep(0.05) } }
-  threads = (1..8).map { |number| Thread.new { turns.pop && ask("#{number} 100") } }
+  ticker = Thread.new { loop { turns << true && sleep(0.25) } }
+  threads = (1..8).map { |number| Thread.new { turns.pop && ask("#{number} 500") } }
   puts threads.map(&:value).size
   ticker.kill
 end

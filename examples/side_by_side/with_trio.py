@@ -90,12 +90,12 @@ async def rate():
     answers = []
 
     async def note(number):
-        answers.append(await ask(f"{number} 100"))
+        answers.append(await ask(f"{number} 500"))
 
     async with trio.open_nursery() as nursery:
         for number in range(8):
             nursery.start_soon(note, number)
-            await trio.sleep(0.05)
+            await trio.sleep(0.25)
     print(len(answers))
 
 
