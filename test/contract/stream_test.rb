@@ -123,6 +123,12 @@ module StreamContract
     end
   end
 
+  # For writes to a stream that nobody reads: the kernel still makes room now and then, when what
+  # was sent is acknowledged.
+  module Full
+    def assert_full(&block) = assert(2000.times.any?(&block), "never full")
+  end
+
   # The *_nonblock calls never wait, under a scheduler too.
   module Nonblocking
     def self.define(base)
@@ -141,13 +147,12 @@ module StreamContract
       base.contract "write_nonblock does not wait", gap: 0.040 do
         client, server = pair
         assert_equal 4, client.write_nonblock("data")
-        answer = nil
-        2000.times do
-          break if (answer = client.write_nonblock("x" * 100_000,
-exception: false)) == :wait_writable
+        assert_full { client.write_nonblock("x" * 100_000, exception: false) == :wait_writable }
+        assert_full do
+          client.write_nonblock("x" * 100_000) && false
+        rescue IO::WaitWritable
+          true
         end
-        assert_equal :wait_writable, answer
-        assert_raises(IO::WaitWritable) { client.write_nonblock("x" * 100_000) }
         assert_equal "data", server.read(4)
       end
     end
@@ -155,6 +160,7 @@ exception: false)) == :wait_writable
 
   Streams::ALL.each do |name, maker|
     const_set("#{name.gsub(/\W/, "")}Test", Class.new(Contract) do
+      include Full
       define_method(:pair) { maker.call(self) }
       [Reading, Writing, Nonblocking].each { |part| part.define(self) }
     end)
