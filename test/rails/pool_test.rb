@@ -290,6 +290,26 @@ class RailsPoolTest < Minitest::Test
 
   def pin_in_transaction = sleep
 
+  # On a busy machine it is late, and meets code that computes.
+  %i[stand_in_line remove].each do |step|
+    define_method("test_a_timeout_that_strikes_in_#{step}_loses_neither_count_nor_connection") do
+      queue = pool.instance_variable_get(:@available)
+      NB.run do
+        gate = Thread::Queue.new
+        held = Array.new(12) { NB.async { Account.with_connection { gate.pop } } }
+        queue.define_singleton_method(step) { |*all| super(*all).tap { 200_000_000.times { nil } } }
+        late = NB.async { Timeout.timeout(0.1) { select("SELECT 1") } }
+        gate.push(true)
+        assert_raises(Timeout::Error) { late.value }
+        queue.singleton_class.remove_method(step)
+        gate.close
+        NB.timeout(20) { NB.map(1..12, concurrency: 12) { select("SELECT pg_sleep(0.05)") } }
+        held.each(&:wait)
+      end
+      assert_equal 12, queue.instance_variable_get(:@queue).size
+    end
+  end
+
   # The pool's lock is held while a connection is made ready for who wants them all, for instance.
   def test_a_timeout_while_a_connection_is_returned_loses_none
     NB.run do

@@ -103,20 +103,39 @@ module NB
         @preferred&.any? { |one,| one.equal?(ActiveSupport::IsolatedExecutionState.context) }
       end
 
+      # A timeout strikes where code computes, too: neither the place in the line nor a connection
+      # that was taken may be lost by that.
       def wait_poll(timeout)
+        @num_waiting += 1 # first, so that whatever strikes finds it counted
+        connection = taken = nil
         start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         condition = @lock.new_cond
         stand_in_line(condition, start)
-        @num_waiting += 1
         wait_for_turn(condition, start, timeout)
-        connection = remove
-        @room -= 1 unless connection
+        Thread.handle_interrupt(UNINTERRUPTED) do
+          connection = remove
+          @room -= 1 unless connection
+          leave(condition, start, connection)
+          taken = true
+        end # what was kept back strikes here
+        whole = true
         connection
       ensure
+        Thread.handle_interrupt(UNINTERRUPTED) do
+          taken ? give_back(connection) : leave(condition, start)
+        end unless whole
+      end
+
+      def leave(condition, start, connection = nil)
         line.delete(condition)
         @num_waiting -= 1
         call_first
-        note_wait(start, connection)
+        note_wait(start, connection) if start
+      end
+
+      def give_back(connection)
+        connection ? @queue.unshift(connection) : @room += 1
+        call_first
       end
 
       # When somebody received a connection after a wait; {PoolListing} asks this.
