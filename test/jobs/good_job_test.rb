@@ -9,7 +9,7 @@ class GoodJobTest < Minitest::Test
 
   # One of the connections is the listener's.
   def test_a_hundred_wait_at_once_on_few_connections_and_each_leaves_its_row
-    start(fibers: true, threads: 100, env: { APP_CONNECTIONS: "6" })
+    start(fibers: true, threads: 100, env: { APP_CONNECTIONS: "6", **gate(26) })
     enqueue(CallJob, 200, 1000)
     done
     assert_equal (1..200).to_a, notes("called").order(:number).pluck(:number)
@@ -106,8 +106,8 @@ class GoodJobTest < Minitest::Test
   end
 
   def test_nb_jobs
-    strategy = { GOOD_JOB_LOCK_STRATEGY: "skiplocked" }
-    @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: strategy)]
+    told = { GOOD_JOB_LOCK_STRATEGY: "skiplocked", **gate(11) }
+    @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: told)]
     enqueue(CallJob, 100, 500)
     done
     assert_operator most_at_once, :>, 10 # threads: 5

@@ -189,6 +189,8 @@ module QueueApp
   end
 end
 
+require_relative "gate"
+
 # What the tests of all queues have in common.
 module QueueApp::Common
   include Patience
@@ -197,10 +199,14 @@ module QueueApp::Common
     told = failures.any? { |failure| failure.message.include?("processes of group") }
     puts so_far if failures.any? && !told
     @programs&.each(&:kill)
+    @gate&.close
     puts @programs&.flat_map(&:unborn)
   end
 
   private
+
+  # @return [Hash] for the environment of a program, so that calls wait for each other
+  def gate(count) = { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
 
   def stop(signal = :TERM) = @programs.last.stop(signal).exitstatus
 

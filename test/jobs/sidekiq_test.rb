@@ -8,7 +8,7 @@ class SidekiqTest < Minitest::Test
   include QueueApp::SidekiqCase
 
   def test_a_hundred_wait_at_once_and_each_leaves_its_row
-    start(fibers: true, concurrency: 100)
+    start(fibers: true, concurrency: 100, env: gate(51))
     enqueue(CallJob, 200, 500)
     eventually { notes("called").count == 200 }
     assert_equal (1..200).to_a, notes("called").order(:number).pluck(:number)
@@ -75,7 +75,7 @@ class SidekiqTest < Minitest::Test
   end
 
   def test_nb_jobs
-    @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", "application.rb": "")]
+    @programs = [QueueApp.nb_jobs("-f", "50", "sidekiq", "application.rb": "", env: gate(26))]
     enqueue(CallJob, 100, 500)
     eventually { notes("called").count == 100 }
     assert_operator most_at_once, :>, 25

@@ -10,7 +10,7 @@ class SolidQueuePumaTest < Minitest::Test
 
   PLUGINS.each do |requests, plugins|
     define_method("test_jobs_run_and_all_end_with_puma_beside_#{requests}") do
-      puma(*plugins)
+      puma(*plugins, env: gate(21))
       enqueue(CallJob, 100, 300)
       done
       assert_equal (1..100).to_a, notes("called").order(:number).pluck(:number)
