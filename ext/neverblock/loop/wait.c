@@ -207,6 +207,15 @@ static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
     enter_new(loop, self, start);
 }
 
+/* Ruby flags an interrupt on the fiber that runs when it comes; other fibers do not see it. As a
+ * rule that one looks before it waits, but not after a call in C that lets other threads run
+ * without a look (rb_thread_call_without_gvl2). A fiber that is ready looks when it runs again. */
+static void look_before_wait(const nb_park_t *self)
+{
+    if (self->kind < NB_PARK_YIELD && rb_thread_interrupted(self->loop->thread))
+        rb_thread_check_ints();
+}
+
 /* Control may also come back for two other reasons. Some fiber ended, and Ruby continued in the
  * thread's first fiber; or an outer park of this one was woken, which continues when this one has
  * ended. A fiber that finds itself here without having been popped continues to serve the
@@ -215,6 +224,7 @@ static VALUE park_wait(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
     nb_loop_t *loop = self->loop;
+    look_before_wait(self);
     if (self->first)
         enter(loop, self, self->first, self->first);
     while (self->state != NB_RUNNING) {

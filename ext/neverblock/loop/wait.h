@@ -24,7 +24,7 @@ typedef enum {
     NB_PARK_PROCESS,
     NB_PARK_RESOLVE,
     NB_PARK_OFFLOAD,
-    NB_PARK_YIELD,
+    NB_PARK_YIELD, /* from here on they are ready, or nobody's own wait */
     NB_PARK_HANDOFF,
     NB_PARK_ROOT,
     NB_PARK_START,
