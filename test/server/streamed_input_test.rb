@@ -372,7 +372,8 @@ class ServerStreamedInputTest < Minitest::Test
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
     eventually { @server.stats[:response_bytes] > 65_536 }
     gate << true
-    assert_equal Errno::EPIPE, Timeout.timeout(60) { told.pop }
+    kinds = [Errno::EPIPE, *(IOError if ENV["NB_CHAOS"])] # there it may be between two writes
+    assert_includes kinds, Timeout.timeout(60) { told.pop }
     assert_match(/alive\z/, get("/other"))
   end
 end
