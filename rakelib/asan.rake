@@ -10,7 +10,7 @@ ASAN_LEFT_OUT = {
   "contract" => %w[process scale short_of_files],
   "loop" => %w[fork_matrix short_of_files],
   "server" => %w[soak crowd cost stacks cluster_load differential slow slow_reader systemd browser
-                 proxies puma_plugin],
+                 proxies puma_plugin memory],
   "monitor" => %w[doctor]
 }.freeze
 ASAN_SHORT = %w[contract/close contract/descriptor contract/interrupt server/app_faults

@@ -36,7 +36,9 @@ static uint64_t hash_of(const VALUE *frames, const int *lines, int count, int ki
 
 static bool is_it(const nb_stack_t *stack, const VALUE *frames, const int *lines, int count)
 {
-    return stack->count == count && !memcmp(stack->frames, frames, sizeof(VALUE) * (size_t)count) &&
+    if (!count || stack->count != count) /* without frames there are no arrays */
+        return stack->count == count;
+    return !memcmp(stack->frames, frames, sizeof(VALUE) * (size_t)count) &&
            !memcmp(stack->lines, lines, sizeof(int) * (size_t)count);
 }
 
@@ -62,8 +64,10 @@ static nb_stack_t *copy(const VALUE *frames, const int *lines, int count)
         release(stack);
         return NULL;
     }
-    memcpy(stack->frames, frames, sizeof(VALUE) * size);
-    memcpy(stack->lines, lines, sizeof(int) * size);
+    if (size) {
+        memcpy(stack->frames, frames, sizeof(VALUE) * size);
+        memcpy(stack->lines, lines, sizeof(int) * size);
+    }
     stack->count = count;
     return stack;
 }
