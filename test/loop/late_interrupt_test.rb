@@ -4,7 +4,6 @@ require "minitest/autorun"
 require "neverblock"
 require "rbconfig"
 require "tmpdir"
-require_relative "../support/leaks"
 
 # Thread#kill and Thread#raise that come while a function in C has let other threads run, and does
 # not look before it waits (rb_thread_call_without_gvl2): they strike in that wait, as in a thread.
