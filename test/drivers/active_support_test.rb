@@ -62,6 +62,43 @@ class ActiveSupportDriverTest < Minitest::Test
     end
   end
 
+  # Rails puts a proxy in the place of I18n's configuration there.
+  ACTION = <<~RUBY
+    require "json"
+    require "rack/mock"
+    I18n.available_locales = %i[en de fr]
+    class TalkController < ActionController::Base
+      def show
+        I18n.with_locale(:fr) do
+          said = NB.gather(speaking(:de), speaking(:en))
+          said << NB.async(&speaking(:de)).value << I18n.locale
+          render(plain: JSON.generate(said))
+        end
+      end
+
+      private
+
+      def speaking(locale)
+        lambda do
+          heard = [I18n.locale]
+          I18n.with_locale(locale) { sleep(0.01) && (heard << I18n.locale) }
+          heard << I18n.locale
+        end
+      end
+    end
+    NB.run do
+      _, _, body = TalkController.action(:show).call(Rack::MockRequest.env_for("/"))
+      body.each { |part| puts(part) }
+    end
+  RUBY
+
+  def test_fibers_of_an_action_have_a_locale_of_their_own
+    load = "require 'action_controller'\n"
+    (both_orders(load) + both_orders(load + OLD)).each do |program|
+      assert_equal [%w[fr de fr], %w[fr en fr], %w[fr de fr], "fr"], answer(program + ACTION)
+    end
+  end
+
   def test_loaded_inside_of_a_loop
     program = "require 'neverblock'\nNB.run { eval(<<~'CODE', TOPLEVEL_BINDING) }\n" \
               "#{STATE}#{PROGRAM}CODE\n"

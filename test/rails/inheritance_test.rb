@@ -179,6 +179,50 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
+  # In an action, Rails puts a proxy in the place of I18n's configuration.
+  class SpeakingController < ActionController::Base
+    WAYS = {
+      gather: ->(parts) { NB.gather(*parts) },
+      map: ->(parts) { NB.map(parts, concurrency: 2, &:call) },
+      first: ->(parts) { parts.map { |part| NB.first(part) } },
+      async: ->(parts) { parts.map { |part| NB.async(&part) }.map(&:value) },
+      group: lambda do |parts|
+        tasks = []
+        NB.group { |group| parts.each { |part| tasks << group.async(&part) } }
+        tasks.map(&:value)
+      end
+    }.freeze
+
+    def show
+      I18n.with_locale(:fr) do
+        said = WAYS.fetch(params[:way].to_sym).call([speaking(:de), speaking(:en)])
+        render(json: [*said, I18n.locale])
+      end
+    end
+
+    private
+
+    def speaking(locale)
+      lambda do
+        heard = [I18n.locale]
+        I18n.with_locale(locale) { sleep(0.01) && (heard << I18n.locale) }
+        heard << I18n.locale
+      end
+    end
+  end
+
+  SpeakingController::WAYS.each_key do |way|
+    define_method("test_fibers_of_an_action_have_a_locale_of_their_own_#{way}") do
+      in_request do
+        _, _, body = SpeakingController.action(:show).call(Rack::MockRequest.env_for("/?way=#{way}"))
+        text = +""
+        body.each { |part| text << part }
+        assert_equal [%w[fr de fr], %w[fr en fr], "fr"], JSON.parse(text)
+        assert_equal :en, I18n.locale
+      end
+    end
+  end
+
   def test_an_async_fiber_is_a_unit_of_work
     runs = 0
     Rails.application.executor.to_run { runs += 1 }

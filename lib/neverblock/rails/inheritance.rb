@@ -3,6 +3,7 @@
 require_relative "../sync/inheritance"
 require_relative "inherited_state"
 require_relative "inner_fibers"
+require_relative "locale"
 require_relative "outer_transaction"
 require_relative "share_lock"
 
@@ -81,8 +82,12 @@ module NB
           end
         end
 
-        # Setting the locale loads all translations.
+        # I18n 1.15 keeps its configuration in the storage of fibers, which is inherited, and copies
+        # it for another fiber, but not what a proxy stands for. Setting the locale loads all
+        # translations.
         def speak(locale)
+          config = ::I18n.config
+          ::I18n.config = Locale.copy(config) if Locale.proxy?(config)
           ::I18n.locale = locale unless ::I18n.locale == locale
         end
 

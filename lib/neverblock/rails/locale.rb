@@ -64,12 +64,22 @@ module NB
       def self.capture
         return unless @driver.on?
 
-        config = ::I18n.config.dup
+        config = copy(::I18n.config)
         lambda do |block|
           ::I18n.config = config
           block.call
         end
       end
+
+      # @param config [I18n::Config]
+      # @return [I18n::Config] what another fiber may change
+      # @api private
+      def self.copy(config) = (proxy?(config) ? config.original_config : config).dup
+
+      # @return [Boolean] whether Rails has put it in the place of the request's own for the time of
+      #   an action: it sets the locale there, and so does its copy
+      # @api private
+      def self.proxy?(config) = config.respond_to?(:original_config)
 
       # Whether one fiber sees what another sets.
       #
