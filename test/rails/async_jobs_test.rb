@@ -15,6 +15,7 @@ class RailsAsyncJobsTest < Minitest::Test
     def perform(text)
       sleep(0.01)
       exit(3) if text == "exit"
+      raise "told #{text}" if text == "fail"
       self.class.told << text
     end
   end
@@ -50,6 +51,24 @@ class RailsAsyncJobsTest < Minitest::Test
       assert_equal expected, reports.last.scan(/:async called exit:\n.*SystemExit/).size
     end
 
+    # By the log and by Rails' error reporter alone.
+    define_method("test_an_error_is_reported_once_with_#{mode}") do
+      errors = Thread::Queue.new
+      log = StringIO.new
+      output = capture_io do
+        reporting(log, errors) do
+          run.call do
+            %w[fail later].each { |text| TellingJob.perform_later(text) }
+            assert_equal "later", told
+            @adapter.shutdown
+          end
+        end
+      end
+      assert_equal ["", ""], output
+      assert_equal ["told fail"], Array.new(errors.size) { errors.pop.message }
+      assert_equal 1, log.string.scan(/Error performing .*told fail/).size
+    end
+
     define_method("test_a_shutdown_waits_for_jobs_and_runs_later_ones_at_once_with_#{mode}") do
       run.call do
         %w[1 2 3 4 5].each { |text| TellingJob.perform_later(text) }
@@ -70,6 +89,18 @@ class RailsAsyncJobsTest < Minitest::Test
   end
 
   private
+
+  def reporting(log, errors)
+    logger = ActiveJob::Base.logger
+    subscriber = Object.new
+    subscriber.define_singleton_method(:report) { |error, **| errors << error }
+    Rails.error.subscribe(subscriber)
+    ActiveJob::Base.logger = ActiveSupport::TaggedLogging.new(ActiveSupport::Logger.new(log))
+    yield
+  ensure
+    ActiveJob::Base.logger = logger
+    Rails.error.unsubscribe(subscriber)
+  end
 
   def told = Timeout.timeout(20) { TellingJob.told.pop }
 end

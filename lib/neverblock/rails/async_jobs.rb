@@ -44,9 +44,12 @@ module NB
 
         private
 
-        # As in the adapter's threads, `exit` ends the job, not the program or the server.
+        # As in the adapter's threads, `exit` ends the job, not the program or the server. Active
+        # Job has written an error to the log, and Rails has told its error reporter.
         def perform(job)
           job.perform
+        rescue StandardError
+          nil
         rescue SystemExit => error
           ErrorReport.write("neverblock: a job of Active Job's :async called exit", error)
         end
