@@ -37,7 +37,7 @@ class ArchitectureTest < Minitest::Test
   C_MAY_USE = {
     "base" => [], "backend" => %w[base], "http" => %w[base], "delayd" => %w[base loop],
     "loop" => %w[base backend], "offload" => %w[base],
-    "hooks" => %w[base backend loop offload], "server" => %w[base backend http loop hooks],
+    "hooks" => %w[base backend loop offload], "server" => %w[base backend http loop hooks offload],
     "drivers" => %w[base http loop hooks]
   }.freeze
 

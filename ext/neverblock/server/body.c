@@ -5,38 +5,13 @@
 #include "server/body.h"
 #include "base/clock.h"
 #include "server/deadline.h"
+#include "server/spool.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define BODY_SHARE 16 /* of the memory for large bodies, one may have this part */
-
-static int open_nameless(const char *folder)
-{
-    char name[PATH_MAX];
-    snprintf(name, sizeof(name), "%s/neverblock-XXXXXX", folder);
-#ifdef __linux__ /* overlayfs of older kernels has no O_TMPFILE either */
-    int nameless = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (nameless >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT))
-        return nameless;
-#endif
-    int fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
-    return fd;
-}
-
-/* The folder in which Ruby's Tempfile would be. */
-static int open_spool(void)
-{
-    const char *folder = getenv("TMPDIR");
-    int fd = folder && *folder ? open_nameless(folder) : -1;
-    return fd < 0 ? open_nameless(P_tmpdir) : fd;
-}
 
 static bool write_all(int fd, const char *bytes, size_t size)
 {
@@ -102,8 +77,7 @@ void nb_body_free(nb_conn_t *conn)
     nb_body_t *body = conn->body;
     if (!body)
         return;
-    if (body->spool >= 0)
-        close(body->spool);
+    nb_spool_close(conn->server->loop, body->spool);
     nb_loan_return(conn->server, &body->loan);
     nb_buffer_free(&body->memory);
     free(body);
@@ -149,7 +123,7 @@ static int start_file(nb_conn_t *conn)
 {
     nb_body_t *body = conn->body;
     nb_loan_t memory = {.memory_bytes = body->loan.memory_bytes};
-    body->spool = open_spool();
+    body->spool = nb_spool_open();
     if (body->spool < 0)
         return not_stored(conn->server);
     int error = write_file(conn, body->memory.bytes, body->memory.size);

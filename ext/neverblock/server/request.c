@@ -14,6 +14,7 @@
 #include "server/input.h"
 #include "server/output.h"
 #include "server/response.h"
+#include "server/spool.h"
 #include "server/timing.h"
 #include <errno.h>
 
@@ -249,6 +250,14 @@ static void close_io(run_t *run, VALUE io)
     take_error(run, state);
 }
 
+static void close_input(run_t *run)
+{
+    VALUE file = run->request->input_file;
+    int kept = file ? nb_spool_keep(file) : -1;
+    close_io(run, file);
+    nb_spool_close(run->server->loop, kept);
+}
+
 static VALUE drain(VALUE conn)
 {
     nb_conn_drain((nb_conn_t *)conn);
@@ -279,7 +288,7 @@ static void after_request(run_t *run, VALUE error)
         take_error(run, state);
     }
     leave_work(run);
-    close_io(run, request->input_file);
+    close_input(run);
     nb_loan_return(run->server, &request->loan);
     nb_buffer_free(&request->head);
     if (request->exchange)

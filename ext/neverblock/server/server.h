@@ -8,7 +8,7 @@
  * This room has an order, which a test enforces; a file uses only those before it:
  *
  *   date · deadline · queue · collect           a text; how long to wait; who waits; a rest
- *   body · output · reader                      bytes in and out: they return verdicts
+ *   spool · body · output · reader              bytes in and out: they return verdicts
  *   carrier · connection                        what it sends, and its ends
  *   refusal · events · listener                 its beginning, and what arrives for it
  *   input · exchange · timing · env             what the application gets
