@@ -23,9 +23,11 @@ module Bench
     # @param table [Table]
     # @param row [Array<Hash>] parameters of the cells
     # @param seconds [Float] how long a sample lasts at least
+    # @yieldparam params [Hash] of the cell that starts now
     # @return [Array<Hash>] the line of each cell, or "failure" with the reason
     def call(table, row, seconds)
       row.each do |params|
+        yield params if block_given?
         command, environment = prepare(table, params, seconds, turns: row.size > 1)
         @cells << Cell.new(command, environment, patience: table.patience)
         turn(@cells.last)

@@ -64,16 +64,11 @@ module Bench
     # @return [Array] equal for samples that take equally long
     def key(step) = [table.id, ruby.key, step.params]
 
-    # @param row [Array<Order::Step>] at least one
-    # @return [String] what its cells have in common
-    def describe(row)
-      cells = row.map(&:params).uniq
-      labels = table.axes.filter_map do |axis|
-        values = cells.map { |cell| cell[axis.name] }.uniq
-        axis.label(values.first) if values.one?
-      end
-      ["#{table.id}: #{labels.join(", ")}", ("#{row.size} cells" if cells.size > 1)].compact
-                                                                                 .join(", ")
+    # @param params [Hash] of a cell
+    # @return [String] which one it is
+    def describe(params)
+      cell = table.axes.map { |axis| axis.label(params[axis.name]) }.join(", ")
+      "#{table.id}: #{cell}"
     end
 
     private

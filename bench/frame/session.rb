@@ -211,7 +211,7 @@ module Bench
 
     def leave(part, steps)
       steps.each { |step| @progress.step(nil, part.key(step)) }
-      @left.concat(steps.map { |step| part.describe([step]) }.uniq)
+      @left.concat(steps.map { |step| part.describe(step.params) }.uniq)
     end
 
     def open_session(part)
@@ -231,7 +231,6 @@ module Bench
       given_up.each { |step| @progress.step(nil, part.key(step)) }
       return if row.empty?
 
-      @progress.show("#{part.describe(row)}, pass #{row.first.pass + 1}")
       began = now
       samples = launch(part, row)
       each = (now - began) / row.size
@@ -247,7 +246,9 @@ module Bench
         row.zip(samples) { |step, sample| part.journal.discard(step, sample) }
       end
       @sampler.take(discard) do
-        @launcher.call(part.table, row.map(&:params), @options[:seconds])
+        @launcher.call(part.table, row.map(&:params), @options[:seconds]) do |params|
+          @progress.show("#{part.describe(params)}, pass #{row.first.pass + 1}")
+        end
       end
     end
 

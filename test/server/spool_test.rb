@@ -22,7 +22,8 @@ class ServerSpoolTest < Minitest::Test
 
   def post(size, sent: size)
     UNIXSocket.open(@socket) do |socket|
-      socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: #{size}\r\n\r\n", "x" * sent)
+      socket.write("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n",
+                   "Content-Length: #{size}\r\n\r\n", "x" * sent)
       socket.read if sent == size
     end
   end
