@@ -381,7 +381,7 @@ class TimeoutContractTest < Contract
 
   contract "raises at its next wait in a fiber that was suspended", only: :fibers do
     inner = Fiber.new do
-      Timeout.timeout(0.02, IndexError) { Timeout.timeout(0.01, KeyError) { Fiber.yield && sleep } }
+      Timeout.timeout(0.3, IndexError) { Timeout.timeout(0.01, KeyError) { Fiber.yield && sleep } }
     rescue IndexError => error
       error
     end
