@@ -300,7 +300,7 @@ class Mysql2FaultsTest < Minitest::Test
     script = <<~RUBY
       require "mysql2"
       options = #{options.inspect}
-      driver = Struct.new(:on) { def on? = true; def notice(text) = puts(text) }.new
+      driver = Struct.new(:on) { def on? = true; def in_loop? = !NB::Repairs.loop_here.nil?; def notice(text) = puts(text) }.new
       NB::Drivers::Mysql2.instance_variable_set(:@driver, driver)
       NB::Drivers::Mysql2.on_threads("it is Oracle's")
       NB.run do
@@ -322,7 +322,7 @@ class Mysql2FaultsTest < Minitest::Test
   def test_a_timeout_on_threads_comes_when_the_call_has_ended
     script = <<~RUBY
       require "mysql2"
-      driver = Struct.new(:on) { def on? = true; def notice(text) = nil }.new
+      driver = Struct.new(:on) { def on? = true; def in_loop? = !NB::Repairs.loop_here.nil?; def notice(text) = nil }.new
       NB::Drivers::Mysql2.instance_variable_set(:@driver, driver)
       NB::Drivers::Mysql2.on_threads("it is Oracle's")
       NB.run do
