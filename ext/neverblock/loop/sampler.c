@@ -8,11 +8,13 @@
  */
 #include "loop/sampler.h"
 #include "base/clock.h"
+#include "base/signals.h"
 #include "loop/postponed.h"
 #include "loop/stacks.h"
 #include <errno.h>
 #include <pthread.h>
 #include <ruby/debug.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -126,15 +128,23 @@ void nb_sampler_note(int kind, uint64_t took_ns)
     nb_postponed_request(&job);
 }
 
+static void note_cpu_time(void)
+{
+    uint64_t now = nb_sampler_cpu_ns(), took_ns = now > sampler.cpu_ns ? now - sampler.cpu_ns : 0;
+    sampler.cpu_ns += took_ns;
+    write_note(sampler.kind, took_ns);
+    nb_postponed_request(&job);
+}
+
 /* A tick that comes during the writing of a note, or during GC, leaves its time to the next one. */
 static void tick(int number)
 {
     int saved = errno;
-    if (nb_sampler_is_here() && !atomic_load(&sampler.writes) && !rb_during_gc()) {
-        uint64_t now = nb_sampler_cpu_ns(),
-                 took_ns = now > sampler.cpu_ns ? now - sampler.cpu_ns : 0;
-        sampler.cpu_ns += took_ns;
-        nb_sampler_note(sampler.kind, took_ns);
+    if (nb_sampler_is_here() && !atomic_exchange(&sampler.writes, true)) {
+        atomic_thread_fence(memory_order_seq_cst); /* as in mark: one of both sees the other */
+        if (!rb_during_gc())
+            note_cpu_time();
+        atomic_store(&sampler.writes, false);
     }
     errno = saved;
 }
@@ -181,7 +191,7 @@ int nb_sampler_start(int kind, uint64_t interval_ns, void (*on_note)(void *))
     sampler.job = on_note;
     sampler.thread = pthread_self();
     sampler.cpu_ns = nb_sampler_cpu_ns();
-    sigemptyset(&ours.sa_mask);
+    nb_signals_hold(&ours.sa_mask);
     sigaction(SIGPROF, NULL, &before);
     if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN && before.sa_handler != tick)
         return -EBUSY;
@@ -214,8 +224,13 @@ void nb_sampler_take(nb_sampler_take_t take)
     }
 }
 
+/* In every collection, before it moves anything. The thread may be without the GVL, and in the
+ * handler; one that begins later sees that Ruby collects. */
 static void mark(void *unused)
 {
+    atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load(&sampler.writes) && !pthread_equal(pthread_self(), sampler.thread))
+        sched_yield();
     size_t head = atomic_load(&sampler.head);
     for (size_t i = atomic_load(&sampler.tail); i != head; i++) {
         const note_t *note = &sampler.notes[i & (RING - 1)];
@@ -230,8 +245,15 @@ static const rb_data_type_t marker_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
+/* In a forked child: the thread that was in the handler is not here. */
+static void forget(void)
+{
+    atomic_store(&sampler.writes, false);
+}
+
 void Init_nb_sampler(void)
 {
+    pthread_atfork(NULL, NULL, forget);
     job = nb_postponed(on_job);
     rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, &sampler));
 }

@@ -13,6 +13,7 @@
  * Read after: witness.h.
  */
 #include "loop/witness.h"
+#include "base/signals.h"
 #include "loop/place.h"
 #include "loop/postponed.h"
 #include <errno.h>
@@ -255,20 +256,11 @@ static const rb_data_type_t marker_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
 
-/* A collector may wait for our handler, so no other one interrupts it, which might not return. */
-static void block_signals(sigset_t *set)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
-    sigfillset(set);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-        sigdelset(set, faults[i]);
-}
-
 /* If somebody else has installed a handler, that stays, and reports name no place. */
 static void install_handler(void)
 {
     struct sigaction old, ours = {.sa_handler = answer, .sa_flags = SA_RESTART | SA_ONSTACK};
-    block_signals(&ours.sa_mask);
+    nb_signals_hold(&ours.sa_mask);
     if (!sigaction(SIGURG, NULL, &old) && !(old.sa_flags & SA_SIGINFO) &&
         (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN))
         sigaction(SIGURG, &ours, NULL);
