@@ -300,10 +300,12 @@ static int take_lapsed(nb_park_t *park)
 }
 
 /* The loop's own time is as old as its last look at the kernel, and the fiber may have computed
- * since. Those that only let others run do not pay 20 ns for the clock. */
+ * since. What costs no system call does not pay 20 ns for the clock: queues, locks, and those that
+ * only let others run. */
 static void note_time(nb_park_t *park)
 {
-    if (park->kind != NB_PARK_YIELD && park->kind != NB_PARK_HANDOFF && park->kind != NB_PARK_ROOT)
+    if (park->kind != NB_PARK_BLOCK && park->kind != NB_PARK_YIELD &&
+        park->kind != NB_PARK_HANDOFF && park->kind != NB_PARK_ROOT)
         park->since_ns = nb_loop_clock(park->loop);
 }
 
