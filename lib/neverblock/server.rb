@@ -102,7 +102,8 @@ module NB
       @options = Options.new(**options)
       @bindings = Address.all(bind)
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
-      @commands, @core = Thread::Queue.new, Core.new
+      @commands = Thread::Queue.new
+      @core = Core.new
       @collections = @core.collections = Collections.new if @options[:collect_when_idle]
       @core.reporter = method(:report)
       @core.access_log = access_log_to(Checks.writer(:access_log, access_log), access_log_format)
@@ -130,23 +131,21 @@ module NB
       self
     end
 
-    # Makes the kernel refuse new connections. @return [self]
+    # Makes the kernel refuse new connections.
+    #
+    # @return [void]
     # @api private
-    def refuse
-      @bindings.each(&:refuse)
-      self
-    end
+    def refuse = @bindings.each(&:refuse)
 
     # @return [Boolean] whether the kernel holds a connection that is not accepted yet
     # @api private
     def waited_for? = @bindings.any?(&:waited_for?)
 
-    # Takes over the clients that wait at the listeners, whose process is gone. @return [self]
+    # Takes over the clients that wait at the listeners, whose process is gone.
+    #
+    # @return [void]
     # @api private
-    def inherit
-      @bindings.each(&:inherit)
-      self
-    end
+    def inherit = @bindings.each(&:inherit)
 
     # @return [Hash{String=>Integer}] for each open listener: the address for a process that
     #   inherits the fd, and the fd
