@@ -84,18 +84,25 @@ static VALUE report(VALUE argument)
     return rb_funcallv(values[0], id_report, 2, values + 1);
 }
 
+static void report_error(run_t *run, VALUE error)
+{
+    VALUE values[] = {run->server->self, error, run->request->env ? run->request->env : Qnil};
+    int state;
+    if (NIL_P(error))
+        return;
+    rb_protect(report, (VALUE)values, &state);
+    take_error(run, state);
+}
+
 static void answer_error(run_t *run, VALUE error)
 {
     nb_server_t *server = run->server;
     nb_request_t *request = run->request;
     nb_conn_t *conn = request->conn;
-    int state;
     bool gone = conn->state == NB_CONN_CLOSED;
-    VALUE values[] = {server->self, error, request->env ? request->env : Qnil};
     if (!gone || !RTEST(rb_obj_is_kind_of(error, rb_eSystemCallError))) {
         server->counters.errors++;
-        rb_protect(report, (VALUE)values, &state);
-        take_error(run, state);
+        report_error(run, error);
     }
     if (!nb_response_take_back(request)) /* too late for a status: the connection breaks off */
         conn->keep = conn->keep && request->complete;
@@ -127,16 +134,6 @@ static VALUE call_one(VALUE argument)
 {
     const call_t *call = (const call_t *)argument;
     return rb_funcallv(call->callable, id_call, call->count, call->arguments);
-}
-
-static void report_error(run_t *run, VALUE error)
-{
-    VALUE values[] = {run->server->self, error, run->request->env ? run->request->env : Qnil};
-    int state;
-    if (NIL_P(error))
-        return;
-    rb_protect(report, (VALUE)values, &state);
-    take_error(run, state);
 }
 
 /* If one of them raises, the others are called all the same. */
