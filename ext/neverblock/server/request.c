@@ -4,9 +4,9 @@
  */
 #include "server/request.h"
 #include "base/clock.h"
-#include "loop/last_status.h"
 #include "loop/wait.h"
 #include "server/body.h"
+#include "server/callbacks.h"
 #include "server/deadline.h"
 #include "server/env.h"
 #include "server/events.h"
@@ -16,10 +16,10 @@
 #include "server/response.h"
 #include "server/spool.h"
 #include "server/timing.h"
+#include "server/wipe.h"
 #include <errno.h>
 
-static ID id_call, id_keys, id_report, id_log, id_storage, id_at_end, id_leave;
-static VALUE finished_key, after_key;
+static ID id_call, id_report, id_log, id_at_end, id_leave;
 
 typedef struct {
     nb_request_t *request;
@@ -117,33 +117,6 @@ static void answer_error(run_t *run, VALUE error)
 
 /* --- after a request -------------------------------------------------------------------------- */
 
-/* An Array of callables that the application may have filled, or 0. */
-static VALUE callables_of(const nb_request_t *request, VALUE key)
-{
-    VALUE callables = request->env ? rb_hash_lookup(request->env, key) : Qnil; /* no default proc */
-    return RB_TYPE_P(callables, T_ARRAY) && RARRAY_LEN(callables) ? callables : 0;
-}
-
-typedef struct {
-    VALUE callable;
-    int count;
-    const VALUE *arguments;
-} call_t;
-
-static VALUE call_one(VALUE argument)
-{
-    const call_t *call = (const call_t *)argument;
-    return rb_funcallv(call->callable, id_call, call->count, call->arguments);
-}
-
-/* If one of them raises, the others are called all the same. */
-static void tell(run_t *run, call_t call)
-{
-    int state;
-    rb_protect(call_one, (VALUE)&call, &state);
-    report_error(run, take_error(run, state));
-}
-
 /* What the application let through, or why its response did not go out to its end, or nil. */
 static VALUE failure_of(const run_t *run, VALUE error)
 {
@@ -156,21 +129,16 @@ static VALUE failure_of(const run_t *run, VALUE error)
     return lost ? rb_syserr_new(EPIPE, "the response was not sent to its end") : Qnil;
 }
 
-/* After the last byte is with the kernel, or it is known that it never is: rack.after_reply as Puma
- * and Unicorn have it, then rack.response_finished, the last one first. */
+static void callback_raised(void *run, int state)
+{
+    report_error(run, take_error(run, state));
+}
+
+/* After the last byte is with the kernel, or it is known that it never is. */
 static void tell_finished(run_t *run, VALUE error)
 {
-    nb_request_t *request = run->request;
-    VALUE after = callables_of(request, after_key), finished = callables_of(request, finished_key);
-    VALUE arguments[] = {request->env, request->status ? INT2FIX(request->status) : Qnil,
-                         request->headers ? request->headers : Qnil,
-                         finished ? failure_of(run, error) : Qnil};
-    for (long i = 0; after && i < RARRAY_LEN(after); i++)
-        tell(run, (call_t){RARRAY_AREF(after, i), 0, NULL});
-    for (long i = finished ? RARRAY_LEN(finished) - 1 : -1; i >= 0; i--)
-        tell(run, (call_t){rb_ary_entry(finished, i), 4, arguments});
-    RB_GC_GUARD(after);
-    RB_GC_GUARD(finished);
+    if (nb_callbacks_wanted(run->request))
+        nb_callbacks_run(run->request, failure_of(run, error), callback_raised, run);
 }
 
 static VALUE log_access(VALUE argument)
@@ -181,40 +149,6 @@ static VALUE log_access(VALUE argument)
                ULL2NUM(request->sent_bytes), ULL2NUM(request->queued_ns),
                ULL2NUM(nb_loop_clock(run->server->loop) - request->started_ns));
     return Qnil;
-}
-
-static VALUE wipe(VALUE argument)
-{
-    nb_server_t *server = (nb_server_t *)argument;
-    VALUE thread = server->loop->thread;
-    VALUE keys = rb_funcallv(thread, id_keys, 0, NULL), fiber = rb_fiber_current();
-    for (long i = 0; i < RARRAY_LEN(keys); i++)
-        rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
-    if (rb_ivar_count(fiber)) {
-        VALUE names = rb_obj_instance_variables(fiber);
-        for (long i = 0; i < RARRAY_LEN(names); i++)
-            rb_obj_remove_instance_variable(fiber, RARRAY_AREF(names, i));
-    }
-#ifdef HAVE_RB_FIBER_NEW_STORAGE
-    VALUE storage = rb_funcallv(fiber, id_storage, 0, NULL);
-    if (RB_TYPE_P(storage, T_HASH) && RHASH_SIZE(storage)) {
-        keys = rb_funcallv(storage, id_keys, 0, NULL);
-        for (long i = 0; i < RARRAY_LEN(keys); i++)
-            rb_funcall(rb_obj_class(fiber), rb_intern("[]="), 2, RARRAY_AREF(keys, i), Qnil);
-    }
-#endif
-    nb_last_status_restore(server->loop, Qnil);
-    return Qnil;
-}
-
-/* The next request must find a fiber like new: no locals, no storage, no $?, no attributes of
- * frameworks. */
-void nb_request_wipe_fiber(nb_server_t *server)
-{
-    int failed;
-    rb_protect(wipe, (VALUE)server, &failed);
-    if (failed)
-        rb_set_errinfo(Qnil);
 }
 
 static VALUE leave(VALUE unused)
@@ -261,19 +195,13 @@ static VALUE drain(VALUE conn)
     return Qnil;
 }
 
-/* If callbacks want to know of the response's end, waits for the client. */
-static bool must_drain(const nb_request_t *request)
-{
-    return callables_of(request, after_key) || callables_of(request, finished_key);
-}
-
 static void after_request(run_t *run, VALUE error)
 {
     nb_request_t *request = run->request;
     nb_conn_t *conn = request->conn;
     int state = 0;
     if (conn->state != NB_CONN_CLOSED && nb_conn_flush(conn) == 0 && !nb_output_empty(conn) &&
-        must_drain(request)) {
+        nb_callbacks_wanted(request)) { /* they want to know of the response's end */
         rb_protect(drain, (VALUE)conn, &state);
         take_error(run, state);
     }
@@ -290,7 +218,7 @@ static void after_request(run_t *run, VALUE error)
     nb_buffer_free(&request->head);
     if (request->exchange)
         nb_exchange_end(request->exchange);
-    nb_request_wipe_fiber(run->server);
+    nb_wipe_fiber(run->server);
 }
 
 static VALUE nothing(VALUE unused)
@@ -393,13 +321,11 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
 
 void nb_request_init(void)
 {
+    nb_callbacks_init();
+    nb_wipe_init();
     id_call = rb_intern("call");
-    id_keys = rb_intern("keys");
     id_report = rb_intern("report_error");
     id_log = rb_intern("log_access");
-    id_storage = rb_intern("storage");
     id_at_end = rb_intern("@neverblock_at_end"); /* NB::FiberState::AT_END */
     id_leave = rb_intern("leave");
-    finished_key = nb_env_key("rack.response_finished");
-    after_key = nb_env_key("rack.after_reply");
 }

@@ -64,9 +64,6 @@ static inline size_t nb_request_waiting_head(const nb_request_t *request)
 /* Runs a complete request: env, application, answer. Raises only what ends more than the request.
  */
 void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *incoming);
-/* Makes the fiber like new for the next request: no locals, no storage, no attributes of
- * frameworks. */
-void nb_request_wipe_fiber(nb_server_t *server);
 void nb_request_init(void);
 
 #endif

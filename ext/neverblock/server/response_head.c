@@ -349,47 +349,6 @@ void nb_response_head_give_back(nb_request_t *request)
     request->head = (nb_buffer_t){0};
 }
 
-/* Early hints are built separately: while Ruby code is asked for the fields, the response may begin
- * or the request end. */
-typedef struct {
-    VALUE exchange, headers;
-    nb_conn_t conn;
-    nb_request_t request;
-} nb_hints_t;
-
-static VALUE put_hints(VALUE argument)
-{
-    nb_hints_t *hints = (nb_hints_t *)argument;
-    nb_response_head_t head = {.request = &hints->request, .length = NB_LENGTH_UNKNOWN};
-    nb_response_head_begin(&head, hints->headers);
-    PUT(head.out, "\r\n");
-    if (nb_exchange_is_lost(hints->exchange))
-        return Qnil;
-    nb_request_t *request = nb_exchange_request(hints->exchange);
-    if (!request->head_sent && !nb_conn_collect(request->conn, head.out->bytes, head.out->size))
-        nb_conn_flush(request->conn); /* at once: they are for what the application computes now */
-    return Qnil;
-}
-
-static VALUE free_hints(VALUE argument)
-{
-    nb_hints_t *hints = (nb_hints_t *)argument;
-    if (hints->request.head.bytes)
-        nb_response_head_give_back(&hints->request);
-    return Qnil;
-}
-
-void nb_response_early_hints(VALUE exchange, VALUE headers)
-{
-    nb_request_t *request = nb_exchange_request(exchange);
-    nb_hints_t hints = {.exchange = exchange,
-                        .headers = headers,
-                        .conn = {.server = request->conn->server},
-                        .request = {.conn = &hints.conn, .status = 103}};
-    if (!request->head_sent && request->minor)
-        rb_ensure(put_hints, (VALUE)&hints, free_hints, (VALUE)&hints);
-}
-
 void nb_response_head_init(void)
 {
     id_each = rb_intern("each");

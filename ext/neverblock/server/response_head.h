@@ -1,6 +1,6 @@
 /* response_head.h - the head of a response while it is built. Uses ruby.h.
  *
- * Read after: request.h. Used by: response.c, response_parts.c.
+ * Read after: request.h. Used by: hints.c, response.c, response_parts.c.
  */
 #ifndef NB_SERVER_RESPONSE_HEAD_H
 #define NB_SERVER_RESPONSE_HEAD_H
@@ -31,8 +31,6 @@ bool nb_response_has_body(const nb_request_t *request);
 void nb_response_head_finish(nb_response_head_t *head, uint64_t size);
 /* The head has been written or copied: its memory serves the next one. */
 void nb_response_head_give_back(nb_request_t *request);
-/* "103 Early Hints", unless the response has begun. */
-void nb_response_early_hints(VALUE exchange, VALUE headers);
 void nb_response_head_init(void);
 
 #endif

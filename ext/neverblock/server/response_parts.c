@@ -6,6 +6,7 @@
 #include "http/chunked.h"
 #include "loop/wait.h"
 #include "server/exchange.h"
+#include "server/hints.h"
 #include "server/output.h"
 #include "server/response_head.h"
 #include <errno.h>
@@ -175,7 +176,7 @@ static VALUE rb_nb_exchange_early_hints(VALUE self, VALUE headers)
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "early_hints", headers);
-    nb_response_early_hints(self, headers);
+    nb_hints_send(self, headers);
     return Qnil;
 }
 

@@ -22,6 +22,7 @@
 #include "server/reader.h"
 #include "server/refusal.h"
 #include "server/request.h"
+#include "server/wipe.h"
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -204,7 +205,7 @@ static VALUE work(VALUE argument)
 {
     nb_server_t *server = (nb_server_t *)argument;
     server->waking = false;
-    nb_request_wipe_fiber(server);
+    nb_wipe_fiber(server);
     while (server->started) {
         if (!nb_list_empty(&server->runnable))
             serve_next(server); /* one at least, whatever else goes on */
