@@ -19,7 +19,8 @@
 #include "server/wipe.h"
 #include <errno.h>
 
-static ID id_call, id_report, id_log, id_at_end, id_leave;
+static ID id_call, id_report, id_log, id_at_end, id_leave, id_delete;
+static VALUE tempfiles_key;
 
 typedef struct {
     nb_request_t *request;
@@ -189,6 +190,24 @@ static void close_input(run_t *run)
     nb_spool_close(run->server->loop, kept);
 }
 
+static VALUE delete_tempfile(VALUE file)
+{
+    return rb_check_funcall(file, id_delete, 0, NULL);
+}
+
+/* What Rack::TempfileReaper does in Rails and under rackup. Elsewhere the parts of a multipart
+ * upload would stay on the disk until Ruby collects garbage. */
+static void delete_tempfiles(run_t *run)
+{
+    VALUE files = nb_callbacks_of(run->request, tempfiles_key);
+    for (long i = 0; files && i < RARRAY_LEN(files); i++) {
+        int state;
+        rb_protect(delete_tempfile, RARRAY_AREF(files, i), &state);
+        callback_raised(run, state);
+    }
+    RB_GC_GUARD(files);
+}
+
 static VALUE drain(VALUE conn)
 {
     nb_conn_drain((nb_conn_t *)conn);
@@ -214,6 +233,7 @@ static void after_request(run_t *run, VALUE error)
     }
     leave_work(run);
     close_input(run);
+    delete_tempfiles(run);
     nb_loan_return(run->server, &request->loan);
     nb_buffer_free(&request->head);
     if (request->exchange)
@@ -328,4 +348,6 @@ void nb_request_init(void)
     id_log = rb_intern("log_access");
     id_at_end = rb_intern("@neverblock_at_end"); /* NB::FiberState::AT_END */
     id_leave = rb_intern("leave");
+    id_delete = rb_intern("close!"); /* of a Tempfile */
+    tempfiles_key = nb_env_key("rack.tempfiles");
 }
