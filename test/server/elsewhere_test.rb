@@ -139,6 +139,12 @@ class ServerElsewhereTest < Minitest::Test
     end
   end
 
+  def test_the_port_of_a_client_that_names_no_host_is_the_proxys_if_that_speaks_tls
+    serve { |env| [200, {}, [env.values_at("rack.url_scheme", "SERVER_PORT").join(" ")]] }
+    assert_match(/https 443\z/, exchange("GET / HTTP/1.0\r\nX-Forwarded-Proto: https\r\n\r\n"))
+    assert_match(/http #{@server.port}\z/, exchange("GET / HTTP/1.0\r\nX-Forwarded-Proto: http\r\n\r\n"))
+  end
+
   def test_head_tells_the_length_that_get_would_have
     serve { |env| [Integer(env["PATH_INFO"].delete("/")), {}, env["QUERY_STRING"] == "none" ? [] : %w[abc de]] }
     assert_match(/^content-length: 5\r\n/, exchange("HEAD /200 HTTP/1.1\r\n#{HOST}Connection: close\r\n\r\n"))

@@ -256,7 +256,7 @@ static void set_host(VALUE env, const nb_incoming_t *in, const nb_conn_t *conn, 
         rb_hash_aset(env, field_keys[NB_FIELD_HOST], rb_str_dup(entry->host));
         rb_hash_aset(env, key_name, entry->name);
         port = entry->port ? entry->port : port;
-    } else if (conn->port) {
+    } else if (conn->port && https == conn->https) { /* else it is not the proxy's port */
         port = rb_fix2str(INT2FIX(conn->port), 10);
     }
     rb_hash_aset(env, key_port, port);
