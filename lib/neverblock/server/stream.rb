@@ -59,6 +59,20 @@ module NB
         buffer ? @input.read(length, buffer) : @input.read(length)
       end
 
+      # Reads what has arrived of the request's body.
+      #
+      # @param length [Integer] the maximum number of bytes
+      # @param buffer [String, nil] receives them
+      # @return [String] at least one byte
+      # @raise [EOFError] at the end of the body
+      # @raise [IOError] see {#read}
+      # @scheduling may wait
+      def readpartial(length, buffer = nil)
+        raise IOError, "not opened for reading" if @read_closed
+
+        buffer ? @input.readpartial(length, buffer) : @input.readpartial(length)
+      end
+
       # Ends both directions: the response ends, nothing is read any more, and a fiber that waits in
       # {#read} gets an IOError.
       #
