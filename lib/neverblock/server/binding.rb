@@ -25,9 +25,9 @@ module NB
       def self.parse(address)
         case address
         when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: port($~[:port], address))
-        when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: $~[:path])
+        when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: path($~[:path]))
         when %r{\Afd://(?<fd>\d{1,9})(?<ours>#(?<path>.*))?\z}
-          new(:fd, fd: Integer($~[:fd], 10), path: $~[:path], ours: !$~[:ours].nil?)
+          new(:fd, fd: Integer($~[:fd], 10), path: path($~[:path]), ours: !$~[:ours].nil?)
         else
           raise ArgumentError, "bind: expected tcp://host:port, tcp://[v6]:port, unix://path " \
                                "(without options), ssl://host:port?cert=…&key=… or fd://3, got: " \
@@ -43,7 +43,11 @@ module NB
 
         raise ArgumentError, "bind: a port is a number from 0 to 65535, got: #{address}"
       end
-      private_class_method :port
+
+      # An abstract name, which is no file's, begins with a NUL (man 7 unix). People and systemd
+      # write an @.
+      def self.path(text) = text&.start_with?("@") ? "\0#{text[1..]}" : text
+      private_class_method :port, :path
 
       # @return [Symbol, IO] :tcp or :unix; the listening socket once open
       attr_reader :kind, :io
@@ -101,7 +105,7 @@ module NB
 
         refuse
         @io.close unless @io.closed?
-        File.unlink(@path) if local? && @opener == Process.pid && inode == @inode
+        File.unlink(@path) if @inode && @opener == Process.pid && inode == @inode
         @io = nil
       end
 
@@ -136,10 +140,10 @@ module NB
       def local? = @kind == :unix
 
       # @return [String] the address for a process that inherits the open listener
-      def inheritance = "fd://#{@io.fileno}#{"##{@path if local?}" if @opener}"
+      def inheritance = "fd://#{@io.fileno}#{"##{shown if local?}" if @opener}"
 
       # @return [String] the address as a URL
-      def to_s = @name || (@kind == :unix ? "unix://#{@path}" : "tcp://#{@host}:#{@port}")
+      def to_s = @name || (@kind == :unix ? "unix://#{shown}" : "tcp://#{@host}:#{@port}")
 
       private
 
@@ -147,7 +151,7 @@ module NB
       # always counts as readable, so these lines tell whether anybody waits. Empty if the kernel
       # does not list it.
       def kernel_states
-        path = @path.b.sub("\0", "@")
+        path = shown.b
         File.foreach(UNIX_SOCKETS, mode: "rb").filter_map do |line|
           columns = line.chomp.split(" ", 8)
           columns[5] if columns[7] == path
@@ -163,15 +167,16 @@ module NB
           @kind = :unix
           @path ||= address.unix_path
           @inode = inode
-          @name = "unix://#{@path.sub("\0", "@")}"
+          @name = "unix://#{shown}"
         else
           @port = address.ip_port
           @name = "tcp://#{address.ipv6? ? "[#{address.ip_address}]" : address.ip_address}:#{@port}"
         end
       end
 
-      # Another server may have made one of the same name since. An abstract name, which begins with
-      # a NUL, is no file's (man 7 unix).
+      def shown = @path.start_with?("\0") ? "@#{@path[1..]}" : @path
+
+      # Another server may have made one of the same name since.
       def inode = !@path.start_with?("\0") && File.socket?(@path) && File.stat(@path).ino
 
       def look_up
@@ -205,6 +210,8 @@ module NB
       def open_unix
         SocketFile.free(@path)
         listen(Socket.new(:UNIX, :STREAM, 0), Addrinfo.unix(@path))
+      rescue Errno::EADDRINUSE
+        raise Errno::EADDRINUSE, to_s # Ruby's own text has an abstract name in hexadecimal
       end
 
       def listen(socket, address)

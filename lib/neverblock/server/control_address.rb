@@ -5,11 +5,12 @@ require_relative "socket_file"
 
 module NB
   class Server
-    # One address of a {Control}: opens it, closes it, connects to it.
+    # One address of a {Control}: opens it, closes it, connects to it. A name in the abstract
+    # namespace (`@name`) is none: it has no permissions.
     #
     # @api private
     class ControlAddress
-      FORM = %r{\A(?:unix://(?<path>.+)|
+      FORM = %r{\A(?:unix://(?<path>[^@].*)|
                   tcp://(?:\[(?<v6>[^\]]+)\]|(?<host>[^:/\[\]]+)):(?<port>\d{1,5}))\z}x
       private_constant :FORM
 

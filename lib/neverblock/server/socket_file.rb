@@ -26,7 +26,7 @@ module NB
       # @see https://man7.org/linux/man-pages/man7/unix.7.html SO_PEERCRED
       def free(path, own: false)
         raise Errno::ENAMETOOLONG, "unix://#{path}" if path.bytesize > LONGEST
-        return unless File.exist?(path)
+        return if path.start_with?("\0") || !File.exist?(path) # an abstract name is no file's
         raise Errno::EEXIST, "unix://#{path}" unless File.socket?(path)
 
         pid = listener(path)
