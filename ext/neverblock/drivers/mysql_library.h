@@ -9,6 +9,7 @@
 #ifndef NB_MYSQL_LIBRARY_H
 #define NB_MYSQL_LIBRARY_H
 
+#include "base/clock.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -73,5 +74,14 @@ static inline bool nb_mysql_is_tls(const nb_mysql_t *mysql)
 
 /* For an encrypted connection: whether it waits to write rather than to read. */
 bool nb_mysql_tls_wants_write(const nb_mysql_t *mysql);
+
+/* When a wait ends that begins now and has this timeout of the library's: milliseconds, or seconds
+ * with TLS, where it forgets to convert them; 0 or less: never. */
+static inline uint64_t nb_mysql_deadline(uint64_t now_ns, int timeout, bool is_tls)
+{
+    if (timeout <= 0)
+        return NB_NEVER;
+    return now_ns + (uint64_t)timeout * (is_tls ? NB_NS_PER_S : NB_NS_PER_S / 1000);
+}
 
 #endif

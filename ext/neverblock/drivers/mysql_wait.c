@@ -79,7 +79,7 @@ static void protect(nb_mysql_call_t *call, VALUE (*body)(VALUE), VALUE argument)
 typedef struct {
     int fd, mask, timeout;
     int result, error;
-    bool by_poll;
+    bool by_poll, is_tls;
     nb_loop_t *loop;
 } nb_mysql_wait_t;
 
@@ -96,20 +96,17 @@ static void wait_by_poll(nb_mysql_wait_t *wait)
 static VALUE park(VALUE argument)
 {
     nb_mysql_wait_t *wait = (nb_mysql_wait_t *)argument;
-    uint64_t deadline = wait->timeout > 0
-                            ? nb_loop_clock(wait->loop) + (uint64_t)wait->timeout * 1000000
-                            : NB_NEVER;
+    uint64_t deadline = nb_mysql_deadline(nb_loop_clock(wait->loop), wait->timeout, wait->is_tls);
     wait->result = nb_wait_fd(wait->loop, wait->fd, wait->mask, deadline);
     return Qnil;
 }
 
-/* With TLS, the library says "to read" and may mean either, and gives seconds for milliseconds. */
+/* With TLS, the library says "to read" and may mean either. */
 static void correct_for_tls(nb_mysql_wait_t *wait, const nb_mysql_t *mysql)
 {
     if (nb_mysql_tls_wants_write(mysql))
         wait->mask = NB_WRITABLE;
-    if (wait->timeout > 0)
-        wait->timeout *= 1000;
+    wait->is_tls = true;
 }
 
 /* With the GVL. */
