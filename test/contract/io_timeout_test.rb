@@ -56,6 +56,13 @@ class IOTimeoutTest < Contract
     assert_takes(0.02) { assert_nil reader.wait_readable }
   end
 
+  contract "it is whatever has divmod", ruby: ">= 3.2" do
+    reader, = keep(*IO.pipe)
+    reader.timeout = Class.new { def divmod(_) = [0, 0.01] }.new
+    assert_raises(IO::TimeoutError) { reader.read(1) }
+    assert_nil(assert_takes(0.01) { reader.wait_readable })
+  end
+
   contract "wait_readable has its own timeout", ruby: ">= 3.2" do
     reader, = keep(*IO.pipe)
     reader.timeout = 5

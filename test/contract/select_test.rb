@@ -34,6 +34,15 @@ class SelectTest < Contract
     end
   end
 
+  contract "a timeout is whatever has divmod" do
+    reader, writer = pair
+    seconds = ->(count) { Class.new { define_method(:divmod) { |_| count.divmod(1) } }.new }
+    assert_nil(assert_takes(0.01) { IO.select([reader], nil, nil, seconds[0.01r]) })
+    assert_nil IO.select([reader], nil, nil, seconds[0])
+    writer.write("x")
+    assert_equal [[reader], [], []], IO.select([reader], nil, nil, seconds[5])
+  end
+
   contract "no list at all sleeps" do
     assert_nil(assert_takes(0.02) { IO.select(nil, nil, nil, 0.02) })
     assert_nil(assert_takes(0.01) { IO.select([], [], [], 0.01) })

@@ -43,6 +43,16 @@ class WaitTest < Contract
     end
   end
 
+  # As ActiveSupport::Duration, which is no Numeric and knows no to_f that C would take.
+  contract "a timeout is whatever has divmod" do
+    reader, writer = pair
+    seconds = ->(count) { Class.new { define_method(:divmod) { |_| count.divmod(1) } }.new }
+    assert_nil(assert_takes(0.01) { reader.wait_readable(seconds[0.01r]) })
+    assert_nil reader.wait_readable(seconds[0])
+    assert_nil(assert_takes(0.01) { reader.wait(IO::READABLE, seconds[0.01r]) })
+    assert_same writer, writer.wait_writable(seconds[5])
+  end
+
   contract "wait_readable ends after its timeout, never early" do
     reader, = pair
     [0.001, 0.01, 0.05].each do |seconds|

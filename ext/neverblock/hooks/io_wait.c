@@ -140,8 +140,9 @@ static VALUE rb_nb_scheduler_io_wait(VALUE self, VALUE io, VALUE events, VALUE t
     VALUE patience = NIL_P(timeout) ? nb_io_timeout(at.io) : timeout;
     if (!NIL_P(timeout))
         nb_check_interval(timeout);
-    uint64_t deadline = nb_deadline(at.loop, patience);
-    bool only_ask = deadline != NB_NEVER && NUM2DBL(patience) <= 0;
+    uint64_t ns = nb_interval_ns(patience);
+    uint64_t deadline = ns == NB_NEVER ? NB_NEVER : nb_loop_clock(at.loop) + ns;
+    bool only_ask = !ns;
     nb_descriptor_take(&at);
     bool was_dry = is_dry(&at, mask);
     if (only_ask || !mask || !(was_dry || lets_others_go_first(&at, mask))) {

@@ -101,7 +101,7 @@ static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
         .loop = loop,
         .fiber = fiber,
         .outer = nb_ptrmap_get(&loop->shields, fiber),
-        .limit_ns = argc && !NIL_P(argv[0]) ? nb_clock_ns(NUM2DBL(argv[0])) : NB_NEVER,
+        .limit_ns = argc ? nb_interval_ns(argv[0]) : NB_NEVER,
         .timer = {.index = NB_TIMER_IDLE, .on_due = on_limit},
     };
     shield.depth = shield.outer ? shield.outer->depth + 1 : 1;

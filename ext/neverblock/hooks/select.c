@@ -187,8 +187,9 @@ static VALUE rb_nb_scheduler_io_select(int argc, VALUE *argv, VALUE self)
     }
     if (argc > 3 && !NIL_P(argv[3])) {
         rb_time_timespec_interval(argv[3]);
-        select.deadline = nb_deadline(select.loop, argv[3]);
-        select.only_ask = NUM2DBL(argv[3]) <= 0;
+        uint64_t ns = nb_interval_ns(argv[3]);
+        select.deadline = nb_loop_clock(select.loop) + ns;
+        select.only_ask = !ns;
     }
     VALUE fds, watches;
     select.fds = ALLOCV_N(struct pollfd, fds, total + 1);

@@ -10,16 +10,22 @@
 
 #define ORDINARY_SECONDS 1000000000 /* below, no interval can be out of any range */
 
-uint64_t nb_deadline(nb_loop_t *loop, VALUE timeout)
+uint64_t nb_interval_ns(VALUE timeout)
 {
     if (NIL_P(timeout))
         return NB_NEVER;
     if (RTEST(rb_obj_is_kind_of(timeout, rb_cNumeric)) ||
         !rb_respond_to(timeout,
                        rb_intern("divmod"))) /* sleep asks for that, Thread#join for to_f */
-        return nb_loop_clock(loop) + nb_clock_ns(NUM2DBL(timeout));
+        return nb_clock_ns(NUM2DBL(timeout));
     struct timespec interval = rb_time_timespec_interval(timeout);
-    return nb_loop_clock(loop) + nb_clock_ns((double)interval.tv_sec + interval.tv_nsec / 1e9);
+    return nb_clock_ns((double)interval.tv_sec + interval.tv_nsec / 1e9);
+}
+
+uint64_t nb_deadline(nb_loop_t *loop, VALUE timeout)
+{
+    uint64_t ns = nb_interval_ns(timeout);
+    return ns == NB_NEVER ? NB_NEVER : nb_loop_clock(loop) + ns;
 }
 
 /* Kernel#sleep leaves the checks to the scheduler: raises the same errors as without one. */

@@ -209,9 +209,12 @@ void nb_enter(nb_loop_t *loop, VALUE fiber);
 /* Runs the ready park's fiber at once; the caller continues when that fiber waits or ends. */
 void nb_give_way(nb_park_t *park);
 
-/* Converts a hook's timeout argument: nil -> NB_NEVER, seconds -> a deadline from now. Raises
- * TypeError and ArgumentError as Ruby does. The only place where seconds become nanoseconds.
- */
+/* Converts a hook's timeout argument: nil -> NB_NEVER, seconds -> nanoseconds, 0 for less than
+ * none. Raises TypeError and ArgumentError as Ruby does. The only place where one becomes the
+ * other. */
+uint64_t nb_interval_ns(VALUE timeout);
+
+/* The same as a deadline from now. */
 uint64_t nb_deadline(nb_loop_t *loop, VALUE timeout);
 
 #endif
