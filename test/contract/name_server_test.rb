@@ -92,6 +92,35 @@ class NameServerTest < ScriptCase
     end)
   RUBY
 
+  if RUBY_VERSION >= "3.4" # before, it is passed over
+    asks "resolv_timeout does not wait for the answer", <<~'RUBY', <<~OUT
+      p(inside do
+        largest_gap do
+          [TCPSocket.method(:new), Socket.method(:tcp)].product([0.1, 10]).map.with_index do |(how, seconds), i|
+            listening do |port|
+              how.call("slow#{i}.test", port, resolv_timeout: seconds).then { |s| s.puts; s.read.lines.last }
+            rescue Errno::ETIMEDOUT => error
+              TCPSocket.new("127.0.0.1", port).then { |s| s.puts; s.read }
+              error.message
+            end
+          end
+        end
+      end)
+    RUBY
+      #{[["Connection timed out - user specified timeout", "ok"] * 2, :flowing].inspect}
+    OUT
+
+    asks "an unknown name is asked for once with resolv_timeout", <<~'RUBY', "[true, :flowing]\n", queries: 2
+      p(inside do
+        largest_gap do
+          TCPSocket.new("unknown.invalid", 1, resolv_timeout: 10)
+        rescue Socket::ResolutionError => error
+          error.message.start_with?("getaddrinfo(3): ") && error.error_code == Socket::EAI_NONAME
+        end
+      end)
+    RUBY
+  end
+
   asks "names of /etc/hosts ask nobody", <<~'RUBY', "[\"127.0.0.1\"]\n", queries: 0
     p(inside { Addrinfo.getaddrinfo("localhost", 80, :INET, :STREAM).map(&:ip_address) })
   RUBY
