@@ -196,6 +196,114 @@ module Twins
       end
     }.freeze
 
+    # Lines and characters that come in pieces.
+    TEXTS = {
+      transcoded: -> { pieces(%W[a\0 \xE9 \0\n \0b\0], "UTF-16LE:UTF-8") { |io|
+ [io.gets, io.read] } },
+      unread: lambda do
+        pieces(%W[\xC3 \xA9x]) { |io| [io.getc, io.ungetc("ß") && io.getc, io.getc, io.getc] }
+      end,
+      paragraphs: -> { pieces(%W[\n\na \nb\n \n\n\nc]) { |io|
+ [io.gets(""), io.gets(""), io.lineno] } },
+      cut: -> { pieces(%W[\xC3 \xA9\xC3 \xA9\nab]) { |io|
+ [io.gets(1), io.gets(2), io.gets("b", 5)] } },
+      characters: -> { pieces(%W[\xE2 \x82\xACx]) { |io| io.each_char.to_a } },
+      lines: -> { pieces(%W[a\nb \n\nc]) { |io| io.readlines(chomp: true) } },
+      universal: lambda do
+        pieces(%W[a\r \nb\rc\n], "UTF-8", universal_newline: true) { |io| [io.gets, io.read] }
+      end,
+      invalid: -> { pieces(%W[\xE2 a], "UTF-8:ISO-8859-1", &:gets) },
+      marshalled: lambda do
+        reader, writer = IO.pipe
+        writing = Thread.new { [1, "x" * 100_000].each { |one| Marshal.dump(one, writer) } }
+        [Marshal.load(reader), Marshal.load(reader).size, writing.value.size]
+      ensure
+        [reader, writer].each(&:close)
+      end
+    }.freeze
+
+    # Descriptors that two share, and messages without bytes.
+    DESCRIPTORS = {
+      twins: lambda do
+        reader, writer = IO.pipe
+        twin = IO.for_fd(reader.fileno, autoclose: false)
+        readers = [reader, twin].map { |io| Thread.new { io.readpartial(1) } }
+        sleep(SHORT)
+        writer.write("ab")
+        readers.map(&:value).sort
+      ensure
+        [reader, writer].each(&:close)
+      end,
+      copies: lambda do
+        near, far = UNIXSocket.pair
+        copy = near.dup
+        reading = Thread.new { near.read(1) }
+        sleep(SHORT)
+        copy.close
+        far.write("a") && reading.value
+      ensure
+        [near, far].each(&:close)
+      end,
+      empty_datagrams: lambda do
+        UDPSocket.open do |socket|
+          socket.bind("127.0.0.1", 0)
+          sending = Thread.new { 3.times { socket.send("", 0, "127.0.0.1", socket.addr[1]) } }
+          [socket.recvfrom(9).first, socket.recv(9), socket.recvmsg(9).first, sending.value]
+        end
+      end,
+      packets: lambda do
+        near, far = UNIXSocket.pair(:SEQPACKET)
+        sending = Thread.new { sleep(SHORT) && %w[ab c].each { |one| near.send(one, 0) } }
+        [far.recv(9), far.recv(9), sending.value]
+      ensure
+        [near, far].each(&:close)
+      end,
+      odd_timeout: lambda do
+        seconds = Class.new { def divmod(_) = [0, SHORT] }.new
+        [SILENT.wait_readable(seconds), IO.select([SILENT], nil, nil, seconds),
+sleep(seconds).class]
+      end
+    }.freeze
+
+    # Children whose descriptors, groups and states the parent chooses.
+    KIN = {
+      mapped: lambda do
+        reader, writer = IO.pipe
+        pid = spawn("echo out; echo err >&2", out: writer, err: %i[child out])
+        writer.close
+        [reader.read, Process.wait2(pid).last.exitstatus]
+      ensure
+        reader.close
+      end,
+      stopped: lambda do
+        pid = spawn("kill -STOP $$; exit 5")
+        stopped = Process.wait2(pid, Process::WUNTRACED).last.stopsig
+        Process.kill(:CONT, pid)
+        [stopped, Process.wait2(pid).last.exitstatus]
+      end,
+      both_ways: lambda do
+        out, err, status = Open3.capture3("tee /dev/stderr", stdin_data: "x" * 300_000)
+        [out.size, err.size, status.success?]
+      end,
+      pipeline: -> { Open3.pipeline_r("echo a", "tr a b") { |out, all|
+ [out.read, all.last.value.to_i] } },
+      nobody: -> { Process.wait(2**22 + 1) }
+    }.freeze
+
+    # Calls the block with the end of a pipe from which the parts come one by one.
+    def self.pieces(parts, *encoding, **options)
+      reader, writer = IO.pipe
+      reader.set_encoding(*(encoding.empty? ? ["UTF-8"] : encoding), **options)
+      writing = Thread.new do
+        parts.each { |part| sleep(SHORT) && writer.syswrite(part.b) }
+        writer.close
+      end
+      yield reader
+    ensure
+      writing.join
+      reader.close
+    end
+
     # From Ruby 3.2 on.
     NEWER = {
       late_pop_of_its_own: -> { EMPTY.pop(timeout: SHORT) },
@@ -220,6 +328,7 @@ module Twins
     }.freeze
 
     ALL = { **WAITS, **TIMEOUTS, **FAILURES, **CHILDREN, **OTHERS, **FILES,
+            **TEXTS, **DESCRIPTORS, **KIN,
             **(RUBY_VERSION < "3.2" ? {} : NEWER),
             **(RUBY_VERSION < "3.4" ? OLDER : {}) }.freeze
   end
