@@ -104,6 +104,34 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # A library would free, or give to others, what the call still uses.
+  def test_an_interrupt_at_any_return_leaves_no_call_of_a_driver_behind
+    NB.run do
+      (1..).each do |step|
+        left = step
+        point = TracePoint.new(:return, :b_return) do |at|
+          next unless at.path.include?("/lib/neverblock/") && (left -= 1).zero?
+
+          Thread.current.raise(KeyError, "struck")
+        end
+        told = []
+        begin
+          point.enable(target_thread: Thread.current) do
+            NB::Drivers.offload { [told << :begun, sleep(0.02), told << :ended] }
+          end
+          whole = true
+        rescue KeyError
+          whole = false
+        end
+        then_told = told.dup
+        NB.offload { sleep(0.05) } # a call that was left behind would go on meanwhile
+        assert_equal then_told, told, "struck as #{step} returned"
+        assert_includes [[], %i[begun ended]], told
+        break if whole
+      end
+    end
+  end
+
   def test_what_cuts_an_offloaded_driver_is_called_once_and_only_for_the_interrupted
     gate = Thread::Queue.new
     cuts = 0

@@ -23,9 +23,7 @@ module NB
       def offload(cut = nil, &block)
         return yield unless Fiber.current_scheduler.is_a?(Scheduler)
 
-        job = pool.start(&Inheritance.trace(block))
-        job.outlast(&cut)
-        job.value
+        pool.outlast(cut, &Inheritance.trace(block)).value
       end
 
       private

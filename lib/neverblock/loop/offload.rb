@@ -65,22 +65,18 @@ module NB
         nil
       end
 
-      # The same, but never ends before the block: what interrupts the wait goes on afterwards. Not
-      # `rescue`: Fiber#kill is no exception, and comes back at each wait.
+      # Ends the wait of an interrupted fiber, but never before the block has ended: what interrupts
+      # meanwhile goes on afterwards. Not `rescue`: Fiber#kill is no exception, and comes back at
+      # each wait.
       #
-      # @yield makes the block end early; called in the interrupted fiber
+      # @param cut [Proc, nil] makes the block end early; called once, in the interrupted fiber
       # @return [void]
       # @scheduling may wait
-      def outlast(&cut)
+      def outlast(cut = nil)
+        cut&.call
         wait
       ensure
-        unless done? # interrupted
-          begin
-            cut&.call
-          ensure
-            outlast
-          end
-        end
+        outlast unless done?
       end
 
       # @return [Object] the block's value
@@ -138,6 +134,22 @@ module NB
         end
       end
       job
+    end
+
+    # Runs the block, and never ends before it has ended, whatever interrupts. A timeout may strike
+    # at each step, so what strikes when the job has just been started waits for its end, too.
+    #
+    # @param cut [Proc, nil] makes the block end early, after an interrupt; called in this fiber
+    # @return [Job] that has ended
+    # @scheduling always waits
+    # @thread any
+    def outlast(cut = nil, &block)
+      job = nil
+      Thread.handle_interrupt(UNINTERRUPTED) { job = start(&block) }
+      job.wait
+      job
+    ensure
+      job.outlast(cut) unless job.nil? || job.done?
     end
 
     # Runs the block on a thread while other fibers run. Queues if all threads are busy. If the

@@ -19,7 +19,10 @@ module NB
 
     # The work of a blocking_operation_wait hook. Ruby keeps it on the caller's stack, so even an
     # interrupted fiber has to stay until the work has ended.
-    def offload_operation(work) = Offload.default.start { work.call }.outlast
+    def offload_operation(work)
+      Offload.default.outlast { work.call }
+      nil
+    end
 
     # The work of such a hook that is wrapped in Ruby and may not decline. It runs as Ruby would run
     # it, in a fiber that asks no scheduler.
