@@ -104,6 +104,45 @@ class ServerGcTest < Minitest::Test
     end
   RUBY
 
+  # A fiber beside the request asks for early hints, and their Hash waits until the server is gone.
+  AFTER_THE_SERVER = <<~'RUBY'
+    require "neverblock/server"
+    GATE, SAID = Array.new(2) { Thread::Queue.new }
+    slow = Class.new { def each = GATE.pop && yield("link", "</a>") }
+    App = Class.new do
+      define_method(:later) do |hints|
+        Fiber.schedule { SAID << begin hints.call(slow.new) rescue $!.class end }
+      end
+      def call(env)
+        later(env["rack.early_hints"])
+        env.clear
+        [200, {}, []]
+      end
+    end
+    def start(server) = Fiber.schedule { server.run }
+    def ask
+      start(server = NB::Server.new(App.new, bind: "tcp://127.0.0.1:0", early_hints: true))
+      Fiber.scheduler.yield until server.ready?
+      socket = TCPSocket.new("127.0.0.1", server.port)
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read
+      server.stop
+    end
+    def overwrite(depth) = depth.zero? ? nil : overwrite(depth - 1)
+    NB.run do
+      Fiber.schedule { ask }
+      30.times { sleep 0.01; overwrite(50); GC.start }
+      cores = ObjectSpace.each_object(NB::Server::Core).count
+      GATE << true
+      print cores, SAID.pop
+    end
+  RUBY
+
+  def test_early_hints_after_the_end_of_the_server
+    result = Subprocess.ruby(AFTER_THE_SERVER, limit: 300)
+    assert_equal "1IOError", result.out, result.err[0, 3000]
+  end
+
   def test_the_locals_of_whoever_made_a_requests_fiber
     result = Subprocess.ruby(MADE_BY_ANOTHER, limit: 300)
     assert_equal "20", result.out, result.err[0, 3000]

@@ -8,9 +8,9 @@
 #include "server/response_head.h"
 
 /* Early hints are built separately: while Ruby code is asked for the fields, the response may begin
- * or the request end. */
+ * or the request end, and even the server, which this keeps. */
 typedef struct {
-    VALUE exchange, headers;
+    VALUE exchange, headers, core;
     nb_conn_t conn;
     nb_request_t request;
 } nb_hints_t;
@@ -41,9 +41,11 @@ static VALUE free_hints(VALUE argument)
 void nb_hints_send(VALUE exchange, VALUE headers)
 {
     nb_request_t *request = nb_exchange_request(exchange);
+    nb_server_t *server = request->conn->server;
     nb_hints_t hints = {.exchange = exchange,
                         .headers = headers,
-                        .conn = {.server = request->conn->server},
+                        .core = server->self,
+                        .conn = {.server = server},
                         .request = {.conn = &hints.conn, .status = 103}};
     if (!request->head_sent && request->minor)
         rb_ensure(put_hints, (VALUE)&hints, free_hints, (VALUE)&hints);
