@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require_relative "../support/subprocess"
 require "neverblock"
 
 # What an application keeps of a request beyond its end finds the request ended, and what it hands
@@ -222,6 +223,48 @@ class ServerOutlivesTest < Minitest::Test
     eventually { @server.stats[:response_bytes] > before + 100_000 }
     @server.stop
     assert Timeout.timeout(60) { errors.pop }
+  end
+
+  # The fiber of the request that has ended runs the next one, at the same place of its stack, and
+  # that one fails: no reason to close a socket that is not its own.
+  TAKEN_BESIDE = <<~'RUBY'
+    require "neverblock/server"
+    require "stringio"
+    GATE = Thread::Queue.new
+    TAKEN = Thread::Queue.new
+    slow = Module.new { def for_fd(*) = super.tap { GATE.pop if TAKEN.num_waiting == 1 } }
+    TCPSocket.singleton_class.prepend(slow)
+    app = lambda do |env|
+      if env["PATH_INFO"] == "/take"
+        Fiber.schedule { TAKEN << env["rack.hijack"].call }
+        next [200, {}, []]
+      end
+      GATE << true
+      Fiber.scheduler.yield until TAKEN.num_waiting.zero?
+      raise "oops"
+    end
+    NB.run do
+      server = NB::Server.new(app, bind: "tcp://127.0.0.1:0", fibers: 1, log: StringIO.new)
+      Fiber.schedule { server.run }
+      Fiber.scheduler.yield until server.ready?
+      ask = lambda do |path|
+        TCPSocket.new("127.0.0.1", server.port).tap do |socket|
+          socket.write("GET #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        end
+      end
+      taker = NB.async { TAKEN.pop }
+      taken = ask.call("/take")
+      Fiber.scheduler.yield until GATE.num_waiting == 1
+      print ask.call("/fail").read[9, 3]
+      taker.value.tap { |io| io.write(" mine") }.close
+      print taken.read
+      server.stop
+    end
+  RUBY
+
+  def test_a_socket_taken_beside_the_request_is_not_closed_with_the_next
+    result = Subprocess.ruby(TAKEN_BESIDE, limit: 60)
+    assert_equal "500 mine", result.out, result.err[0, 3000]
   end
 end
 # rubocop:enable Layout/LineLength

@@ -130,12 +130,14 @@ static VALUE rb_nb_exchange_call(VALUE self)
     nb_request_t *request = request_of(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "call", Qundef);
-    VALUE key = rb_str_new_cstr("rack.hijack_io");
+    VALUE key = rb_str_new_cstr("rack.hijack_io"), env = request->env;
     if (request->hijacked)
-        return rb_hash_aref(request->env, key);
+        return rb_hash_aref(env, key);
     VALUE io = rb_nb_exchange_detach(self);
-    request->socket = io;
-    rb_hash_aset(request->env, key, io);
+    request = rb_check_typeddata(self, &exchange_type);
+    if (request) /* else it has ended, and its stack may be another's */
+        request->socket = io;
+    rb_hash_aset(env, key, io);
     return io;
 }
 
@@ -284,8 +286,11 @@ static VALUE rb_nb_exchange_body(VALUE self)
         nb_eager(conn->server->loop);
         request = nb_exchange_request(self);
     }
-    if (conn->body) /* NULL if another fiber has fetched it */
-        request->fetched = nb_body_input(conn);
+    if (conn->body) { /* NULL if another fiber has fetched it */
+        VALUE input = nb_body_input(conn);
+        request = nb_exchange_request(self);
+        request->fetched = input;
+    }
     if (RB_TYPE_P(request->fetched, T_FILE))
         request->input_file = request->fetched;
     return request->fetched;
