@@ -217,7 +217,7 @@ class DescriptorContract < Contract
   contract "a buffer that is read into cannot be freed", only: :fibers do
     mine, peer = keep(*UNIXSocket.pair)
     buffer = IO::Buffer.new(100)
-    reading = strand { buffer.read(mine, 10) }
+    reading = parked { buffer.read(mine, 10) }
     assert_raises(IO::Buffer::LockedError) { buffer.free }
     peer.write("0123456789")
     assert_equal 10, reading.value
@@ -228,7 +228,7 @@ class DescriptorContract < Contract
   contract "a buffer that two read into is locked until both have ended", only: :fibers do
     pairs = Array.new(2) { keep(*UNIXSocket.pair) }
     buffer = IO::Buffer.new(100)
-    readings = pairs.map { |mine, _| strand { buffer.read(mine, 10) } }
+    readings = pairs.map { |mine, _| parked { buffer.read(mine, 10) } }
     pairs.each_with_index do |(_, peer), i|
       assert_raises(IO::Buffer::LockedError) { buffer.free }
       peer.write(i.to_s * 10)

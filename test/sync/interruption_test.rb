@@ -85,6 +85,7 @@ class InterruptionTest < Minitest::Test
     task = NB::Task.new do
       Timeout.timeout(0.001) do
         begin
+          seen << :inside
           sleep
         rescue NB::Cancelled
           seen << :cancelled
@@ -94,6 +95,7 @@ class InterruptionTest < Minitest::Test
     rescue Timeout::Error
       seen << :deadline
     end
+    sleep(0) until seen.any? # others may run before the block
     keep_the_loop(0.005)
     task.cancel
     assert(settled { !task.alive? }, "the deadline is lost")
