@@ -13,6 +13,9 @@ class Browser
              --disable-background-networking --disable-component-update --disable-dev-shm-usage
              --hide-scrollbars --remote-debugging-pipe].freeze
 
+  # Without the library of ASan that `rake asan` loads everywhere: Chromium hangs with it.
+  BARE = {"LD_PRELOAD" => nil}.freeze
+
   # What the page wrote to its console as errors, and what its security policy refused.
   attr_reader :complaints
 
@@ -25,10 +28,13 @@ class Browser
     their_in, @out = IO.pipe
     @in, their_out = IO.pipe
     [their_in, their_out].each { |io| io.nonblock = false } # what Chromium expects
-    @pid = spawn(program, *FLAGS, "--user-data-dir=#{@folder}", "about:blank", 3 => their_in,
+    @pid = spawn(BARE, program, *FLAGS, "--user-data-dir=#{@folder}", "about:blank", 3 => their_in,
       4 => their_out, out: File::NULL, err: "#{@folder}/log", pgroup: true)
     [their_in, their_out].each(&:close)
     attach
+  rescue StandardError
+    close if @pid
+    raise
   end
 
   # @param width [Integer] of the window
