@@ -225,6 +225,21 @@ class ServerOutlivesTest < Minitest::Test
     assert Timeout.timeout(60) { errors.pop }
   end
 
+  # As IO#write, which also sends what the String was.
+  def test_a_string_changes_while_it_is_written
+    told = Thread::Queue.new
+    serve do
+      text = "x" * 3_000_000 # more than one turn of a connection
+      body = lambda do |stream|
+        Fiber.schedule { (told << stream.write(text)) && stream.close }
+        text.replace("late")
+      end
+      [200, {}, body]
+    end
+    assert_equal 3_000_000, get.count("x")
+    assert_equal 3_000_000, Timeout.timeout(60) { told.pop }
+  end
+
   # The fiber of the request that has ended runs the next one, at the same place of its stack, and
   # that one fails: no reason to close a socket that is not its own.
   TAKEN_BESIDE = <<~'RUBY'

@@ -58,7 +58,8 @@ static void unchunk(nb_request_t *request, VALUE string)
         rb_raise(rb_eArgError, "the body continues after its last chunk");
 }
 
-static void write_part(nb_request_t *request, VALUE string)
+/* Returns its bytes: others may change the string while this waits. */
+static size_t write_part(nb_request_t *request, VALUE string)
 {
     char frame[24];
     int frame_size = 0;
@@ -69,7 +70,7 @@ static void write_part(nb_request_t *request, VALUE string)
     size_t size = (size_t)RSTRING_LEN(string);
     uint64_t sent = request->sent_bytes;
     if (!size || request->framing == NB_FRAMING_NONE) /* an empty chunk would be the last one */
-        return;
+        return size;
     check_length(request, size);
     request->head_bytes = 0;
     if (request->framing == NB_FRAMING_CHUNKED)
@@ -92,6 +93,7 @@ static void write_part(nb_request_t *request, VALUE string)
     else if (request->sent_bytes != sent) /* a client as fast as the application is not all */
         nb_eager(conn->server->loop);
     RB_GC_GUARD(string);
+    return size;
 }
 
 void nb_response_end(nb_request_t *request)
@@ -134,8 +136,7 @@ VALUE nb_exchange_write(VALUE self, VALUE string)
     nb_request_t *request = writing_request_of(self);
     if (nb_exchange_is_elsewhere(request))
         return nb_exchange_ferry(self, request, "write", string);
-    write_part(request, string);
-    return SIZET2NUM((size_t)RSTRING_LEN(string));
+    return SIZET2NUM(write_part(request, string));
 }
 
 /* @!visibility private */
