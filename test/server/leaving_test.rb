@@ -84,7 +84,7 @@ class ServerLeavingTest < Minitest::Test
   def test_tasks_are_told_of_the_stop
     told = Thread::Queue.new
     stopping = Thread.new do
-      stopped { told << [NB.until_stop { sleep }, NB.stopping?] }
+      stopped { |begun| told << [NB.until_stop { begun.close && sleep }, NB.stopping?] }
       NB.stopping?
     end.value
     assert_equal [false, [nil, true]], [stopping, told.pop]
@@ -95,17 +95,22 @@ class ServerLeavingTest < Minitest::Test
     told = Thread::Queue.new
     after = Thread.new do
       NB.run do
-        stopped { told << NB.until_stop { sleep } }
+        stopped { |begun| told << NB.until_stop { begun.close && sleep } }
         [NB.stopping?, told.pop, NB.until_stop { :on }]
       end
     end.value
     assert_equal [false, nil, :on], after
   end
 
-  # Runs a server that is stopped at once, beside a task.
-  def stopped(&task)
+  # Runs a server that is stopped at once, beside a task that has closed what it gets.
+  def stopped
+    begun = Thread::Queue.new
     server = NB::Server.new(HELLO, bind: "tcp://127.0.0.1:0", log: nil)
-    server.run { NB.async(&task) && server.stop }
+    server.run do
+      NB.async { yield begun }
+      begun.pop
+      server.stop
+    end
   end
 
   # It runs, although the server has no connection for it any more.
