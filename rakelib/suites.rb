@@ -4,6 +4,7 @@ require "fileutils"
 require "json"
 require "optparse"
 require_relative "../lib/neverblock/cli/terminal"
+require_relative "leash"
 require_relative "rubies"
 require_relative "outcome"
 require_relative "progress"
@@ -76,25 +77,27 @@ class Suites
     $stdout.flush
   end
 
-  # Runs in a process group of its own, which is killed as a whole if it hangs.
+  # Runs in a process group of its own.
+  # @return [Process::Status, nil] nil: it hung, and was ended with all that it had started
   def execute(suite, ruby, log)
     FileUtils.mkdir_p(File.dirname(log))
-    pid = Process.spawn(ruby.environment, *ruby.rake, suite.task,
+    leash = Leash.start(ruby.environment, *ruby.rake, suite.task,
                         in: File::NULL, out: log, err: %i[child out], pgroup: true)
-    ended = Process.detach(pid)
-    return ended.value if wait(ended, suite, Progress.new("#{suite.name} #{ruby.version}", log))
+    status = wait(leash, suite, Progress.new("#{suite.name} #{ruby.version}", log))
+    return status if status
 
-    Process.kill(:QUIT, -pid)
-    ended.join(2)
-    Process.kill(:KILL, -pid)
+    Process.kill(:QUIT, -leash.pid)
+    leash.wait(2)
     nil
+  ensure
+    leash&.pull
   end
 
-  # @return [Boolean] whether it has ended within its limit
-  def wait(ended, suite, progress)
+  # @return [Process::Status, nil] nil: it has not ended within its limit
+  def wait(leash, suite, progress)
     give_up = now + suite.limit
-    progress.show until ended.join(Progress::SECONDS) || now > give_up
-    !ended.alive?
+    progress.show until leash.wait(Progress::SECONDS) || now > give_up
+    leash.wait(0)
   ensure
     progress.clear
   end
@@ -194,19 +197,23 @@ class TestRequest
   end
 end
 
-# Programs beside the tests that do nothing but compute.
+# Programs beside the tests that do nothing but compute, and end with their starter.
 module BusyLoops
+  PROGRAM = "parent = Process.ppid; 1_000_000.times { nil } while Process.ppid == parent"
+
   def self.start(count)
-    pids = Array.new(count) { Process.spawn(RbConfig.ruby, "--disable-gems", "-e", "loop { }") }
+    pids = Array.new(count) { Process.spawn(RbConfig.ruby, "--disable-gems", "-e", PROGRAM) }
     at_exit do
       pids.each { |pid| Process.kill(:KILL, pid) && Process.wait(pid) }
     end
   end
 end
 
-Dir.chdir(File.expand_path("..", __dir__))
-trap("INT", "DEFAULT") # what a script starts with `&` ignores it, and so would all that we start
-busy = ENV.fetch("NB_BUSY", "0")
-busy.match?(/\A\d+\z/) or abort "NB_BUSY: must be a number of busy loops, got: #{busy}"
-BusyLoops.start(Integer(busy, 10))
-exit TestRequest.new(ARGV).run
+if $PROGRAM_NAME == __FILE__
+  Dir.chdir(File.expand_path("..", __dir__))
+  trap("INT", "DEFAULT") # what a script starts with `&` ignores it, and so would all that we start
+  busy = ENV.fetch("NB_BUSY", "0")
+  busy.match?(/\A\d+\z/) or abort "NB_BUSY: must be a number of busy loops, got: #{busy}"
+  BusyLoops.start(Integer(busy, 10))
+  exit TestRequest.new(ARGV).run
+end

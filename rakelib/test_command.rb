@@ -22,9 +22,9 @@ class TestCommand
   def run(ruby)
     puts "Ruby #{ruby.version}: #{@file} #{@name}"
     Machine.watch do
-      pid, current = TestFiles.start([@file, *arguments], environment: ruby.environment,
-                                                          ruby: ruby.path, in: $stdin)
-      status = status_of(pid, current)
+      leash, current = TestFiles.start([@file, *arguments], environment: ruby.environment,
+                                                            ruby: ruby.path, in: $stdin)
+      status = status_of(leash, current)
       conclude(status, TestFiles.last_test(current))
     end
   end
@@ -35,17 +35,14 @@ class TestCommand
 
   # Ctrl-C also says which test was running.
   # @return [Process::Status, nil] nil: it hung, and was killed
-  def status_of(pid, current)
-    ended = Process.detach(pid)
+  def status_of(leash, current)
     trap("INT") do
       $stdout.syswrite("\n#{TestFiles.interrupted(current.read)}")
       exit 130
     end
-    return ended.value if ended.join(TestFiles::LIMIT)
-
-    Process.kill(:KILL, pid)
-    nil
+    leash.wait(TestFiles::LIMIT)
   ensure
+    leash.pull
     trap("INT", "DEFAULT")
   end
 

@@ -3,9 +3,11 @@
 require "rbconfig"
 require "tempfile"
 require_relative "../test/support/machine"
+require_relative "leash"
 
 # Runs each test file once, in a process of its own: children, memory maps and garbage of one file
 # would slow down the forks, and the waits for children, of another. Files in an Array share one.
+# What a file has started ends with it, and all of that with whoever runs the files.
 #
 #   TestFiles.run(FileList["test/server/**/*_test.rb"], at_once: 2) or abort
 #   TestFiles.run([%w[test/a_test.rb test/b_test.rb], "test/c_test.rb"])
@@ -20,7 +22,7 @@ module TestFiles
   # Loaded first into each process: writes down which test runs.
   CURRENT = File.expand_path("../test/support/current_test", __dir__)
 
-  @running = {} # pid => file, and where the name of its running test is
+  @running = {} # leash => file, and where the name of its running test is
 
   module_function
 
@@ -62,14 +64,13 @@ module TestFiles
     reader, writer = IO.pipe
     streams = {out: writer, err: writer, pgroup: true}
     words = file.is_a?(Array) ? [*file.map { |each| "-r./#{each}" }, "-e", ""] : [file]
-    pid, current = start(words, environment: environment, **streams)
+    leash, current = start(words, environment: environment, **streams)
     writer.close
-    @running[pid] = [name(file), current]
+    @running[leash] = [name(file), current]
     reading = Thread.new { reader.read.scrub }
-    ended = Process.detach(pid)
-    status = ended.value if ended.join(LIMIT)
-    end_group(pid)
-    @running.delete(pid)
+    status = leash.wait(LIMIT)
+    leash.pull
+    @running.delete(leash)
     [reading.value + interrupted(last_test(current)), status]
   end
 
@@ -77,12 +78,12 @@ module TestFiles
 
   # Starts a process with tests.
   # @param words [Array<String>] for Ruby: the file, and what minitest is told
-  # @return [Array(Integer, Tempfile)] the pid, and where the name of the running test is
+  # @return [Array(Leash, Tempfile)] and where the name of the running test is
   def start(words, environment: {}, ruby: RbConfig.ruby, **streams)
     current = Tempfile.new("nb-test")
-    pid = Process.spawn({**environment, "NB_CURRENT_TEST" => current.path}, ruby, "-Ilib:test",
-                        "-r#{CURRENT}", *words, {in: File::NULL, **streams})
-    [pid, current]
+    leash = Leash.start({**environment, "NB_CURRENT_TEST" => current.path}, ruby, "-Ilib:test",
+                        "-r#{CURRENT}", *words, in: File::NULL, **streams)
+    [leash, current]
   end
 
   # @return [String] the test that was running at the end, or what the file says otherwise
@@ -98,17 +99,9 @@ module TestFiles
   # @return [Boolean] whether minitest has ended: a test may call exit!(0)
   def ended?(test) = test.match?(/\A[-.]\z/)
 
-  # Also what it has left behind, which would hold the pipe.
-  def end_group(pid)
-    Process.kill(:KILL, -pid)
-  rescue SystemCallError
-    nil # there is nobody left
-  end
-
-  # The suite's time is over: says which files were running.
+  # The suite's time is over: says which files were running. They end with this process.
   def give_up
-    @running.each do |pid, (file, current)|
-      end_group(pid)
+    @running.each_value do |file, current|
       $stdout.syswrite("#{interrupted(current.read)}#{BROKEN}#{file}: " \
                        "still running when the time of its suite was over\n")
     end
