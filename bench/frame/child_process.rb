@@ -15,8 +15,8 @@ module Bench
       @errors = Tempfile.new("bench-child")
       input, @input = IO.pipe
       @output, output = IO.pipe
-      # An interrupt between the start and the assignment would leave a process nobody knows.
-      Thread.handle_interrupt(Interrupt => :never) do
+      # What ends us between the start and the assignment would leave a process nobody knows.
+      Thread.handle_interrupt(Object => :never) do
         @pid = Process.spawn(environment, *command, in: input, out: output, err: @errors.path,
                                                     pgroup: true)
       end

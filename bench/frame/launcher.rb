@@ -29,7 +29,10 @@ module Bench
       row.each do |params|
         yield params if block_given?
         command, environment = prepare(table, params, seconds, turns: row.size > 1)
-        @cells << Cell.new(command, environment, patience: table.patience)
+        # Whatever ends us in between would leave a process that nobody knows.
+        Thread.handle_interrupt(Object => :never) do
+          @cells << Cell.new(command, environment, patience: table.patience)
+        end
         turn(@cells.last)
       end
       take_turns

@@ -3,6 +3,7 @@
 require_relative "helper"
 require "minitest/mock"
 require "stringio"
+require_relative "../support/leaks"
 require_relative "../support/timing"
 
 # The whole way with real cells: processes, JSON, JSONL, figures.
@@ -206,10 +207,7 @@ class BenchSessionTest < Minitest::Test
     assert_equal({ "blocking" => 20, "threads" => 6, "fibers" => 20 }, counts)
   end
 
-  # @return [Array<String>] processes that this one has started, the dead ones too
-  def children
-    Dir["/proc/self/task/*/children"].flat_map { |path| File.read(path).split }.sort
-  end
+  def children = Leaks.children.sort
 
   def interrupt_after(path, lines:)
     main = Thread.current

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "helper"
+require_relative "../support/leaks"
 
 # Cells that are compared work by turns: what the machine does meanwhile meets them all.
 class BenchTurnsTest < Minitest::Test
@@ -66,14 +67,10 @@ class BenchTurnsTest < Minitest::Test
   def test_no_process_is_left
     launcher = Bench::Launcher.new(Bench::RubyTarget.new(yjit: false))
     row = [{ runtime: "threads" }] * 2
-    before = children
+    before = Leaks.children
     thread = Thread.new { launcher.call(table("churn", jobs: 50), row, 60) }
-    Thread.pass until (children - before).size == 2
+    Thread.pass until (Leaks.children - before).size == 2
     thread.kill.join
-    assert_empty children - before
-  end
-
-  def children
-    Dir["/proc/self/task/*/children"].flat_map { |path| File.read(path).split }
+    assert_empty Leaks.children - before
   end
 end
