@@ -13,25 +13,26 @@ require_relative "test_command"
 # Runs every suite in a process of its own on every Ruby, and counts the tests.
 class Suites
   # The name of a suite, its rake task, the Rubies that run it, and after how many seconds it counts
-  # as hanging.
+  # as hanging: many times what it takes, because the machine may do other work. A single test that
+  # hangs is found sooner (TestFiles::LIMIT).
   Suite = Struct.new(:name, :task, :rubies, :limit)
   SUITES = [
-    Suite.new("lint", "lint", :first, 300),
-    Suite.new("docs", "docs", :first, 300),
-    Suite.new("c", "c", :first, 600),
-    Suite.new("unit", "test:unit", :each, 1200),
-    Suite.new("server", "test:server", :each, 1200),
-    Suite.new("contract", "test:contract", :each, 1800),
-    Suite.new("drivers", "test:drivers", :each, 900),
-    Suite.new("legacy", "test:legacy", :each, 600),
-    Suite.new("rails", "test:rails", :each, 900),
-    Suite.new("jobs", "test:jobs", :each, 1200),
-    Suite.new("examples", "test:examples", :each, 600),
-    Suite.new("chaos", "chaos:short", :each, 600),
-    Suite.new("gc", "gc:short", :each, 600),
-    Suite.new("asan", "asan:short", :each, 600),
-    Suite.new("portable", "portable:short", :each, 600),
-    Suite.new("soak", "soak[60]", :each, 300)
+    Suite.new("lint", "lint", :first, 1200),
+    Suite.new("docs", "docs", :first, 1200),
+    Suite.new("c", "c", :first, 2400),
+    Suite.new("unit", "test:unit", :each, 4800),
+    Suite.new("server", "test:server", :each, 4800),
+    Suite.new("contract", "test:contract", :each, 7200),
+    Suite.new("drivers", "test:drivers", :each, 3600),
+    Suite.new("legacy", "test:legacy", :each, 2400),
+    Suite.new("rails", "test:rails", :each, 3600),
+    Suite.new("jobs", "test:jobs", :each, 4800),
+    Suite.new("examples", "test:examples", :each, 2400),
+    Suite.new("chaos", "chaos:short", :each, 2400),
+    Suite.new("gc", "gc:short", :each, 2400),
+    Suite.new("asan", "asan:short", :each, 2400),
+    Suite.new("portable", "portable:short", :each, 2400),
+    Suite.new("soak", "soak[60]", :each, 1200)
   ].freeze
   # Run by name only, such as `bin/test chaos`, until each has passed ten times in a row on both
   # Rubies.

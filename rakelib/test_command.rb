@@ -40,7 +40,7 @@ class TestCommand
       $stdout.syswrite("\n#{TestFiles.interrupted(current.read)}")
       exit 130
     end
-    leash.wait(TestFiles::LIMIT)
+    TestFiles.status_of(leash, current)
   ensure
     leash.pull
     trap("INT", "DEFAULT")

@@ -12,7 +12,7 @@ require_relative "leash"
 #   TestFiles.run(FileList["test/server/**/*_test.rb"], at_once: 2) or abort
 #   TestFiles.run([%w[test/a_test.rb test/b_test.rb], "test/c_test.rb"])
 module TestFiles
-  # Seconds after which a process counts as hanging.
+  # Seconds without a beginning or an end of a test after which a process counts as hanging.
   LIMIT = 900
   # The output of each process starts with its file's name, or with this one for several files.
   TOGETHER = "together"
@@ -68,10 +68,21 @@ module TestFiles
     writer.close
     @running[leash] = [name(file), current]
     reading = Thread.new { reader.read.scrub }
-    status = leash.wait(LIMIT)
+    status = status_of(leash, current)
     leash.pull
     @running.delete(leash)
     [reading.value + interrupted(last_test(current)), status]
+  end
+
+  # @return [Process::Status, nil] nil: it hangs
+  def status_of(leash, current)
+    seen = nil
+    until (status = leash.wait(LIMIT))
+      before = seen
+      seen = File.mtime(current.path)
+      return nil if seen == before
+    end
+    status
   end
 
   def name(file) = file.is_a?(Array) ? TOGETHER : file
@@ -110,7 +121,7 @@ module TestFiles
 
   # @return [String] the line about a file that ended without minitest's summary, or ""
   def fate(file, output, status)
-    return "#{BROKEN}#{file}: still running after #{LIMIT} s\n" unless status
+    return "#{BROKEN}#{file}: no test has ended for #{LIMIT} s\n" unless status
     return "#{BROKEN}#{file}: ended by SIG#{Signal.signame(status.termsig)}\n" if status.signaled?
     return "" if output.match?(/^\d+ runs, /)
 
