@@ -49,7 +49,7 @@ class Trial
     before = held
     @result.value = @test.instance_exec(&@body)
   rescue Exception => error # rubocop:disable Lint/RescueException -- raised by the test's own thread
-    @result.error = error
+    @result.error ||= error # its end may come of giving up
   ensure
     settle(before)
     @ticker&.stop
