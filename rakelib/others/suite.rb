@@ -97,6 +97,15 @@ module Others
                schema/member/has_dataloader subscriptions subscriptions/* tracing/**/*]
             .map { |name| "spec/graphql/#{name}_spec.rb" }.freeze
 
+  # Of EventMachine all but what asks for names and addresses of the network, and for protocols
+  # that OpenSSL has given up.
+  EVENT_MACHINE = %w[tests/test_[!hprsu]*.rb tests/test_{pause,pool,process*,proxy*,pure,queue}.rb
+                     tests/test_{running,sasl,send_file,servers,shutdown_hooks,smtp*}.rb
+                     tests/test_{spawn,stomp,ud}.rb].freeze
+
+  # Of ferrum what waits for the network; its test of workers loses a race now and then.
+  FERRUM = %w[spec/{cookies,headers}_spec.rb spec/network/*_spec.rb].freeze
+
   # Of GoodJob all but what asks for a browser, for servers that Bundler starts and for new
   # applications.
   GOOD_JOB = %w[spec/app/**/*_spec.rb spec/requests/**/*_spec.rb spec/lib/**/*_spec.rb
@@ -109,6 +118,9 @@ module Others
 
   # Of Sinatra all but what starts servers by sinatra-contrib.
   SINATRA = %w[test/[!i]*_test.rb test/indifferent_hash_test.rb].freeze
+
+  # Of sinatra-contrib all but what asks for an engine of templates that is no more.
+  CONTRIB = %w[spec/[!c]*_spec.rb spec/{config_file,cookies,custom_logger}_spec.rb].freeze
 
   # Of Solid Queue all but what starts Puma by Bundler.
   SOLID_QUEUE = %w[test/*_test.rb test/integration/*_test.rb test/models/**/*_test.rb
@@ -216,6 +228,34 @@ module Others
                      %w[spec/unit/**/*_spec.rb]],
     "websocket-driver" => ["faye/websocket-driver-ruby", "0.8.0", "0.8.0", :rspec,
                            %w[spec/websocket/**/*_spec.rb]],
+    "dogstatsd" => ["DataDog/dogstatsd-ruby", "v5.7.1", "v5.7.1", :rspec, %w[spec/**/*_spec.rb]],
+    "eventmachine" => ["eventmachine/eventmachine", "v1.2.7", "v1.2.7", :test_unit, EVENT_MACHINE,
+                       :installed],
+    "ferrum" => ["rubycdp/ferrum", nil, "v0.18.0", :rspec, FERRUM, :browser],
+    "grape" => ["ruby-grape/grape", nil, "v3.2.1", :rspec, %w[spec/grape/**/*_spec.rb],
+                :grape],
+    "capybara" => ["teamcapybara/capybara", nil, "3.40.0", :rspec,
+                   %w[spec/{capybara,counter,result,selector,server}_spec.rb spec/rspec/*_spec.rb],
+                   :capybara],
+    "prometheus-client" => ["prometheus/client_ruby", "v4.2.5", "v4.2.5", :rspec,
+                            %w[spec/prometheus/**/*_spec.rb]],
+    "rack-attack" => ["rack/rack-attack", "v6.8.0", "v6.8.0", :minitest,
+                      %w[spec/*_spec.rb spec/acceptance/**/*_spec.rb spec/integration/*_spec.rb],
+                      :active_support],
+    "rack-protection" => ["sinatra/sinatra", "v4.2.1", "v4.2.1", :rspec, %w[spec/lib/**/*_spec.rb],
+                          nil, "rack-protection"],
+    "rack-test" => ["rack/rack-test", "v2.2.0", "v2.2.0", :minitest, %w[spec/**/*_spec.rb]],
+    "redis-mutex" => ["kenn/redis-mutex", "v4.0.2", "v4.0.2", :rspec, %w[spec/*_spec.rb],
+                      :default_redis],
+    "rufus-scheduler" => ["jmettraux/rufus-scheduler", "v3.9.2", "v3.9.2", :rspec,
+                          %w[spec/schedule_*_spec.rb spec/{error,threads,lock_custom}_spec.rb]],
+    "sentry-ruby" => ["getsentry/sentry-ruby", nil, "6.6.2", :rspec, %w[spec/sentry/**/*_spec.rb],
+                      nil, "sentry-ruby"],
+    "shoryuken" => ["ruby-shoryuken/shoryuken", nil, "v7.0.3", :rspec, %w[spec/lib/**/*_spec.rb],
+                    :no_coverage],
+    "sinatra-contrib" => ["sinatra/sinatra", nil, "v4.2.1", :rspec, CONTRIB, nil,
+                          "sinatra-contrib"],
+    "warden" => ["wardencommunity/warden", "v1.2.9", "v1.2.9", :rspec, %w[spec/**/*_spec.rb]],
     "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
     "curb" => ["gem:curb", "1.4.1", "1.4.1", :test_unit, CURB, :installed],
     "ethon" => ["typhoeus/ethon", "v0.18.0", "v0.18.0", :rspec, %w[spec/**/*_spec.rb]],

@@ -273,6 +273,28 @@ module Others
       {}
     end
 
+    # Chromium, which root starts only without its sandbox.
+    def browser
+      program("#{BIN}/chromium", "exec /usr/bin/chromium --no-sandbox \"$@\"")
+      { "BROWSER_PATH" => "#{BIN}/chromium" }
+    end
+
+    # Nobody has Selenium.
+    def capybara
+      change("spec/spec_helper.rb", /^.*(require .selenium_|SeleniumStatistics).*$/, "")
+      {}
+    end
+
+    # Bundler would have loaded them.
+    def grape
+      change("spec/spec_helper.rb", /^Bundler\.require.*/,
+             %w[grape rack/test rack/contrib].map { |name| "require \"#{name}\"\n" }.join)
+      {}
+    end
+
+    # shoryuken's tests raise at a warning of simplecov.
+    def no_coverage = { "SIMPLECOV_DISABLED" => "1" }
+
     def slapd = Directory.environment(@folder)
   end
 end
