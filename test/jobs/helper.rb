@@ -210,6 +210,20 @@ module QueueApp::Common
 
   def stop(signal = :TERM) = @programs.last.stop(signal).exitstatus
 
+  # @param words [Regexp] what a program has said that does not run with its settings
+  def assert_refused(words)
+    program = @programs.last
+    assert program.waiter.join(QueueApp::LONGEST_STOP), "#{program.pid} still runs"
+    assert_equal 1, program.waiter.value.exitstatus
+    assert_match words, File.read(program.log)
+  end
+
+  # With a queue's own program.
+  def assert_negative_fibers_refused
+    start(fibers: -3)
+    assert_refused(/fibers: must be true, false or a number of fibers, got: "?-3"?/)
+  end
+
   def enqueue(job, count, *arguments)
     ActiveJob.perform_all_later((1..count).map { |number| job.new(number, *arguments) })
   end

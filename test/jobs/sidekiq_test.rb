@@ -51,12 +51,7 @@ class SidekiqTest < Minitest::Test
     assert_equal 0, stop
   end
 
-  def test_a_number_that_is_none_is_refused
-    program = start(fibers: -3)
-    eventually { !program.waiter.alive? }
-    assert_equal 1, program.waiter.value.exitstatus
-    assert_match(/fibers: must be true, false or a number of fibers, got: -3/, logs)
-  end
+  def test_a_number_that_is_none_is_refused = assert_negative_fibers_refused
 
   # By this id Sidekiq keeps what runs, and the Web UI shows it.
   def test_each_fiber_has_an_id_of_its_own

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../neverblock"
+require_relative "job_trouble"
 
 module NB
   module CLI
@@ -8,6 +9,11 @@ module NB
     module JobQueues
       # Solid Queue's supervisor, with the settings of config/queue.yml.
       module SolidQueue
+        # What makes its tables.
+        TABLES = "bin/rails solid_queue:install and bin/rails db:prepare (in a new application " \
+                 "that is for production only: -e production)"
+        private_constant :TABLES
+
         # @param fibers [Integer] for workers that do not set their own
         # @return [void]
         # @scheduling always waits
@@ -15,6 +21,7 @@ module NB
           require File.expand_path("config/environment")
           JobQueues.load("solid_queue")
           config = read
+          JobTrouble.database(::SolidQueue::Process, TABLES)
           config = with_fibers(config, fibers) if JobQueues.fibers?("solid_queue")
           ::SolidQueue::Supervisor.start(**config)
         end
@@ -35,8 +42,14 @@ module NB
           path = ENV.fetch("SOLID_QUEUE_CONFIG", "config/queue.yml") # as in Solid Queue
           return {} unless File.file?(path)
 
-          config = ActiveSupport::ConfigurationFile.parse(path).deep_symbolize_keys
-          (config[::Rails.env.to_sym] || config).slice(:workers, :dispatchers, :scheduler)
+          config = JobTrouble.settings(path) { ActiveSupport::ConfigurationFile.parse(path) } || {}
+          raise Failure, "#{path}: must have settings, got: #{config.inspect}" unless
+            config.is_a?(Hash)
+
+          config = config.deep_symbolize_keys
+          config = (config[::Rails.env.to_sym] || config).slice(:workers, :dispatchers, :scheduler)
+          JobTrouble.workers(path, config[:workers]) if config.key?(:workers)
+          config
         end
         private_class_method :read
       end
@@ -49,9 +62,10 @@ module NB
         def self.start(fibers)
           JobQueues.load("sidekiq", "sidekiq/cli")
           cli = ::Sidekiq::CLI.instance
-          cli.parse([])
+          JobTrouble.settings("config/sidekiq.yml") { cli.parse([]) }
           cli.send(:boot_application) # its initializers may set it, too
-          set(cli.config, fibers)
+          JobTrouble.settings { set(cli.config, fibers) }
+          JobTrouble.redis(cli.config)
           cli.run(boot_app: false)
         end
 
@@ -76,7 +90,10 @@ module NB
           def start(fibers)
             require File.expand_path("config/environment")
             JobQueues.load("good_job", "good_job/cli")
-            (Drivers::GoodJob.told? ? check : set(fibers)) if JobQueues.fibers?("good_job")
+            JobTrouble.settings { Drivers::GoodJob.told? ? check : set(fibers) } if
+              JobQueues.fibers?("good_job")
+            JobTrouble.database(::GoodJob::Process,
+                                "bin/rails generate good_job:install and bin/rails db:migrate")
             ::GoodJob::CLI.within_exe = true
             ::GoodJob::CLI.start(["start"])
           end

@@ -24,6 +24,18 @@ module NB
       module Configuration
         private
 
+        # A number that is none would leave a worker that claims nothing, and says nothing.
+        def ensure_whole_fibers
+          return unless SolidQueue.on?
+
+          workers_options.each do |worker|
+            number = worker.fetch(:fibers, 1)
+            next if number.is_a?(Integer) && number.positive?
+
+            errors.add(:base, "fibers: must be a whole number of 1 or more, got: #{number.inspect}")
+          end
+        end
+
         # Works like Solid Queue's own method, but the gem it needs is this one.
         def ensure_fiber_workers_have_required_dependency = (super unless SolidQueue.on?)
       end
@@ -44,6 +56,7 @@ module NB
           require_relative "solid_queue/fiber_pool"
           ::SolidQueue::Pool.singleton_class.prepend(Build)
           ::SolidQueue::Configuration.prepend(Configuration)
+          ::SolidQueue::Configuration.validate(:ensure_whole_fibers)
           ::SolidQueue::Worker.prepend(Claims)
           JobStop.install
         end
