@@ -22,10 +22,10 @@ module NB
 
       # Prepended to the singleton class of GoodJob::Scheduler::ThreadPoolExecutor.
       module Build
-        # Works like GoodJob's own method.
+        # Works like GoodJob's own method. A group of queues with no threads has no fibers, either.
         # @api private
         def new(options)
-          return super unless GoodJob.fibers?
+          return super unless GoodJob.fibers? && options.fetch(:max_threads).positive?
 
           GoodJob.check_connections(options[:name], options.fetch(:max_threads))
           Executor.new(options)
