@@ -29,8 +29,8 @@ class TickerTest < Minitest::Test
     end
   RUBY
 
-  # In short sleeps: who is kept from a CPU before one begins waits less in it.
-  STALL = "Fiber.new(blocking: true) { 12.times { sleep 0.005 } }.resume"
+  # In many short sleeps: who is kept from a CPU before one begins waits less in it.
+  STALL = "Fiber.new(blocking: true) { 60.times { sleep 0.005 } }.resume"
 
   def test_a_stall_is_named
     late = Ticker.lateness { Fiber.new(blocking: true) { 12.times { sleep 0.005 } }.resume }
