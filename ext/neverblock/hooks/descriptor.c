@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <ruby/io.h>
 #include <ruby/version.h>
-#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 VALUE nb_io_of(VALUE io)
 {
@@ -140,18 +141,27 @@ static VALUE rb_nb_native_flush_before(VALUE mod, VALUE io, VALUE method)
     return Qnil;
 }
 
+bool nb_fd_lingers(int fd)
+{
+    struct linger linger = {0};
+    socklen_t length = sizeof(linger);
+    int left = 0;
+    return getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length) == 0 && linger.l_onoff &&
+           linger.l_linger && ioctl(fd, TIOCOUTQ, &left) == 0 && left > 0;
+}
+
 /* @overload io_close(fd)
- *   Wakes the fibers that wait for the fd, and closes it (called by Ruby >= 4.0).
+ *   Wakes the fibers that wait for the fd (called by Ruby >= 4.0). Ruby closes it then, and lets
+ *   other threads run meanwhile. A socket that lingers is closed by a thread.
  *   @param fd [Integer]
- *   @return [true]
- *   @scheduling never waits */
+ *   @return [Boolean] whether it is closed already
+ *   @scheduling may wait */
 static VALUE rb_nb_scheduler_io_close(VALUE self, VALUE io)
 {
     int fd = RB_INTEGER_TYPE_P(io) ? NUM2INT(io) : rb_io_descriptor(io);
     announce(fd);
-    if (close(fd) < 0 && errno != EINTR)
-        rb_syserr_fail(errno, NULL);
-    return Qtrue;
+    return nb_fd_lingers(fd) ? rb_funcall(self, rb_intern("close_elsewhere"), 1, INT2NUM(fd))
+                             : Qfalse;
 }
 
 void Init_nb_hooks_descriptor(VALUE cScheduler)

@@ -31,6 +31,10 @@ int nb_io_mode(VALUE io);
 /* Whether it is a socket of the socket library. */
 bool nb_io_is_socket(VALUE io);
 
+/* Whether close(2) of a socket would wait until the peer has taken what is left to send
+ * (SO_LINGER). */
+bool nb_fd_lingers(int fd);
+
 /* Raises for an fd that can have no slot, and IOError as a thread's wait does. */
 NORETURN(void nb_descriptor_has_no_slot(const nb_descriptor_t *descriptor));
 NORETURN(void nb_descriptor_is_lost(void));

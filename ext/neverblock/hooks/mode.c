@@ -5,7 +5,6 @@
 #include "hooks/descriptor.h"
 #include "hooks/hooks.h"
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -120,19 +119,12 @@ static VALUE rb_nb_native_blocking_p(VALUE mod, VALUE io)
     return RFILE(io)->fptr && is_blocking(rb_io_get_write_io(io)) ? Qtrue : Qfalse;
 }
 
-/* @!visibility private - whether close(2) of a socket would wait until the peer has taken what is
- *   left to send (SO_LINGER). */
+/* @!visibility private - as nb_fd_lingers. */
 static VALUE rb_nb_native_lingers_p(VALUE mod, VALUE io)
 {
-    struct linger linger = {0};
-    socklen_t length = sizeof(linger);
-    int left = 0;
     if (!nb_io_is_socket(io) || !RFILE(io)->fptr || nb_io_is_closed(io))
         return Qfalse;
-    int fd = rb_io_descriptor(io);
-    bool waits = getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length) == 0 && linger.l_onoff &&
-                 linger.l_linger && ioctl(fd, TIOCOUTQ, &left) == 0 && left > 0;
-    return waits ? Qtrue : Qfalse;
+    return nb_fd_lingers(rb_io_descriptor(io)) ? Qtrue : Qfalse;
 }
 
 void Init_nb_hooks_mode(void)

@@ -27,5 +27,18 @@ module NB
     # The work of such a hook that is wrapped in Ruby and may not decline. It runs as Ruby would run
     # it, in a fiber that asks no scheduler.
     def do_operation(work) = Fiber.new(blocking: true) { work.call }.resume
+
+    # Urgent: all threads of the pool may wait for that close.
+    # @return [Boolean] whether a thread has closed it; not in a trap handler, and without room for
+    #   a thread
+    def close_elsewhere(fd)
+      job = begin
+        Offload.default.start(urgent: true) { IO.for_fd(fd).close }
+      rescue ThreadError
+        return false
+      end
+      job.outlast
+      true
+    end
   end
 end
