@@ -127,7 +127,7 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
 static VALUE call_block(VALUE block)
 {
     nb_last_status_restore(nb_loop_any(rb_fiber_scheduler_get()), Qnil);
-    return rb_proc_call_kw(block, rb_ary_new(), 0);
+    return rb_proc_call_with_block(block, 0, NULL, Qnil);
 }
 
 static VALUE fiber_main(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, block))
