@@ -78,6 +78,29 @@ class DoctorTest < Minitest::Test
     assert_finding "drivers", :warning, "dalli 5.0.6: its cure is off", "NB_DRIVERS"
   end
 
+  # The options may stand on other lines, in a file of settings, or in a URL there.
+  def test_a_pool_of_sequels
+    lock = "GEM\n  specs:\n    sequel (5.110.0)\n"
+    files = {"Gemfile.lock" => lock, "db.rb" => "DB = Sequel.connect(URL,\n  logger: LOG)\n"}
+    folder(files) { |path| examine(path) }
+
+    assert_finding "sequel", :warning, "db.rb:1: ", "pool_timeout: 30"
+    assert_includes what("sequel"), "1024 fibers share 4 connections, and a request that waits 5 s"
+    [{"db.rb" => "Sequel.connect(URL,\n  max_connections: 12, pool_timeout: 30)"},
+     {"config/db.yml" => "max_connections: 12\npool_timeout: 30\n"},
+     {".env" => "DATABASE_URL=postgres:///a?max_connections=12&pool_timeout=30\n"}].each do |more|
+      folder(files.merge(more)) { |path| examine(path) }
+      assert_empty findings("sequel")
+    end
+    half = files.merge("db.rb" => "Sequel.connect(URL, max_connections: 12)")
+    folder(half) { |path| examine(path) }
+
+    assert_finding "sequel", :warning, "without pool_timeout, a request", "pool_timeout: 30"
+    folder("db.rb" => files["db.rb"]) { |path| examine(path) }
+
+    refute_includes @checks, "sequel"
+  end
+
   def test_a_version_that_waits_by_itself
     %w[0.14.0 1.0.0].zip([1, 0]) do |version, notes|
       folder("Gemfile.lock" => "GEM\n  specs:\n    patron (#{version})\n") { |path| examine(path) }

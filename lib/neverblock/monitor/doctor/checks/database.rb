@@ -11,7 +11,10 @@ module NB
     DATABASE = lambda do |project|
       !project.booted? || project.facts.fetch("databases", []).any?
     end
-    private_constant :ADAPTERS, :SHORT_CHECKOUT, :DATABASE
+    # Sequel's own, for threads: 4 connections, and 5 s until a wait for one fails.
+    SEQUEL = {"max_connections" => "%d fibers share 4 connections",
+              "pool_timeout" => "a request that waits 5 s for a connection fails"}.freeze
+    private_constant :ADAPTERS, :SHORT_CHECKOUT, :DATABASE, :SEQUEL
 
     check "adapter", applies: ->(project) { project.file?("config/database.yml") } do |project|
       pattern = /adapter:\s*["']?neverblock_(?!(#{ADAPTERS.join("|")})\b)/
@@ -55,6 +58,20 @@ module NB
                 cure: "use fewer connections per process, allow more in the database, or put " \
                       "pgbouncer between"
       end
+    end
+
+    # The options may stand anywhere: on the next line, in a file of settings, in a URL there.
+    check "sequel", applies: ->(project) { project.gems.key?("sequel") } do |project|
+      place = project.lines(/\bSequel\.connect\b/).first
+      missing = SEQUEL.reject do |option, _|
+        project.lines(/\b#{option}\b/).any? ||
+          project.lines(/\b#{option}\b/, "config/**/*.{yml,yaml,erb}", ".env*").any?
+      end
+      next if missing.empty? || !place
+
+      warning "#{place}: without #{missing.keys.join(" and ")}, " \
+              "#{format(missing.values.join(", and "), project.fibers)}",
+              cure: "Sequel.connect(…, max_connections: 12, pool_timeout: 30)"
     end
   end
 end
