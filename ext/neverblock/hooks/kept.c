@@ -10,10 +10,23 @@
 
 #if NB_KNOWS_KEPT
 #include <malloc.h>
+#include <ruby/version.h>
 
-/* How rb_mutex_t begins in Ruby 3.1 to 3.4. */
+/* How rb_mutex_t begins: up to Ruby 3.4 with the fiber's struct, in 4.0 with its number. */
+#if RUBY_API_VERSION_CODE < 40000
+#define NUMBERED 0
+typedef const void *holder_t;
+#else
+#define NUMBERED 1
+typedef unsigned LONG_LONG holder_t;
+static size_t number_place; /* in words from the begin of a fiber's struct; 0: not known */
+#endif
+
 typedef struct kept {
-    void *fiber; /* that has locked it; NULL: unlocked */
+    holder_t fiber; /* that has locked it; 0: unlocked */
+#if NUMBERED
+    void *thread;
+#endif
     struct kept *next;
 } kept_t;
 
@@ -33,6 +46,16 @@ static kept_t **words_of(VALUE thread)
 static kept_t **head(void)
 {
     return words_of(rb_thread_current()) + head_place;
+}
+
+/* What a mutex has in it that the fiber with this struct has locked. */
+static holder_t holder(const void *fiber)
+{
+#if NUMBERED
+    return ((const holder_t *)fiber)[number_place];
+#else
+    return fiber;
+#endif
 }
 
 /* ---- where it is --------------------------------------------------------------------------- */
@@ -57,7 +80,7 @@ static bool proves_right(kept_t **head, const kept_t *first, VALUE other)
 {
     bool right = rb_mutex_trylock(other) && *head == kept_of(other) && (*head)->next == first;
     rb_mutex_unlock(other);
-    return right && *head == first && first->fiber == RTYPEDDATA_DATA(rb_fiber_current());
+    return right && *head == first && first->fiber == holder(RTYPEDDATA_DATA(rb_fiber_current()));
 }
 
 static size_t find_place(VALUE first, VALUE other)
@@ -72,9 +95,51 @@ static size_t find_place(VALUE first, VALUE other)
     return place && *head != kept_of(first) && !kept_of(first)->fiber ? place : 0;
 }
 
+#if NUMBERED
+typedef struct {
+    VALUE mutex;
+    holder_t number;
+} numbered_t;
+
+static VALUE note_number(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, argument))
+{
+    numbered_t *numbered = (numbered_t *)argument;
+    rb_mutex_lock(numbered->mutex);
+    numbered->number = kept_of(numbered->mutex)->fiber;
+    return rb_mutex_unlock(numbered->mutex);
+}
+
+/* The one word in which each of two fibers has what a mutex has that it locks; 0: no word, or more
+ * than one. */
+static size_t find_number(VALUE mutex)
+{
+    numbered_t one = {mutex, 0}, two = {mutex, 0};
+    VALUE first = rb_fiber_new(note_number, (VALUE)&one);
+    VALUE second = rb_fiber_new(note_number, (VALUE)&two);
+    rb_fiber_resume(first, 0, NULL);
+    rb_fiber_resume(second, 0, NULL);
+    const holder_t *words = RTYPEDDATA_DATA(first), *others = RTYPEDDATA_DATA(second);
+    size_t count = malloc_usable_size((void *)words) / sizeof(*words), found = 0;
+    for (size_t i = 1; one.number != two.number && i < count; i++) {
+        if (words[i] != one.number || others[i] != two.number)
+            continue;
+        if (found)
+            return 0;
+        found = i;
+    }
+    RB_GC_GUARD(first);
+    RB_GC_GUARD(second);
+    return found;
+}
+#endif
+
 static bool is_known(void)
 {
     VALUE first = rb_mutex_new(), other = rb_mutex_new();
+#if NUMBERED
+    if (!number_place && !(number_place = find_number(first)))
+        return false;
+#endif
     if (!head_place)
         head_place = find_place(first, other);
     RB_GC_GUARD(first);
@@ -97,10 +162,11 @@ void nb_kept_drop(VALUE blocker)
     }
 }
 
-const void *nb_kept_holder(VALUE blocker)
+bool nb_kept_by(const void *fiber, VALUE blocker)
 {
     bool known = drops || unlocks;
-    return known && !nb_is_hidden(blocker) && nb_is_mutex(blocker) ? kept_of(blocker)->fiber : NULL;
+    return known && !nb_is_hidden(blocker) && nb_is_mutex(blocker) &&
+           kept_of(blocker)->fiber == holder(fiber);
 }
 
 /* @!visibility private */
@@ -116,7 +182,7 @@ bool nb_kept_some(void)
 {
     if (!unlocks)
         return false;
-    const void *fiber = RTYPEDDATA_DATA(rb_fiber_current());
+    holder_t fiber = holder(RTYPEDDATA_DATA(rb_fiber_current()));
     const kept_t *mutex = *head();
     while (mutex && mutex->fiber != fiber)
         mutex = mutex->next;
@@ -125,7 +191,7 @@ bool nb_kept_some(void)
 
 static VALUE unlock_own(RB_BLOCK_CALL_FUNC_ARGLIST(mutex, fiber))
 {
-    if (kept_of(mutex)->fiber == RTYPEDDATA_DATA(fiber))
+    if (kept_of(mutex)->fiber == holder(RTYPEDDATA_DATA(fiber)))
         rb_mutex_unlock(mutex);
     return Qnil;
 }

@@ -24,9 +24,9 @@
  * `unblock`. Does nothing for another object, for a locked mutex, or without the repair. */
 void nb_kept_drop(VALUE blocker);
 
-/* The struct of the fiber that has locked a mutex, even if that fiber is no more; NULL for another
- * object, for one that is not locked, or without the repair. */
-const void *nb_kept_holder(VALUE blocker);
+/* Whether the fiber with this struct has locked a mutex; false for another object, and without the
+ * repair. */
+bool nb_kept_by(const void *fiber, VALUE blocker);
 
 /* Whether the current fiber has locked a mutex; false without the repair. */
 bool nb_kept_some(void);
@@ -38,10 +38,10 @@ static inline void nb_kept_drop(VALUE blocker)
     (void)blocker;
 }
 
-static inline const void *nb_kept_holder(VALUE blocker)
+static inline bool nb_kept_by(const void *fiber, VALUE blocker)
 {
-    (void)blocker;
-    return NULL;
+    (void)fiber, (void)blocker;
+    return false;
 }
 
 static inline bool nb_kept_some(void)

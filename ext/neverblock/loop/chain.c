@@ -38,12 +38,12 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
     return found != NULL;
 }
 
-bool nb_chain_leads(VALUE fiber, const void *between, VALUE last)
+bool nb_chain_leads(VALUE fiber, nb_chain_between_t between, VALUE last)
 {
     bool found = false;
     void **one = words_of(fiber);
     for (; one && one != words_of(last); one = next(one))
-        found = found || one == between;
+        found = found || between.is(one, between.argument);
     return found && one;
 }
 
@@ -180,7 +180,7 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
     return false;
 }
 
-bool nb_chain_leads(VALUE fiber, const void *between, VALUE last)
+bool nb_chain_leads(VALUE fiber, nb_chain_between_t between, VALUE last)
 {
     (void)fiber, (void)between, (void)last;
     return false;

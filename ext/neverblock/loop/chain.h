@@ -28,9 +28,13 @@ static inline bool nb_chain_is(const void *end, VALUE fiber)
 /* Whether the chain that begins with fiber reaches other. */
 bool nb_chain_reaches(VALUE fiber, VALUE other);
 
-/* Whether the chain that begins with fiber reaches last, and `between` (a fiber's struct, perhaps
- * of one that is no more) comes before it. */
-bool nb_chain_leads(VALUE fiber, const void *between, VALUE last);
+/* Whether the chain that begins with fiber reaches last, and one for which `is` is true (given its
+ * struct) comes before it. */
+typedef struct {
+    bool (*is)(const void *fiber, VALUE argument);
+    VALUE argument;
+} nb_chain_between_t;
+bool nb_chain_leads(VALUE fiber, nb_chain_between_t between, VALUE last);
 
 /* Before the current fiber leaves for another one. A fiber that Fiber#kill ends would be killed
  * anew whenever it continues (Ruby 3.3 and later), so a wait in its `ensure` would end the

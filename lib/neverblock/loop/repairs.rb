@@ -17,7 +17,7 @@ module NB
       ["autoload", "3.1", "3.2"],
       ["mutex_sleep", "3.1", nil],
       ["mutex_unlock", "3.1", "3.2"],
-      ["mutex_end", "3.1", "4.0"],
+      ["mutex_end", "3.1", "4.1"],
       ["condition_variable", "4.0", nil],
       ["thread_join", "3.1", "3.3"],
       ["thread_wakeup", "3.1", nil],
