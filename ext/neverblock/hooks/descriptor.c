@@ -93,18 +93,13 @@ static VALUE rb_nb_native_closing(VALUE mod, VALUE io, VALUE method)
 }
 
 /* After close_read of a two-way pipe, an IO has the stream of another object, and that one has the
- * closed stream. But Ruby (3.1 to 3.4) still passes the other object to the hooks, so a write would
- * end at its first wait. */
-static void adopt_stream(VALUE io)
+ * closed stream. But Ruby (3.1 to 4.0) still passes the other object to the hooks, so a write would
+ * end at its first wait. A stream begins with its object; from 4.0 on the rest is private. */
+static void adopt_stream(VALUE io, VALUE other)
 {
-#if RUBY_API_VERSION_MAJOR < 4
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    rb_io_t *stream = RFILE(io)->fptr;
-    if (stream && stream->self != io)
-        stream->self = io;
-#pragma GCC diagnostic pop
-#endif
+    VALUE *stream = (VALUE *)RFILE(io)->fptr;
+    if (stream && *stream == other)
+        *stream = io;
 }
 
 /* @!visibility private - announces it, and calls the method's original at once: whoever waits
@@ -113,9 +108,20 @@ static void adopt_stream(VALUE io)
  *   @return what the original returns */
 static VALUE rb_nb_native_close(VALUE mod, VALUE io, VALUE method, VALUE original)
 {
+    VALUE writing = RFILE(io)->fptr ? rb_io_get_write_io(io) : io;
     rb_nb_native_closing(mod, io, method);
     VALUE result = rb_funcallv(io, SYM2ID(original), 0, NULL);
-    adopt_stream(io);
+    adopt_stream(io, writing);
+    return result;
+}
+
+/* @!visibility private - calls IO#close_read's original, from Ruby 4.0 on.
+ *   @return what that returns */
+static VALUE rb_nb_native_close_read(VALUE mod, VALUE io, VALUE original)
+{
+    VALUE writing = RFILE(io)->fptr ? rb_io_get_write_io(io) : io;
+    VALUE result = rb_funcallv(io, SYM2ID(original), 0, NULL);
+    adopt_stream(io, writing);
     return result;
 }
 
@@ -169,6 +175,8 @@ void Init_nb_hooks_descriptor(VALUE cScheduler)
     rb_define_method(cScheduler, "io_close", rb_nb_scheduler_io_close, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "closing", rb_nb_native_closing, 2);
     rb_define_singleton_method(rb_path2class("NB::Native"), "close", rb_nb_native_close, 3);
+    rb_define_singleton_method(rb_path2class("NB::Native"), "close_read", rb_nb_native_close_read,
+                               2);
     rb_define_singleton_method(rb_path2class("NB::Native"), "write_io", rb_nb_native_write_io, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "flush_before",
                                rb_nb_native_flush_before, 2);

@@ -30,6 +30,7 @@ module NB
       ["io_pread", "3.3", "4.0"],
       ["copy_stream", "3.1", nil],
       ["io_close", "3.1", "4.0"],
+      ["io_close_read", "4.0", nil],
       ["io_reopen", "3.1", nil],
       ["eager_sockets", "3.1", nil],
       ["service_name", "3.1", nil],
