@@ -83,6 +83,18 @@ static nb_park_t *unblocked_park(nb_loop_t *loop, VALUE fiber, VALUE blocker)
     return found;
 }
 
+/* A blocking fiber sleeps with its thread. From Ruby 4.0 on its IO#close is woken as any other
+ * fiber's: by this hook. */
+static bool is_blocking(VALUE fiber)
+{
+#if RUBY_API_VERSION_CODE >= 40000
+    return RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0));
+#else
+    (void)fiber;
+    return false;
+#endif
+}
+
 /* @overload unblock(blocker, fiber)
  *   Lets a fiber in {#block} or {#kernel_sleep} continue. If it does not wait for the blocker yet,
  *   its next {#block} for it returns at once.
@@ -99,6 +111,8 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
     if (park)
         nb_unblock(park);
+    else if (loop->thread && is_blocking(fiber))
+        rb_thread_wakeup_alive(loop->thread);
     else if (!loop->closed && !loop->orphans)
         nb_early_note(loop, fiber, blocker);
     return Qtrue;
