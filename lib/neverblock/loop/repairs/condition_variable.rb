@@ -5,9 +5,9 @@
 module NB
   module Repairs
     repair(Thread::ConditionVariable, :wait) do |original|
-      proc do |mutex, *timeout|
+      proc do |mutex, timeout = nil|
         mutex.singleton_class if Repairs.loop_here && mutex.instance_of?(Thread::Mutex)
-        __send__(original, mutex, *timeout)
+        __send__(original, mutex, timeout)
       end
     end
   end
