@@ -175,11 +175,11 @@ class RepairsTest < Minitest::Test
           slow = true
           NB.async { Timeout.timeout(0.05) { #{line} } rescue puts("struck: \#{$!.class}") }.wait
           slow = false
-          Timeout.timeout(5) { require "ostruct" }
-          puts "loaded: \#{NB.async { require "ostruct"; OpenStruct }.value}"
+          Timeout.timeout(5) { require "weakref" }
+          puts "loaded: \#{NB.async { require "weakref"; WeakRef }.value}"
         end
       RUBY
-      assert_match(/^struck: Timeout::Error\nloaded: OpenStruct\Z/, ruby(script), line)
+      assert_match(/^struck: Timeout::Error\nloaded: WeakRef\Z/, ruby(script), line)
     end
   end
 
