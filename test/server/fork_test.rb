@@ -28,15 +28,16 @@ class ServerForkTest < ScriptCase
     def sockets = Dir.children("/proc/self/fd").count { |fd| File.readlink("/proc/self/fd/#{fd}").start_with?("socket:") rescue nil }
   RUBY
 
-  # The head is half there when the application forks; its deadline is in the child's life only.
-  script "connections and deadlines are not the child's", SERVE + <<~'RUBY', out: "[0, 0, 0]\n0\nfirst\nsecond\n", only: :fibers
+  # The head is half there when the application forks; its deadline is in the child's life only. From
+  # Ruby 4.0 on the child has no loop.
+  script "connections and deadlines are not the child's", SERVE + <<~'RUBY', out: "#{RUBY_VERSION >= "4" ? "nil" : "[0, 0, 0]"}\n0\nfirst\nsecond\n", only: :fibers
     app = lambda do |env|
       next [200, {}, [env["PATH_INFO"][1..]]] unless env["PATH_INFO"] == "/fork"
 
       before = sockets
       told, tell = IO.pipe
       pid = fork do
-        p NB.stats.values_at(:timers, :watches, :parked)
+        p NB.stats&.values_at(:timers, :watches, :parked)
         p before - sockets - 3
         tell.close
         sleep 2.3
