@@ -108,6 +108,8 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     if (!RTEST(rb_obj_is_fiber(fiber)))
         rb_raise(rb_eTypeError, "unblock: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
     nb_kept_drop(blocker);
+    if (RB_TYPE_P(blocker, T_FILE) && loop->thread) /* an IO#close, from Ruby 4.0 on */
+        blocker = loop->thread;
     nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
     if (park)
         nb_unblock(park);
