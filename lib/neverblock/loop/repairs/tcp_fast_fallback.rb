@@ -25,14 +25,16 @@ module NB
 
     # Looks the name up within a time; Ruby asks for it again, and gets the same answer.
     #
+    # @param where [String] host and port, as Ruby names them from 4.0 on
     # @return [void]
-    # @raise [Errno::ETIMEDOUT, Socket::ResolutionError]
+    # @raise [Errno::ETIMEDOUT, IO::TimeoutError, Socket::ResolutionError]
     # @scheduling may wait
     # @api private
-    def self.resolve_within(seconds, host)
+    def self.resolve_within(seconds, host, where)
       return if !host.is_a?(String) || whole?(host)
 
       late = Errno::ETIMEDOUT.new("user specified timeout")
+      late = IO::TimeoutError.new("user specified timeout for #{where}") if RUBY_VERSION >= "4"
       loop_here.timeout_after(seconds, late) { loop_here.address_resolve(host) } ||
         Addrinfo.getaddrinfo(host, nil, nil, :STREAM, nil, Socket::AI_NUMERICHOST) # its own error
     end
@@ -43,7 +45,7 @@ module NB
 
         begin
           patience = options[:resolv_timeout]
-          Repairs.resolve_within(patience, arguments.first) if
+          Repairs.resolve_within(patience, arguments.first, arguments.first(2).join(" port ")) if
             !patience.nil? && Repairs.fast_fallback?(arguments, options)
           __send__(original, *arguments, **options, fast_fallback: false)
         rescue Socket::ResolutionError => error
@@ -63,10 +65,11 @@ module NB
     # @return [void]
     # @scheduling may wait
     # @api private
-    def self.resolve_for_tcp(host, patience, fast_fallback)
+    def self.resolve_for_tcp(place, patience, fast_fallback)
+      host = place.first
       return unless patience && loop_here && fast_fallback?([host], {fast_fallback: fast_fallback})
 
-      resolve_within([0.0 + patience, 0.0].max, host)
+      resolve_within([0.0 + patience, 0.0].max, host, place.join(":"))
     end
 
     # With Ruby's own parameters, in the loop and outside. If the caller names no fast_fallback, it
@@ -74,7 +77,7 @@ module NB
     FROM_34 = lambda do |original|
       proc do |host, port, local_host = nil, local_port = nil, connect_timeout: nil,
                resolv_timeout: nil, fast_fallback: ((own = true) && tcp_fast_fallback), &block|
-        Repairs.resolve_for_tcp(host, resolv_timeout, own || fast_fallback)
+        Repairs.resolve_for_tcp([host, port], resolv_timeout, own || fast_fallback)
         __send__(original, host, port, local_host, local_port, connect_timeout: connect_timeout,
                  resolv_timeout: resolv_timeout, fast_fallback: fast_fallback, &block)
       end
@@ -84,7 +87,7 @@ module NB
       proc do |host, port, local_host = nil, local_port = nil, connect_timeout: nil,
                resolv_timeout: nil, open_timeout: nil,
                fast_fallback: ((own = true) && tcp_fast_fallback), &block|
-        Repairs.resolve_for_tcp(host, resolv_timeout, own || fast_fallback)
+        Repairs.resolve_for_tcp([host, port], resolv_timeout, own || fast_fallback)
         __send__(original, host, port, local_host, local_port, connect_timeout: connect_timeout,
                  resolv_timeout: resolv_timeout, open_timeout: open_timeout,
                  fast_fallback: fast_fallback, &block)
