@@ -153,6 +153,7 @@ class ServerLeavingTest < Minitest::Test
     Dir.mktmpdir do |folder|
       @path = "#{folder}/socket"
       answers = stopped_with_a_full_queue(bind: "unix://#{@path}")
+      assert @servers.last.last.join(60) # it deletes the socket's file, and so would mktmpdir
       assert_equal({"HTTP/1.1 200 OK" => WAITING + 1}, answers.tally)
     end
   end
