@@ -34,6 +34,7 @@ class RegularFileTest < Contract
       here = Dir.pwd
       Dir.mktmpdir("nb") do |directory|
         other = parked { change.call(directory) { [within.pop, Dir.pwd == directory] } }
+        sleep 0.001 until within.num_waiting.positive? # before, a thread may still open it
         tried = outcome { Dir.chdir("/") { Dir.pwd } }
         tried_without = outcome { Dir.chdir("/") }
         within << "in"
