@@ -63,10 +63,10 @@ module NB
     # The options may stand anywhere: on the next line, in a file of settings, in a URL there.
     check "sequel", applies: ->(project) { project.gems.key?("sequel") } do |project|
       place = project.lines(/\bSequel\.connect\b/).first
-      missing = SEQUEL.reject do |option, _|
-        project.lines(/\b#{option}\b/).any? ||
-          project.lines(/\b#{option}\b/, "config/**/*.{yml,yaml,erb}", ".env*").any?
-      end
+      options = /\b(?:#{SEQUEL.keys.join("|")})\b/
+      told = project.lines(options) +
+             project.lines(options, "config/**/*.{yml,yaml,erb}", ".env*")
+      missing = SEQUEL.reject { |option, _| told.any? { |line| line.match?(/\b#{option}\b/) } }
       next if missing.empty? || !place
 
       warning "#{place}: without #{missing.keys.join(" and ")}, " \
