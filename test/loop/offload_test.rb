@@ -22,22 +22,10 @@ class OffloadTest < Minitest::Test
     end
   end
 
-  # As a timeout does to a fiber that computes.
   def test_an_interrupt_at_any_return_leaves_the_threads_counted
     (1..).each do |step|
       offload = NB::Offload.new(size: 1)
-      left = step
-      point = TracePoint.new(:return, :b_return) do |at|
-        next unless at.path.include?("/lib/neverblock/") && (left -= 1).zero?
-
-        Thread.current.raise(KeyError, "struck")
-      end
-      begin
-        point.enable(target_thread: Thread.current) { offload.start { 1 } }
-        ended = true
-      rescue KeyError
-        ended = false
-      end
+      ended = struck_at(step) { offload.start { 1 } }
       assert_equal 5, NB.run { offload.call { 5 } }
       sleep 0.001 until offload.stats[:busy] <= 0
       assert_equal 0, offload.stats[:busy], "struck as #{step} returned"
@@ -104,29 +92,48 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # As a timeout does to a fiber that computes.
+  # @return [Boolean] whether the block ended before that many returns of ours
+  def struck_at(step, &block)
+    left = step
+    point = TracePoint.new(:return, :b_return) do |at|
+      next unless at.path.include?("/lib/neverblock/") && (left -= 1).zero?
+
+      Thread.current.raise(KeyError, "struck")
+    end
+    point.enable(target_thread: Thread.current, &block)
+    true
+  rescue KeyError
+    false
+  end
+
   # A library would free, or give to others, what the call still uses.
   def test_an_interrupt_at_any_return_leaves_no_call_of_a_driver_behind
     NB.run do
       (1..).each do |step|
-        left = step
-        point = TracePoint.new(:return, :b_return) do |at|
-          next unless at.path.include?("/lib/neverblock/") && (left -= 1).zero?
-
-          Thread.current.raise(KeyError, "struck")
-        end
         told = []
-        begin
-          point.enable(target_thread: Thread.current) do
-            NB::Drivers.offload { [told << :begun, sleep(0.02), told << :ended] }
-          end
-          whole = true
-        rescue KeyError
-          whole = false
+        whole = struck_at(step) do
+          NB::Drivers.offload { [told << :begun, sleep(0.02), told << :ended] }
         end
         then_told = told.dup
         NB.offload { sleep(0.05) } # a call that was left behind would go on meanwhile
         assert_equal then_told, told, "struck as #{step} returned"
         assert_includes [[], %i[begun ended]], told
+        break if whole
+      end
+    end
+  end
+
+  # Closed later, the fd may be another's.
+  def test_an_interrupt_at_any_return_leaves_no_close_behind
+    NB.run do
+      (1..).each do |step|
+        fd = IO.pipe.each { |io| io.autoclose = false }.first.fileno
+        closed = -> { IO.for_fd(fd, autoclose: false).closed? rescue true } # rubocop:disable Style/RescueModifier
+        whole = struck_at(step) { assert Fiber.scheduler.__send__(:close_elsewhere, fd) }
+        then_closed = closed.call
+        NB.offload { sleep(0.02) }
+        assert_equal then_closed, closed.call, "struck as #{step} returned"
         break if whole
       end
     end

@@ -140,12 +140,14 @@ module NB
     # at each step, so what strikes when the job has just been started waits for its end, too.
     #
     # @param cut [Proc, nil] makes the block end early, after an interrupt; called in this fiber
+    # @param urgent [Boolean] see {#start}
     # @return [Job] that has ended
+    # @raise [ThreadError] as {#start}
     # @scheduling always waits
     # @thread any
-    def outlast(cut = nil, &block)
+    def outlast(cut = nil, urgent: false, &block)
       job = nil
-      Thread.handle_interrupt(UNINTERRUPTED) { job = start(&block) }
+      Thread.handle_interrupt(UNINTERRUPTED) { job = start(urgent: urgent, &block) }
       job.wait
       job
     ensure

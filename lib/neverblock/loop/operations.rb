@@ -28,17 +28,18 @@ module NB
     # it, in a fiber that asks no scheduler.
     def do_operation(work) = Fiber.new(blocking: true) { work.call }.resume
 
-    # Urgent: all threads of the pool may wait for that close.
+    # Urgent: all threads of the pool may wait for that close. It is told truly even to a fiber that
+    # is interrupted: Ruby would close the fd again, which may be another's by then.
     # @return [Boolean] whether a thread has closed it; not in a trap handler, and without room for
     #   a thread
     def close_elsewhere(fd)
-      job = begin
-        Offload.default.start(urgent: true) { IO.for_fd(fd).close }
-      rescue ThreadError
-        return false
-      end
-      job.outlast
-      true
+      closed = false
+      Offload.default.outlast(urgent: true) { (closed = true) && IO.for_fd(fd).close }
+      closed
+    rescue ThreadError
+      raise if closed
+
+      false
     end
   end
 end
