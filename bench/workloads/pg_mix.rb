@@ -18,11 +18,10 @@ module Bench
       LONG = { "cpu" => "select count(*) from generate_series(1, 60000) i where i % 7 = 3",
                "sleep" => "select pg_sleep(0.01)" }.freeze
       SHORT = "select 1"
-      # 16 MB again and again, each time to the disk; the file has no name any more.
+      # 16 MB again and again, each time to the disk.
       DISK_HOG = <<~'RUBY'
-        file = File.open(ARGV.first, "wb").tap { File.unlink(ARGV.first) }
         part = "x" * (1 << 20)
-        loop { file.rewind && 16.times { file.write(part) } && file.fdatasync }
+        loop { $stdout.rewind && 16.times { $stdout.write(part) } && $stdout.fdatasync }
       RUBY
 
       def before
@@ -31,7 +30,7 @@ module Bench
         raise ArgumentError, "hogs: a number or #{BESIDE.join(", ")}, got: #{strange}" if strange
 
         @hogs = Array.new(beside.is_a?(Integer) ? beside : 0) { hog("loop {}") }
-        @hogs << hog(DISK_HOG, disk_file) if beside == "disk"
+        disk_file { |file| @hogs << hog(DISK_HOG, out: file) } if beside == "disk"
       end
 
       def prepare
@@ -72,13 +71,18 @@ module Bench
 
       def blocking? = runtime.id == "blocking"
 
-      def hog(program, *arguments) = Process.spawn(RbConfig.ruby, "-e", program, *arguments)
+      def hog(program, **options) = Process.spawn(RbConfig.ruby, "-e", program, **options)
 
-      # In the source tree: /tmp may be memory.
+      # In the source tree: /tmp may be memory. Its name is gone before the process is born that
+      # writes to it and may be killed at any moment.
       def disk_file
         folder = File.join(ROOT, "tmp")
         FileUtils.mkdir_p(folder)
-        File.join(folder, "hog-#{Process.pid}")
+        name = File.join(folder, "disk-#{Process.pid}")
+        File.open(name, "wb") do |file|
+          File.unlink(name)
+          yield file
+        end
       end
 
       # What the blocking run has in its memory and does not use.
