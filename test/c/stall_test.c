@@ -79,7 +79,7 @@ static void the_sentence_says_what_the_thread_did(void)
     stall.wants_gvl = false;
     stall.in_ruby = true;
     CHECK(nb_stall_waited_for_gvl(&stall));
-    CHECK(says(&stall, 0, "at a place that is not known"));
+    CHECK(says(&stall, 0, "at an unknown place"));
 }
 
 /* Whether garbage is collected is asked of the whole process. */
@@ -131,8 +131,8 @@ static void the_end_of_a_told_stall_says_how_long_it_was(void)
     nb_stall_extend(&stall, 30012 * 1000000ull);
     snprintf(stall.callee, sizeof(stall.callee), "IO#read");
     nb_stall_end_text(&stall, text, sizeof(text));
-    CHECK(
-        strstr(text, " goes on: it stood still for 30012 ms in all at a.rb:1:in `x' (IO#read)\n"));
+    CHECK(strstr(text,
+                 " runs again: it stood still for 30012 ms in total at a.rb:1:in `x' (IO#read)\n"));
     nb_stall_extend(&stall, 130 * 1000000ull); /* the rest was a wait for a core, it turns out */
     CHECK_EQ(30012 * 1000000ull, stall.stood_ns);
 }

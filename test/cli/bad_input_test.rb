@@ -81,13 +81,13 @@ class BadInputTest < Minitest::Test
     "serve -b #{TCP} --access-log ." => /cannot write the access log: .*that is a folder/,
     "serve -b #{TCP} --pidfile ." => /cannot write the pidfile: .*that is a folder/,
     "serve -b #{TCP} --pidfile /none/x" => /cannot write the pidfile: .*make the folder/,
-    "stats unix:///none" => /nobody answers at unix:\/\/\/none/,
-    "stats tcp://no.invalid:80" => /nobody answers at tcp:\/\/no.invalid:80: /,
+    "stats unix:///none" => /nothing answers at unix:\/\/\/none/,
+    "stats tcp://no.invalid:80" => /nothing answers at tcp:\/\/no.invalid:80: /,
     "serve -b unix://config.ru" => /cannot listen: .*: that is no socket: remove it/,
     "serve -b #{TCP} --control unix://config.ru" => /control socket: .*: that is no socket/,
     "serve -b unix://#{"x" * 109}" => /cannot listen: .*: a socket's path has at most 108 bytes/,
     "delayd --bind 192.0.2.1" => /cannot listen: .*: --bind must be an address of this machine/,
-    "iotest -c no.invalid -n -l 1k" => /nobody listens at no.invalid, port 12345 /,
+    "iotest -c no.invalid -n -l 1k" => /nothing listens at no.invalid, port 12345 /,
     "bench a3 -r /bin/true" => %r{/bin/true is no Ruby},
     "profile -o /proc/none/x -e 1" => /-o: cannot use this folder/,
     "bench a3 -q --out /proc/none" => /--out: .*: No such file or directory: \/proc\/none: name/,
@@ -135,7 +135,7 @@ class BadInputTest < Minitest::Test
 
   # As Rails applications often have it in RUBYOPT: `warn` says nothing then.
   def test_a_ruby_without_warnings_hears_of_errors
-    expected = {"bogus" => /unknown command/, "stats unix:///nowhere" => /nobody answers/}
+    expected = {"bogus" => /unknown command/, "stats unix:///nowhere" => /nothing answers/}
     expected.each do |words, said|
       _, err, = Open3.capture3({"RUBYOPT" => "-W0"}, *Program::NB, *words.split)
       assert_match(said, err)

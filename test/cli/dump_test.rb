@@ -96,7 +96,7 @@ class DumpCommandTest < Minitest::Test
     %w[1 2] => [2, "takes one address or pid, got: 1 2"],
     ["app.control"] => [2, "control: must be unix://path or tcp://host:port, got: app.control"],
     ["999999999"] => [1, "there is no process 999999999"],
-    ["unix:///nowhere/x"] => [1, "nobody answers at unix:///nowhere/x: No such file or directory"]
+    ["unix:///nowhere/x"] => [1, "nothing answers at unix:///nowhere/x: No such file or directory"]
   }.freeze
 
   def test_bad_input_is_answered_in_one_sentence

@@ -68,7 +68,7 @@ class StatsTest < Minitest::Test
   def test_what_is_no_http_server
     ["SSH\r\n", "", "HTTP/1.0 abc\r\n\r\n"].each do |answer|
       out, errors, status = ask(answer)
-      assert_match(/\Anb stats: nobody answers at .*: what is there is no HTTP/, errors)
+      assert_match(/\Anb stats: nothing answers at .*: the answer is not HTTP/, errors)
       assert_equal ["", 1], [out, status]
     end
   end

@@ -174,7 +174,7 @@ class TopTest < Minitest::Test
     start
     terminal
     finish
-    sees("nobody answers at #{@control}")
+    sees("nothing answers at #{@control}")
     start
     eventually { !(@seen = @tmux.screen).include?("nobody") && @seen.include?("ready") }
     @tmux.press("q")
@@ -226,9 +226,9 @@ class TopTest < Minitest::Test
 
   BAD = {
     [] => [2, "needs the address of a control socket"],
-    ["unix:///nowhere/x"] => [1, "nobody answers at unix:///nowhere/x: No such file or directory"],
+    ["unix:///nowhere/x"] => [1, "nothing answers at unix:///nowhere/x: No such file or directory"],
     ["app.control"] => [2, "control: must be unix://path or tcp://host:port, got: app.control"],
-    ["tcp://127.0.0.1:1"] => [1, "nobody answers at tcp://127.0.0.1:1: Connection refused"],
+    ["tcp://127.0.0.1:1"] => [1, "nothing answers at tcp://127.0.0.1:1: Connection refused"],
     ["--interval", "0", "unix:///x"] => [2, "--interval: must be seconds from 0.1 to 3600, got: 0.0"],
     ["--fast", "unix:///x"] => [2, "invalid option: --fast"], ["a", "b"] => [2, "takes one address, got: a b"]
   }.freeze

@@ -80,7 +80,7 @@ class WatchdogTest < Minitest::Test
 
     told, ended, longest = err.lines
     assert_match(/has stood still for \d+ ms at -e:2:/, told)
-    assert_match(/ goes on: it stood still for \d+ ms in all at -e:2:in .* \(Kernel#sleep\)$/, ended)
+    assert_match(/ runs again: it stood still for \d+ ms in total at -e:2:in .* \(Kernel#sleep\)$/, ended)
     assert_operator ended[/\d+ ms/].to_i - told[/\d+ ms/].to_i, :>=, 400
     assert_equal ended[/\d+ ms/].to_i, (longest.to_f * 1000).to_i
   end
@@ -125,7 +125,7 @@ class WatchdogTest < Minitest::Test
                  "def counted? = NB::Native.stalls.any?\nplant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }\n" \
                  "(i = 20_000; i -= 1 while i > 0; sleep 0) until counted? }; $stderr.puts NB::Native.stalls.first.first.inspect")
 
-    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
+    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads hold"]'
   end
 
   # At the end of a method in C, too, a thread gives the GVL to others, and its frame is still there.
@@ -137,7 +137,7 @@ class WatchdogTest < Minitest::Test
                  "plant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }; Digest::SHA512.digest(PART) until counted? }\n" \
                  "$stderr.puts NB::Native.stalls.first.first.inspect")
 
-    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads have"]'
+    assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads hold"]'
   end
 
   # The thread that wakes another one may be the one that tells Ruby: it wants the GVL.
@@ -162,7 +162,7 @@ class WatchdogTest < Minitest::Test
     err = stderr("R, W = IO.pipe; t = Thread.new { plant { blocking { R.read(1) } } }; sleep 0.01 until told?; told = told?\n" \
                  "Process.wait(fork { plant { GC.start until told? > told }; exit!(0) }); W << 1; t.join")
 
-    assert_match(/pid #{err[/ (\d+) has/, 1]} goes on.* at -e:2:/, err)
+    assert_match(/pid #{err[/ (\d+) has/, 1]} runs again.* at -e:2:/, err)
     assert_match(/has stood still for \d+ ms at -e:[13]:/, err) # or in told?, after the collection
   end
 
@@ -219,7 +219,7 @@ class WatchdogTest < Minitest::Test
   def test_whoever_traps_urg_keeps_it
     err = stderr("trap('URG') { warn 'trapped' }; plant { blocking { sleep 0.01 until told? } }")
 
-    assert_match(/at a place that is not known|at -e:2/, err)
+    assert_match(/at an unknown place|at -e:2/, err)
     refute_match(/trapped/, err)
   end
 
@@ -228,7 +228,7 @@ class WatchdogTest < Minitest::Test
     err = stderr("trap('URG') { }; def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)\n" \
                  "plant { blocking { from = now; sleep 0.07; nil while now < from + 0.2; sleep 0.01 until told? } }")
 
-    assert_match(/at a place that is not known|at -e:3/, err)
+    assert_match(/at an unknown place|at -e:3/, err)
   end
 
   # Nor is it lost: the next one there is told.

@@ -63,7 +63,7 @@ class ServerLeavingTest < Minitest::Test
         assert_nil read_response(socket).headers["connection"]
       end
       refute server.stats[:draining]
-      assert_match(/runs already/, assert_raises(RuntimeError) { server.run }.message)
+      assert_match(/already running/, assert_raises(RuntimeError) { server.run }.message)
       socket.close
       3.times { server.stop }
       assert thread.join(60)

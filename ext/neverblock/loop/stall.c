@@ -257,7 +257,7 @@ bool nb_stall_waited_for_gvl(const nb_stall_t *stall)
 void nb_stall_doing(const nb_stall_t *stall, char *text, size_t size)
 {
     if (nb_stall_waited_for_gvl(stall))
-        snprintf(text, size, "waits for the GVL, which other threads have");
+        snprintf(text, size, "waits for the GVL, which other threads hold");
     else if (collected(stall))
         snprintf(text, size, "collects garbage");
     else if (computed(stall))
@@ -279,7 +279,7 @@ static const char *cure(const nb_stall_t *stall)
 static void where(const nb_stall_t *stall, char *text, size_t size)
 {
     bool named = stall->callee[0];
-    snprintf(text, size, "%s%s%s%s", stall->place[0] ? stall->place : "a place that is not known",
+    snprintf(text, size, "%s%s%s%s", stall->place[0] ? stall->place : "an unknown place",
              named ? " (" : "", stall->callee, named ? ")" : "");
 }
 
@@ -302,7 +302,7 @@ int nb_stall_end_text(const nb_stall_t *stall, char *text, size_t size)
     char place[700];
     where(stall, place, sizeof(place));
     return snprintf(text, size,
-                    "NeverBlock: the loop of pid %d goes on: it stood still for %llu ms in all at "
-                    "%s\n",
+                    "NeverBlock: the loop of pid %d runs again: it stood still for %llu ms in "
+                    "total at %s\n",
                     (int)getpid(), (unsigned long long)(stall->stood_ns / NS_PER_MS), place);
 }

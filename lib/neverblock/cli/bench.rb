@@ -7,7 +7,7 @@ module NB
     # source tree, which is not part of the installed gem.
     module Bench
       # One line for the list of commands.
-      SUMMARY = "measure the published tables again, beside other runtimes"
+      SUMMARY = "measure the published tables again, and other runtimes with them"
       # What `nb help bench` prints.
       USAGE = <<~TEXT
         usage: nb bench [ID ...] [options]

@@ -23,7 +23,7 @@ module NB
 
         PID is a process without a control socket. `nb dump` sends it SIGPWR. Then `nb run` prints its
         fibers, and `nb serve` its requests, on its own stderr; if that is a file, `nb dump` shows what
-        is written there. It sends nothing to a process that does not handle SIGPWR: have such a
+        is written there. It sends nothing to a process that does not handle SIGPWR: let such a
         program call NB.dump_on("PWR").
       TEXT
       # The maximum: more fibers than a process has, and longer backtraces than people read.

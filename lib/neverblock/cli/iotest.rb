@@ -18,7 +18,7 @@ module NB
                nb iotest -c HOST -f FILE | -n -l LENGTH | -d -f FILE [-t] [options]
                                                                    the client, which sends
                nb iotest suite [--cold] [-J] [LENGTH]              seven transfers on this machine, each
-                                                                   beside the same in C (in a source
+                                                                   compared with C (in a source
                                                                    tree), then nc, socat and iperf3
                nb iotest findings FILE ...                         what AsyncIoTest's author expected, and
                                                                    what files of suite -J say
@@ -86,7 +86,7 @@ module NB
         def connect(options)
           TCPSocket.new(options.host, options.port)
         rescue SystemCallError, SocketError => error
-          raise Failure, "nobody listens at #{options.host}, port #{options.port} " \
+          raise Failure, "nothing listens at #{options.host}, port #{options.port} " \
                          "(nb iotest -s): #{error.message}"
         end
 

@@ -24,8 +24,8 @@ module NB
           -w              print Ruby's warnings
           --backend NAME  epoll, kqueue or poll (NB_BACKEND, or the best available)
           --no-repairs    do not repair Ruby's own defects
-          --blocking      at the end, list the calls that waited outside the loop: place, time,
-                          number (Ruby 3.2)
+          --blocking      at the end, list the calls that waited outside the loop: where, how
+                          long, how often (Ruby 3.2)
           --on-interrupt drain
                           at the first INT or TERM take no more work and let running work end; a
                           second signal ends it at once

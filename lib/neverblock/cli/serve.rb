@@ -46,7 +46,7 @@ module NB
           QUIT                end at once
           USR1                replace the workers one by one
           USR2                replace the workers and the master, with new code
-          TTIN, TTOU          start one worker more, end one
+          TTIN, TTOU          start one more worker, end one
           PWR                 print the running requests
           HUP                 reopen the access log
       TEXT

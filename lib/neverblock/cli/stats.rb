@@ -44,7 +44,7 @@ module NB
         rescue ArgumentError => error
           raise UsageError, error.message
         rescue SystemCallError, SocketError, IOError => error
-          raise Failure, "nobody answers at #{address}: #{error.message}"
+          raise Failure, "nothing answers at #{address}: #{error.message}"
         end
       end
     end

@@ -61,9 +61,9 @@ module NB
         return if now - @since < Real.patience
 
         @said = true
-        warn("NB.run(clock: :virtual): for #{Real.patience} s the clock went as the real one, " \
-             "since a fiber waits for an IO that another thread may write to; end the thread, or " \
-             "let it wait at a queue: #{threads.map(&:inspect).join(", ")}")
+        warn("NB.run(clock: :virtual): for #{Real.patience} s the clock followed real time, " \
+             "because a fiber waits for an IO that another thread may write to. End that thread, " \
+             "or let it wait at a queue: #{threads.map(&:inspect).join(", ")}")
       end
     end
 

@@ -29,8 +29,8 @@ module NB
         ::Rails.logger&.info(
           "NeverBlock: Rails state per fiber. " \
           "#{configs.map { |config| describe(config) }.join("; ")}. " \
-          "Further requests wait in line for a connection, and beyond the server's fibers " \
-          "(1,024, unless it is told otherwise) for a fiber"
+          "Further requests queue for a connection, and beyond the server's fibers " \
+          "(1,024, unless configured) for a fiber"
         )
       end
 

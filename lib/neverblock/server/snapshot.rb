@@ -71,7 +71,7 @@ module NB
           all = Native.stalls.map do |words, numbers|
             place, callee, doing = words
             count, longest, ago = numbers
-            {place: Text.utf8(place || "a place that is not known"), method: Text.utf8(callee),
+            {place: Text.utf8(place || "an unknown place"), method: Text.utf8(callee),
              doing: Text.utf8(doing), count: count, longest_ms: (longest * 1000).round,
              last_seconds_ago: ago.round(1)}
           end

@@ -72,7 +72,7 @@ module NB
           raise Failure, "no answer at #{address}: #{error.message}: the process is stopped, or " \
                          "C code in it keeps the GVL, which the watchdog reports on its stderr"
         rescue SystemCallError, SocketError, IOError => error
-          raise Failure, "nobody answers at #{address}: #{error.message}"
+          raise Failure, "nothing answers at #{address}: #{error.message}"
         end
 
         def self.refusal(address, status, body)

@@ -19,7 +19,7 @@ module NB
         HELP = ["Tab ← →   another list          1-5       this list",
                 "↑ ↓       another row           Enter     backtrace, or what is known of it",
                 "s         sort by the next column",
-                "r         the other way round", "p         pause, and go on",
+                "r         reverse the order", "p         pause, or continue",
                 "Esc       back                  q         quit"].freeze
         SHORT = "q quit  Tab list  ↑↓ row  Enter backtrace  s sort  r reverse  p pause  ? help"
         private_constant :SUMMARY, :SHORT

@@ -29,7 +29,7 @@ module NB
         pool = base["pool"] or next
         next if pool >= [12, project.fibers].min || base["adapter"] == "sqlite3"
 
-        warning "#{base["name"]}: #{pool} connections for #{project.fibers} fibers: others wait",
+        warning "#{base["name"]}: #{pool} connections for #{project.fibers} fibers: some wait",
                 cure: "config/database.yml: adapter: neverblock_#{base["adapter"]} and " \
                       "connections: 12 to 25, as many queries as the database handles well at once"
       end
@@ -56,7 +56,7 @@ module NB
         problem "#{base["name"]}: #{project.workers} processes with #{base["pool"]} connections " \
                 "are #{wanted}; the database allows #{limit}",
                 cure: "use fewer connections per process, allow more in the database, or put " \
-                      "pgbouncer between"
+                      "pgbouncer in between"
       end
     end
 

@@ -6,18 +6,18 @@ module NB
   # Gems that stop the loop, or keep a request's state in the thread.
   class Doctor
     OFFLOADED = "its calls wait in a limited number of native threads, not in the loop"
-    HASHES = "hashing a password computes in C for tenths of a second, and everything stands still"
+    HASHES = "hashing a password computes in C for tenths of a second; all requests wait"
     HASH_ELSEWHERE = "NB.offload { } around what sets or checks passwords (password=, authenticate)"
     # Gem => [level, problem, cure], with the cures of NB::Drivers applied. docs/TRANSPARENCY.md has
     # the measurements of each.
     GEMS = {
-      "hiredis" => [:problem, "it waits in C, so everything stands still while Redis thinks",
+      "hiredis" => [:problem, "it waits in C, so all requests wait until Redis answers",
         "remove it: redis 5 and redis-client bring a driver that waits"],
       "hiredis-client" => [:warning, "waits in C on connections that are made before the loop runs",
         "remove it: redis-client's own driver waits"],
       "rdkafka" => [:warning, "`poll` and `flush` wait in C without asking the loop",
         "poll in a thread and pass messages through a Thread::Queue; NB.offload { } around flush"],
-      "tiny_tds" => [:problem, "it waits in C, so everything stands still while SQL Server thinks",
+      "tiny_tds" => [:problem, "it waits in C, so all requests wait until SQL Server answers",
         "NB.offload { } around its calls, or leave what uses it to a server with threads"],
       "bcrypt" => [:note, "it hashes in a limited number of native threads", "nothing to do"],
       "argon2" => [:warning, HASHES, HASH_ELSEWHERE],
@@ -70,7 +70,7 @@ module NB
       cured = project.gems.key?("hiredis-client") && !project.gems.key?("hiredis")
       project.lines(/driver["']?:?\s*(?:=>?)?\s*[:"']hiredis\b/).each do |line|
         __send__(cured ? :warning : :problem,
-                 "#{line}: everything stands still while Redis thinks" \
+                 "#{line}: all requests wait until Redis answers" \
                  "#{", on connections that are made before the loop runs" if cured}",
                  cure: "use driver: :ruby, or no driver option at all")
       end
@@ -90,7 +90,7 @@ module NB
     check "thread variables",
           applies: ->(project) { project.sources? || project.gems.any? } do |project|
       project.source_files.flat_map { |file, name| ThreadState.lines(file, name) }.each do |line|
-        problem "#{line}: all requests of a process share what a thread keeps",
+        problem "#{line}: all requests of a process share the data of a thread",
                 cure: ThreadState.cure(line)
       end
       wise = THREAD_WISE + (RUBY_VERSION < "3.2" && !project.rails? ? [] : %w[i18n])

@@ -6,7 +6,7 @@ module NB
     check "dataloader", applies: ->(project) { project.gems.key?("graphql") } do |project|
       pattern = /\buse\b[\s(]*(::)?GraphQL::Dataloader\b(?!::)(?!.*nonblocking:\s*true)/
       project.lines(pattern).each do |line|
-        problem "#{line}: its fibers are blocking ones: what waits in a field or a source " \
+        problem "#{line}: it uses blocking fibers: a wait in a field or a source " \
                 "stops all requests",
                 cure: "use GraphQL::Dataloader::AsyncDataloader (gem async 2.25, Ruby 3.2), or " \
                       "add nonblocking: true"

@@ -69,7 +69,7 @@ module NB
 
       project.lines(/plugin\s*\(?\s*:solid_queue/, "config/puma.rb").each do |line|
         note "#{line}: only Puma starts these workers",
-             cure: "if nb serve is the server, start `nb jobs` or `bin/jobs` beside it"
+             cure: "if nb serve is the server, also start `nb jobs` or `bin/jobs`"
       end
     end
 
@@ -84,7 +84,7 @@ module NB
           problem "#{name}: #{processes} processes with #{pool} connections are " \
                   "#{pool * processes}; #{base} allows #{limit}",
                   cure: "use fewer processes or connections, allow more in the database, or put " \
-                        "pgbouncer between"
+                        "pgbouncer in between"
         end
       end
     end

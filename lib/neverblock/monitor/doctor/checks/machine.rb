@@ -29,7 +29,7 @@ module NB
       soft, hard = Process.getrlimit(:NOFILE)
       next if hard >= FEWEST_FILES
 
-      warning "#{soft} open files (hard limit #{hard}), and every connection is one",
+      warning "#{soft} open files (hard limit #{hard}), and every connection needs one",
               cure: "ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit"
     end
 
