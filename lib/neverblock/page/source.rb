@@ -52,7 +52,7 @@ module NB
           server&.line&.ask(query, within: PATIENCE) || own(server, detail)
         end
 
-        # On a thread: it lets the loop go on every few fibers.
+        # On a thread: it lets the loop run every few fibers.
         def own(server, detail)
           scheduler = Fiber.scheduler
           scheduler = nil unless scheduler.is_a?(Scheduler)

@@ -24,7 +24,7 @@ module NB
       PATIENCE = 5
       HEAD_BYTES = 16_384
       JSON_TYPE = "application/json"
-      # Others may only be asked for /ready, as HAProxy does if it is told nothing else.
+      # Only /ready answers other methods: HAProxy asks by OPTIONS by default.
       METHODS = %r{\A(GET|HEAD|OPTIONS(?= /ready[? ])) ([^?\s]+)}.freeze
       # Served only over UNIX sockets, where the file system decides who has access.
       LOCAL = %w[/requests /snapshot].freeze
@@ -103,7 +103,7 @@ module NB
           socket.read
         end
         _, status, body = *answer.b.match(%r{\AHTTP/\d\.\d (\d{3}).*?\r\n\r\n(.*)\z}m)
-        raise EOFError, "what is there is no HTTP" unless body
+        raise EOFError, "the answer is not HTTP" unless body
 
         [Integer(status, 10), body.force_encoding(Encoding::UTF_8).scrub("?")]
       ensure

@@ -3,7 +3,7 @@
 module NB
   class Server
     # What master and workers tell whoever runs them, on standard error. A message that cannot be
-    # written (the disk is full, the reader of a pipe has ended) is lost: the server goes on.
+    # written (the disk is full, the reader of a pipe has ended) is lost; the server continues.
     #
     # @api private
     class LogWriter

@@ -10,23 +10,23 @@ module NB
       # Name => [default, allowed values, meaning with its unit and what happens beyond it].
       TABLE = {
         fibers: [1024, 1..100_000, "requests that run at a time"],
-        body_fibers: [nil, 0..100_000, "of them for requests whose body is still to come; beyond " \
-                                       "it they begin when it is here. nil: half of fibers"],
+        body_fibers: [nil, 0..100_000, "of them for requests whose body has not arrived; others " \
+                                       "begin when their body has. nil: half of fibers"],
         queue: [16_384, 0..1_000_000, "connections that wait for a fiber; then accepting stops, " \
                                       "then 503"],
-        queue_timeout: [30, :seconds, "how long one may wait for a fiber; then 503"],
+        queue_timeout: [30, :seconds, "maximum wait for a fiber; then 503"],
         backlog: [nil, 1..(2**31) - 1, "connections that wait to be accepted, for each listener; " \
-                                       "the kernel lowers it to somaxconn. nil: 4096, or what " \
-                                       "a listener that comes open has"],
+                                       "the kernel lowers it to somaxconn. nil: 4096, or that " \
+                                       "of an inherited listener"],
         connections: [nil, 1..10_000_000, "open connections; nil: the fd limit less 64"],
         requests_per_connection: [1_000_000, 1..(2**62), "then the connection closes"],
-        header_timeout: [15, :seconds, "until a connection's first byte; then it closes. And " \
+        header_timeout: [15, :seconds, "until a connection's first byte; then it closes. Also " \
                                        "from there to the end of the head; then 408"],
         body_timeout: [30, :seconds, "between two parts of a body; then 408"],
-        body_bytes_per_second: [500, 0..(2**40), "of a body that is waited for, on average after " \
-                                                 "body_timeout; slower: 408. 0: any"],
+        body_bytes_per_second: [500, 0..(2**40), "minimum speed of a body, on average after " \
+                                                 "body_timeout; slower: 408. 0: none"],
         idle_timeout: [65, :seconds, "between two requests; then the connection closes"],
-        write_timeout: [30, :seconds, "while the client takes no byte; then the connection ends"],
+        write_timeout: [30, :seconds, "while the client reads nothing; then the connection closes"],
         request_timeout: [60, :seconds, "until the response begins; then RequestTimeoutError, 503"],
         request_line_bytes: [8192, 64..1_048_576, "beyond it 414"],
         header_bytes: [65_536, 256..4_194_304, "the whole head; beyond it 431"],
@@ -39,10 +39,10 @@ module NB
                                              "503. nil: sixteen times body_bytes"],
         body_streaming: [false, :boolean, "a body larger than that, or of unknown length, is " \
                                           "read while it arrives, not from a file"],
-        cancel_when_gone: [false, :boolean, "a client that hangs up cancels its request"],
+        cancel_when_gone: [false, :boolean, "a client that leaves cancels its request"],
         early_hints: [false, :boolean, "whether rack.early_hints is offered"],
-        collect_when_idle: [false, :boolean, "full garbage collections wait for a moment in " \
-                                    "which no request runs, 5 s at most (Ruby 3.4)"]
+        collect_when_idle: [false, :boolean, "full garbage collections wait until no request " \
+                                    "runs, at most 5 s (Ruby 3.4)"]
       }.freeze
 
       # Defaults that differ in a Rails application: its pages may take as long as under Puma.

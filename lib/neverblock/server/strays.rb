@@ -7,7 +7,7 @@ module NB
     # Exceptions that other threads raise in the thread that serves, which belongs to all requests
     # (Thread#raise). A library that reads in a thread of its own, such as mqtt, does so when its
     # connection breaks, and means the thread that has connected: elsewhere a thread of one request.
-    # Nobody knows whose it was, so no request ends, and the server goes on.
+    # Nobody knows whose it was, so no request ends, and the server continues.
     #
     # @api private
     module Strays
@@ -15,7 +15,7 @@ module NB
       REPORT = "another thread raised this in the thread of all requests (Thread#raise): "
       private_constant :REPORT
 
-      # Waits, and goes on waiting when such an exception strikes.
+      # Waits, and waits again after such an exception.
       #
       # @param report [#call] gets the exception and what to begin its report with
       # @yield something that only waits, and raises nothing of its own

@@ -83,7 +83,7 @@ module NB
         close_read
       end
 
-      # Ends the response, also while the body's `call` goes on; from now on {#write} raises.
+      # Ends the response, even while the body's `call` runs; from now on {#write} raises.
       #
       # @return [nil]
       # @scheduling may wait, in another thread than the loop's
