@@ -29,7 +29,7 @@ module NB
   #   app = ->(env) { [200, {"content-type" => "text/plain"}, ["hello\n"]] }
   #   NB::Server.new(app, bind: "tcp://127.0.0.1:9292").run
   #
-  # @example Beside other work, in a loop of your own
+  # @example Alongside other work, in a loop of your own
   #   NB.run do
   #     server = NB::Server.new(app, bind: "unix:///tmp/app.sock")
   #     NB.async { server.run }
@@ -156,10 +156,10 @@ module NB
     #
     # @yield [self] once connections are accepted
     # @return [Boolean] whether every running request could finish
-    # @raise [RuntimeError, ArgumentError] if it runs already; if its application cannot be called
+    # @raise [RuntimeError, ArgumentError] if it is running; if its application cannot be called
     # @scheduling always waits
     def run(&started)
-      raise "this server runs already: make another one for another loop" if @runs
+      raise "this server is already running: make another one for another loop" if @runs
 
       Fiber.respond_to?(:current_scheduler) && Fiber.current_scheduler or
         return run_alone(&started)

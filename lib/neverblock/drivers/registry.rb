@@ -10,8 +10,8 @@ module NB
   # either order: at `require "neverblock"`, when the library's `require` returns (require_hook.rb),
   # or when a loop starts. Outside a loop, a cured library behaves as before.
   #
-  # NB_DRIVERS=0 leaves all libraries (and `require`) as they are; NB_DRIVERS=-mysql2,-sequel leaves
-  # these two. docs/TRANSPARENCY.md says what each library does with and without its cure.
+  # NB_DRIVERS=0 leaves all libraries (and `require`) unchanged; NB_DRIVERS=-mysql2,-sequel these
+  # two. docs/TRANSPARENCY.md says what each library does with and without its cure.
   #
   # @example What is cured here
   #   puts NB::Drivers.status

@@ -16,7 +16,7 @@ module NB
   #   For plain threads, that means per thread.
   # - Connections are made when needed; the block of `new` runs in the fiber that needs one. Dead
   #   connections are closed and replaced.
-  # - An interrupt at any point loses no slot and never puts a connection into two hands.
+  # - An interrupt at any point loses no slot, and never lends a connection to two users.
   # - After a fork, the child starts with an empty pool and leaves the parent's connections alone,
   #   even when it leaves a block of {#with} that it was forked in.
   #

@@ -21,7 +21,7 @@ module NB
   # it lives. The other end of such a socket sees its end after `shutdown`, not after `close` alone.
   #
   # A process that dies is replaced; a fiber that waits for it gets a {NB::ProcessError}. A call
-  # that is cancelled or times out kills its process in mid-work; that is replaced, too.
+  # that is cancelled or times out kills its process, which is also replaced.
   #
   # @example
   #   digests = NB::ProcessPool.new(size: 4) { |path| Digest::SHA256.file(path).hexdigest }

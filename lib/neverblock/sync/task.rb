@@ -127,7 +127,7 @@ module NB
 
     # Waits until the task has ended, in whatever way. A cancelled task counts as ended normally.
     #
-    # @param timeout [Numeric, nil] seconds, 0 or more; nil: no limit. The task itself runs on
+    # @param timeout [Numeric, nil] seconds, 0 or more; nil: no limit. The task itself continues
     # @return [self, nil] nil if the task has not ended in time, as for Thread#join
     # @raise [Exception] what the block raised
     # @raise [FiberError] if the task waits for itself
@@ -165,8 +165,8 @@ module NB
     # {NB::Cancelled}, and every `ensure` runs. Returns before that has happened; `cancel.wait`
     # waits for it.
     #
-    # A task is cancelled only once: a second call does nothing, so it cannot tear an `ensure` that
-    # still has to wait. A task that has ended is unaffected. A task that has not started (some
+    # A task is cancelled only once: a second call does nothing, so it cannot interrupt an
+    # `ensure` that waits. A task that has ended is unaffected. A task that has not started (some
     # schedulers queue it first) never runs its block. A task that cancels itself leaves at once.
     #
     # @param cause [Exception, nil] why; becomes the cause of the {NB::Cancelled}
@@ -236,7 +236,7 @@ module NB
 
     # A copy would never end, because nothing runs it.
     def initialize_copy(_)
-      raise TypeError, "a #{self.class.name} cannot be copied, no more than a Thread can"
+      raise TypeError, "a #{self.class.name} cannot be copied, as a Thread cannot"
     end
 
     # An interrupt may strike as any call returns: then the group and the names forget the task.
