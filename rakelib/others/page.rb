@@ -10,13 +10,15 @@ module Others
     HEAD = <<~TEXT
       # Other projects' own tests
 
-      Tests that other people wrote, at a pinned version, run twice: plain, and with each test in a fiber of
-      our loop. `rake others` runs them (`rake others[ruby-socket]` one suite) and writes this page. A test
-      that ends otherwise inside the loop than plain is a *difference*; each needs a reason in
-      `rakelib/others/differences.txt`, else the command fails. A test that fails both times is no
-      difference, and one that hangs plain does not run inside. Some tests fail *now and then*, plain too.
-      The sources are Debian's packages or tags of the projects' repositories; tests of databases talk to
-      real servers. Of Active Record those run that concern connections, transactions and threads.
+      Do the test suites of Ruby and of popular gems pass inside the loop? Each suite, at a pinned version,
+      runs twice: *plain*, in Ruby without NeverBlock, and *inside*, with each test in a fiber of NeverBlock's
+      loop. A test with different results is a *difference*, and needs a reason in
+      `rakelib/others/differences.txt`; the reasons are below the table. A test that fails both times is no
+      difference. A test that hangs plain does not run inside. Some tests fail *now and then*, plain too.
+      `rake others` runs the suites (`rake others[ruby-socket]` one of them), writes this page, and fails if a
+      difference has no reason. The sources are Debian's packages or tags of the projects' repositories; tests
+      of databases use real servers. From Active Record's suite, the tests of connections, transactions and
+      threads run.
 
       | suite | version | Ruby | tests | plain failures | failures inside | differences |
       |---|---|---|---|---|---|---|
