@@ -9,17 +9,17 @@ class TransparencyPage
   HEAD = <<~MARKDOWN
     # What waits, and what blocks
 
-    Popular libraries, unmodified, run in 50 fibers of one thread against real servers. Each row is one
-    operation, which takes the server 100 ms, or what the row says. An operation **waits** if all 50
-    together end at most 100 ms later than one alone, while a ticker that wakes every 5 ms beside them is
-    never more than 10 ms late. In each cell, the first number is the time that all of them took, the
-    second the ticker's greatest delay. A number before a colon is the number of fibers where it is not
-    50. An operation **blocks** if the loop stands still; the last column then gives the reason, and what
-    to use instead.
+    Which libraries let other fibers run while they wait, and which stop the loop? Here, unmodified
+    libraries run in 50 fibers of one thread against real servers. Each row is one operation; the server
+    takes 100 ms for it, or the time in the row. An operation **waits** if all 50 together end at most 100
+    ms later than one alone, while a concurrent ticker that wakes every 5 ms is never more than 10 ms
+    late. It **blocks** if the loop stands still; the last column then gives the reason, and what to use
+    instead. In each cell, the first number is the time that all fibers took, the second the ticker's
+    greatest delay. A number before a colon is the number of fibers, if not 50.
 
     In rows with "a host name that resolves late", the name server takes 300 ms. The tests compare errors
     (class and message) with those that the same code raises without a loop. They subtract the time for
-    which the machine took the CPU away, and from the ticker's delay also the time of garbage collection.
+    which the machine itself stood still, and from the ticker's delay also the time of garbage collection.
     A cure applies automatically when NeverBlock and the library are both loaded; `NB_DRIVERS` switches
     cures off (`puts NB::Drivers.status` lists them).
 
@@ -31,9 +31,9 @@ class TransparencyPage
   FRAMEWORKS = <<~MARKDOWN
     ## Frameworks, and libraries inside requests
 
-    Fifty requests to `nb serve`'s server, each with its own token, meet inside the application: none
-    continues before all have arrived, none answers with another's token, and a ticker keeps ticking
-    beside them. grape and hanami-router are tested on Ruby 3.4 only.
+    Fifty requests to `nb serve`'s server, each with its own token, overlap inside the application: none
+    continues before all have arrived, none answers with another's token, and a ticker keeps running
+    meanwhile. grape and hanami-router are tested on Ruby 3.4 only.
 
     | Library | What | Requests overlap |
     |---|---|---|
