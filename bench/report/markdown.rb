@@ -129,7 +129,7 @@ module Bench
       def earlier(results, main)
         times = results.select { |one| one.ruby == main.ruby && one != main }
                        .map(&:at)
-        times.empty? ? "" : "Measured before on #{times.join(" and ")} (see the page)."
+        times.empty? ? "" : "Also measured on #{times.join(" and ")} (see the HTML page)."
       end
 
       def settings(result)

@@ -10,13 +10,13 @@ module Bench
       HEAD = <<~MARKDOWN
         # Every experiment of the articles
 
-        The articles behind NeverBlock measured, offered and claimed many things. For each, this page
-        gives the name that the tables use, the command that repeats it, and the page with the
-        answer. If [BENCHMARKS.md](BENCHMARKS.md) has no numbers yet, the link leads to the source of
-        the table or of the program.
+        Which experiments did the articles behind NeverBlock describe, and how do you repeat them? For each,
+        this page gives its name, the command that repeats it, and the page with the result. If
+        [BENCHMARKS.md](BENCHMARKS.md) has no numbers yet, the link leads to the source of the table or of the
+        program.
 
-        `nb bench --list` also shows tables that belong to no article. Beware of two names: the tables
-        D1 and D2 are not the rows D1 and D2.
+        `nb bench --list` also shows tables that belong to no article. Two names are ambiguous: the tables D1
+        and D2 are not the rows D1 and D2 of this page.
 
         `rake experiments` writes this page from `bench/rows.rb`.
       MARKDOWN

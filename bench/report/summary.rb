@@ -7,8 +7,8 @@ module Bench
     class Summary
       # Verdicts in the order of reading, and what they are called where units differ.
       WORDS = { faster: "better", same: "same", inconclusive: "inconclusive", slower: "worse",
-                errors: "without a verdict, as one side had errors",
-                few: "without a verdict, as there are fewer than #{Estimate::FEWEST} pairs" }.freeze
+                errors: "without a verdict, because one side had errors",
+                few: "without a verdict, with fewer than #{Estimate::FEWEST} pairs" }.freeze
 
       # @param results [Array<Result>] of each table the oldest first
       def initialize(results)
@@ -21,7 +21,7 @@ module Bench
         crowded = @runs.count(&:crowded?)
         return if crowded.zero?
 
-        "Other programs used more than 5 % of a core beside #{crowded} of #{@runs.size} samples: " \
+        "Other programs used more than 5 % of a core during #{crowded} of #{@runs.size} samples: " \
           "trust the CPU times and counts of these more than their rates."
       end
 

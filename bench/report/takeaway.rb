@@ -31,7 +31,8 @@ module Bench
         end
         return "No verdict: fewer than #{Estimate::FEWEST} pairs." if said.empty?
 
-        "#{cells.first[:subject]} is #{said.join("; ")}."
+        further = said.drop(1).map { |text| text[0].upcase + text[1..] }
+        "#{cells.first[:subject]}: #{[said.first, *further].join(". ")}."
       end
 
       # Every comparison of a headline that has a verdict or waits for one.
@@ -56,7 +57,7 @@ module Bench
         cells.group_by { |cell| cell[:rival] }.map do |rival, found|
           whole = found.size == all.count { |cell| cell[:rival] == rival }
           whole ? rival : "#{rival} (#{found.map { |cell| cell[:where] }.join(", ")})"
-        end.join(", ")
+        end.join("; ")
       end
 
       # The last column for which both numbers are there.
@@ -81,10 +82,11 @@ module Bench
 
       # How undisturbed the samples were, where somebody looked.
       def doubts
-        [("Taken again, because other programs used more than 5 % of a core beside them: " \
-          "#{@result.repeats} of the samples." if @result.repeats.positive?),
-         ("Kept although others computed#{", and in no pair" unless @result.busy?}: " \
-          "#{@result.crowded.size} of #{@result.runs.size} samples." if @result.crowded.any?)]
+        [("Samples taken again, because other programs used more than 5 % of a core: " \
+          "#{@result.repeats}." if @result.repeats.positive?),
+         ("Samples kept although other programs computed" \
+          "#{" (they make no pair)" unless @result.busy?}: " \
+          "#{@result.crowded.size} of #{@result.runs.size}." if @result.crowded.any?)]
       end
     end
   end

@@ -5,7 +5,7 @@ require_relative "../served/web_server"
 # Rails on `nb serve`, with the lines that its users add.
 Bench.web_server "nb_rails", gems: Bench::RAILS_GEMS do
   label "NeverBlock, Rails"
-  settings "Rails 8.1 in production mode; nb serve as it comes, no log; neverblock_postgresql"
+  settings "Rails 8.1 in production mode; nb serve with its defaults, no log; neverblock_postgresql"
   ours
   home "rails"
   variables "RAILS_ENV" => "production", "BENCH_ADAPTER" => "neverblock_postgresql",

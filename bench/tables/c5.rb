@@ -2,13 +2,13 @@
 
 Bench.table "c5" do
   title "A web server whose requests ask a long question and many short ones"
-  question "How many requests per second does one process answer when each asks PostgreSQL once " \
-           "for 2 ms and ten times for nothing?"
+  question "How many requests per second does one process answer when each makes one query of 2 " \
+           "ms and ten that take no time?"
   source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)",
          year: 2008, setup: "an HTTP server on EventMachine, Ruby 1.9"
   claim "About 800 requests per second with NeverBlock and about 500 without."
   differs <<~TEXT
-    `nb serve` and Puma with one thread, and Puma as it comes; the same application, a pool of 50
+    `nb serve` and Puma with one thread, and Puma with its defaults; the same application, a pool of 50
     connections, 50 clients, the server on one core. The long query is `pg_sleep(0.002)`.
   TEXT
   axis :runtime, %w[puma_1 puma nb_server], title: "server"

@@ -2,14 +2,14 @@
 
 Bench.table "c6" do
   title "Queries while others compute"
-  question "What is left of the gain when processes that compute, or that make the disk write, " \
-           "run beside, and when the pools are made before or after a blocking run?"
+  question "What is left of the gain while other processes compute or write to the disk, and " \
+           "when the pools are made before or after a blocking run?"
   source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)",
          year: 2008, setup: "an update of the article: RDoc running beside"
   claim "With RDoc beside, the gain was 51–76 %. Pools made after the blocking run make that " \
         "run a little faster."
   differs <<~TEXT
-    50 long queries that compute about 10 ms and ten short ones after each; beside them so many
+    50 long queries that compute about 10 ms and ten short ones after each; meanwhile, so many
     processes that loop, or one that writes 16 MB again and again, each time to the disk
     (fdatasync). RDoc did both. Otherwise each row runs alone in its process. Only in the last two columns is
     there what the article's process had: for the blocking row, two pools of 100 fibers and 12

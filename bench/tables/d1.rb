@@ -2,8 +2,8 @@
 
 Bench.table "d1" do
   title "Queries per second through a pool"
-  question "How many small queries does one process get through twelve connections, with as many " \
-           "jobs as connections and with a thousand, and how many of 2 ms through fifty?"
+  question "How many small queries per second does one process make through twelve connections, " \
+           "with twelve jobs and with a thousand, and how many queries of 2 ms through fifty?"
   source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)", year: 2008
   claim "A pool of twelve connections and a hundred fibers; times only, see C3."
   differs <<~TEXT

@@ -9,8 +9,8 @@ Bench.table "d2" do
   claim "The query is written, its socket watched by EventMachine, and the result read in a thread."
   differs <<~TEXT
     mysql2 0.5.7 and trilogy 2.13 on MariaDB 10.11, twelve connections made in the measured time.
-    Twelve connections need ten turns of 100 ms. Under async mysql2 is as it comes: its queries
-    wait, while making a connection and fetching what is large block the thread.
+    Twelve connections need ten turns of 100 ms. Under async, mysql2 has no cure: its queries
+    wait, but connecting and fetching large results block the thread.
   TEXT
   axis :runtime, %w[threads async nb], title: "client"
   axis :driver, %w[mysql2 trilogy], title: "driver"

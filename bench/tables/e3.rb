@@ -3,7 +3,7 @@
 Bench.table "e3" do
   title "A thousand requests, some of which wait a second"
   question "How long do 1,000 requests take when every 200th to 10th of them waits a second in " \
-           "the database, and all others ask it one quick question?"
+           "the database, and all others make one quick query?"
   source article: "Building the Never Blocking Rails, Making Rails 12X Faster",
          author: "Mohammad A. Ali (oldmoe)", year: 2008,
          setup: "Ruby 1.9, PostgreSQL, ab with 200 at a time; one, two and four Thins behind " \

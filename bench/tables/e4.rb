@@ -2,8 +2,8 @@
 
 Bench.table "e4" do
   title "Ten to a thousand requests at a time"
-  question "How many requests per second does one process answer, and how late are the last of a " \
-           "hundred, with 10 to 1,000 at a time that ask the database one question each?"
+  question "How many requests per second does one process answer, and within what time 99 of " \
+           "100 of them, with 10 to 1,000 at a time that make one query each?"
   source article: "Building the Never Blocking Rails, Making Rails 12X Faster",
          author: "Mohammad A. Ali (oldmoe)", year: 2008,
          setup: "NeverBlock on Thin with up to 1,000 at a time; the chart is a picture"

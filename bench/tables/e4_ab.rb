@@ -4,8 +4,8 @@ require_relative "shared/percentiles"
 
 Bench.table "e4_ab" do
   title "Ten thousand requests at a time, asked by ab too"
-  question "How are 10,000 requests answered that come 1,000 or 10,000 at a time, over " \
-           "connections that are kept and over one for each request?"
+  question "How does a server answer 10,000 requests, 1,000 or 10,000 at a time, over kept " \
+           "connections and over a new one for each request?"
   source article: "Building the Never Blocking Rails, Making Rails 12X Faster",
          author: "Mohammad A. Ali (oldmoe)", year: 2008,
          setup: "NeverBlock on Thin, ab with up to 1,000 at a time; the chart is a picture"

@@ -2,7 +2,7 @@
 
 Bench.table "f1" do
   title "CPU-bound work in threads"
-  question "Does a sum get ready sooner when 1, 2, 4 or 8 threads or fibers share it?"
+  question "Is a sum ready sooner when 1, 2, 4 or 8 threads or fibers share it?"
   source article: "Concurrency, Real and Imagined, in MRI; Threads", author: "Engine Yard blog",
          year: 2009, setup: "Ruby 1.8, 8 cores, Linux, mean of 100 runs"
   claim "“MRI 1.8 threads are absolutely no help at all for a CPU bound application.”"

@@ -2,7 +2,7 @@
 
 Bench.table "f2" do
   title "CPU-bound work in processes"
-  question "Does a sum get ready sooner when 1, 2, 4 or 8 processes share it?"
+  question "Is a sum ready sooner when 1, 2, 4 or 8 processes share it?"
   source article: "Concurrency, Real and Imagined, in MRI; Threads", author: "Engine Yard blog",
          year: 2009, setup: "Ruby 1.8, 8 cores, Linux, mean of 100 runs"
   claim "Everything gets faster until fork costs more than it gives: 8 processes are slower than " \

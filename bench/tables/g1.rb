@@ -13,7 +13,7 @@ Bench.table "g1" do
         "more than no timeout, 64 KB more than 16 KB; % CPU is highest where the line is " \
         "fastest."
   differs <<~TEXT
-    `nb rubyhttp`: the sites are a process on this machine that keeps to a pace; 5 MB again and
+    `nb rubyhttp`: the sites are a process on this machine with limited speeds; 5 MB again and
     again until the sample is long enough. The ways are subclasses of Net::BufferedIO. The article divided
     CPU time by the clock, by which a slow line costs less; by the gigabyte it costs more, because the
     bytes come in more and smaller parts. splice(2) moves the body through a pipe to /dev/null, so

@@ -5,8 +5,8 @@ require_relative "shared/look_ups"
 Bench.table "i2" do
   extend Bench::LookUps
   title "Ten thousand clients at once, three look-ups in MySQL each"
-  question "How fast are 10,000 requests answered that come at once, when each looks three " \
-           "rows of 100,000 up?"
+  question "How fast does a server answer 10,000 requests that come at once, when each looks up " \
+           "three of 100,000 rows?"
   source article: "Fiber and EventMachine", author: "Ruby China", year: 2014,
          setup: "ab -c 10000 -n 10000, rainbows 4.6.5, EventMachine 1.0.3, mysql2 0.3.11, " \
                 "Ruby 2.1"

@@ -5,8 +5,8 @@ require_relative "shared/look_ups"
 Bench.table "i3" do
   extend Bench::LookUps
   title "Ten thousand clients at once, three look-ups in Redis or MongoDB each"
-  question "How fast are 10,000 requests answered that come at once, when each looks three of " \
-           "100,000 things up by a driver in plain Ruby?"
+  question "How fast does a server answer 10,000 requests that come at once, when each looks up " \
+           "three of 100,000 entries with a driver in plain Ruby?"
   source article: "Fiber and EventMachine", author: "Ruby China", year: 2014,
          setup: "ab -c 10000 -n 10000, rainbows 4.6.5, EventMachine 1.0.3, Mongoid, Ruby 2.1"
   claim "Fibers were about 20 % slower than threads, and needed half the memory."

@@ -2,8 +2,8 @@
 
 Bench.table "i5" do
   title "A thousand and ten thousand slow answers"
-  question "What do 1,024 and 10,000 requests at once to slow services bring, and what do they " \
-           "take?"
+  question "What do 1,024 and 10,000 concurrent requests to slow services gain, and what do " \
+           "they cost?"
   source article: "Fiber and EventMachine", author: "Ruby China", year: 2014
   claim "A pool of 1,024 fibers for slow remote services, where nobody would open 1,024 threads."
   differs <<~TEXT

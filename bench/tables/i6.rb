@@ -2,7 +2,7 @@
 
 Bench.table "i6" do
   title "One page, several services"
-  question "How long does a page take that asks 1 to 8 services of 20 ms?"
+  question "How long does a page take that calls 1 to 8 services of 20 ms?"
   source article: "Fiber and EventMachine", author: "Ruby China", year: 2014
   claim "With micro-services one request becomes several: fibers ask them all at once. No numbers."
   differs <<~TEXT

@@ -2,7 +2,7 @@
 
 Bench.table "idle" do
   title "Doing nothing"
-  question "How much CPU time does a runtime use while everybody waits?"
+  question "How much CPU time does a runtime use while all of its jobs wait?"
   source article: "Faster IO for Ruby with Postgres", author: "Mohammad A. Ali (oldmoe)", year: 2008
   claim "Of a database client inside an event loop that polls with select: “It works OK but is a " \
         "cpu hog.”"

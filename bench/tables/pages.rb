@@ -2,8 +2,8 @@
 
 Bench.table "pages" do
   title "Pages that compute"
-  question "How long do pages take that ask a database often and compute in between, when the " \
-           "core is full?"
+  question "How long do pages take that query a database often and compute in between, when the " \
+           "core is saturated?"
   source article: "none: what the articles leave out", author: "NeverBlock", year: 2026
   differs <<~TEXT
     Light pages of 20 queries with 1.8 ms of CPU time after each, every 20th waits half a second

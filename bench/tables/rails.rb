@@ -2,8 +2,9 @@
 
 Bench.table "rails" do
   title "Rails where nothing is slow, and where three services are asked"
-  question "What does one process answer per second when the database answers at once, and how " \
-           "long does a request take that asks three services of 50 ms at once?"
+  question "How many requests per second does one process answer when the database answers at " \
+           "once, and how long does a request take that calls three services of 50 ms " \
+           "concurrently?"
   source article: "none: what the articles leave out", author: "NeverBlock", year: 2026
   differs <<~TEXT
     Rails 8.1 in production mode, PostgreSQL 15, a pool of 12, 50 keep-alive clients. The three calls

@@ -2,14 +2,14 @@
 
 Bench.table "s1" do
   title "Web servers saying hello"
-  question "How many small answers per second does one core give, and what does each cost?"
+  question "How many small responses per second does one core send, and what does each cost?"
   source article: "itsi-server-benchmarks", author: "Wouter Coppieters", year: 2025,
          setup: "oha, 3 s per point, one worker, YJIT, Intel N97, best of several settings; Puma " \
                 "6.6.0, Falcon 0.51.1, iodine 0.7.58, Itsi 0.2.18 with threads"
   differs <<~TEXT
     The server is held to one core with taskset, wrk to the other; theirs shared all cores, and
     native servers used more than one. Itsi runs with its fiber scheduler here, every server one
-    process. What is not 2xx and every socket error is counted beside the rate. CPU time is that of
+    process. Responses other than 2xx and socket errors are counted. CPU time is that of
     all the server's processes: on a machine that others use too it says more than the rate.
   TEXT
   axis :runtime, %w[puma falcon iodine itsi_server nb_server c_server], title: "server"

@@ -2,7 +2,7 @@
 
 Bench.table "s10" do
   title "Web servers with large bodies"
-  question "What do a large upload, a large answer and a file cost?"
+  question "What do a large upload, a large response and a file cost?"
   source article: "itsi-server-benchmarks", author: "Wouter Coppieters", year: 2025,
          setup: "ratios to Puma, one worker, Intel N97"
   claim "A body of 3 MB against Puma: Itsi 0.67×, iodine 0.36×, Falcon 0.26×."

@@ -2,13 +2,14 @@
 
 Bench.table "s2" do
   title "Web servers whose application sleeps"
-  question "How many requests per second are answered when each waits 10 ms, as for a database?"
+  question "How many requests per second does a server answer when each waits 10 ms, as for a " \
+           "database?"
   source article: "falcon-benchmark", author: "socketry", year: 2026,
          setup: "8 processes each on 8 CPUs, wrk at 64 and 512 connections"
   differs <<~TEXT
     One process on one core; theirs have eight of each, their 512 connections stand in our column of
     1,000. `sleep 0.01` in the application: no server can give more than connections / 10 ms.
-    Puma is shown as it comes and with 50 threads, iodine with 5 and with 50.
+    Puma is shown with its defaults and with 50 threads, iodine with 5 and with 50.
   TEXT
   axis :runtime, %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server], title: "server"
   axis :connections, [64, 1_000], title: "connections"

@@ -2,15 +2,15 @@
 
 Bench.table "s3" do
   title "Web servers with three queries per request"
-  question "How many requests per second are answered when each asks PostgreSQL three times for " \
-           "2 ms?"
+  question "How many requests per second does a server answer when each makes three queries of " \
+           "2 ms to PostgreSQL?"
   source article: "http_servers_bench", author: "Oleg Ermolaev", year: 2025,
          setup: "two CPUs per container, pool of 20 per worker, 50 connections, oha"
   differs <<~TEXT
     One core for the server (theirs: two processes on two), wrk and PostgreSQL on the other. Each
     request takes one of 50 connections of the same pool (a Queue of plain pg connections) and runs
     `select pg_sleep(0.002)` three times. No more than 50 / 6 ms = 8,333 requests per second are
-    possible. Puma is shown as it comes and with 50 threads.
+    possible. Puma is shown with its defaults and with 50 threads.
   TEXT
   axis :runtime, %w[puma puma_50 falcon iodine iodine_50 itsi_server nb_server], title: "server"
   axis :connections, [50, 500], title: "connections"

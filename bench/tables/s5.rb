@@ -2,7 +2,7 @@
 
 Bench.table "s5" do
   title "What one request costs a web server"
-  question "How many objects does a hello allocate, and how many system calls does it take?"
+  question "How many objects does a hello allocate, and how many system calls does it make?"
   source article: "itsi-server-benchmarks", author: "Wouter Coppieters", year: 2025,
          setup: "rates only; nobody publishes these counts"
   differs <<~TEXT

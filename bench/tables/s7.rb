@@ -2,7 +2,7 @@
 
 Bench.table "s7" do
   title "Starting a web server"
-  question "How long is it from the start of the process to the first answer?"
+  question "How long does it take from the start of the process to the first response?"
   source article: "Building the Never Blocking Rails, Making Rails 12X Faster",
          author: "Mohammad A. Ali (oldmoe)", year: 2008
   claim "Says nothing of it; people who restart often ask."

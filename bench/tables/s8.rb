@@ -2,7 +2,7 @@
 
 Bench.table "s8" do
   title "Web servers with two processes"
-  question "How much does a second process bring when requests compute?"
+  question "How much does a second process add when requests compute?"
   source article: "Ruby Networking on Steroids", author: "Mohammad A. Ali (oldmoe)", year: 2008,
          setup: "two client processes, dual-core notebook"
   claim "A second process brought 50 % more."

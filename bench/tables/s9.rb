@@ -2,7 +2,7 @@
 
 Bench.table "s9" do
   title "One line in Puma's configuration"
-  question "What does `plugin :neverblock` change, and what is left to the server of our own?"
+  question "What does `plugin :neverblock` gain, and how far is it behind NeverBlock's own server?"
   source article: "Building the Never Blocking Rails, Making Rails 12X Faster",
          author: "Mohammad A. Ali (oldmoe)", year: 2008, setup: "one line in Thin's environment"
   claim "A `require` in production.rb and an adapter's name: the server of the day becomes one " \

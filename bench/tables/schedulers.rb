@@ -3,7 +3,7 @@
 Bench.table "schedulers" do
   title "Workloads under every scheduler"
   question "How much of the machine is left for the work when different schedulers run the same " \
-           "plain Ruby?"
+           "plain Ruby code?"
   source article: "carbon_fiber 0.2.1, README", author: "Yaroslav Markin", year: 2026,
          setup: "EC2 c7a.2xlarge, 8 vCPU, Ruby 4.0.2 with YJIT, io_uring, median of 5 runs of " \
                 "about 80 ms; async 2.38.1, itsi-scheduler 0.2.22"

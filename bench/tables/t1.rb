@@ -5,7 +5,7 @@ require_relative "shared/tech_empower"
 Bench.table "t1" do
   extend Bench::TechEmpower
   title "TechEmpower's plaintext"
-  question "How many pipelined hellos does a server answer, and what does each cost?"
+  question "How many pipelined hellos per second does a server answer, and what does each cost?"
   tech_empower "plaintext", quick: [256], connections: [64, 256, 1_024]
   differs <<~TEXT
     wrk keeps 16 requests under way on each connection, as theirs does; they go up to 16,384

@@ -2,7 +2,8 @@
 
 Bench.table "words" do
   title "What a limit costs that nobody hits"
-  question "What do a shield, a limiter's turn and a retry cost when nobody waits, nothing fails?"
+  question "What do a shield, a limiter's turn and a retry cost when nobody waits and nothing " \
+           "fails?"
   source article: "none: these are this gem's own methods", author: "this project", year: 2026
   claim "At most 1 µs each."
   differs <<~TEXT

@@ -36,12 +36,12 @@ module Bench
       def old
         found = findings(@samples.download_findings(@ruby), "found in 2008")
         [<<~MARKDOWN, found, <<~MORE].join("\n")
-          CPU time per gigabyte from dallas, the one divided by the other; the first seven are those of
-          `nb rubyhttp findings`. He measured Ruby 1.8.6 and 1.8.7; this is Ruby #{@ruby}.
+          Each ratio divides the CPU times per gigabyte from dallas; the first seven are those of
+          `nb rubyhttp findings`. The author measured Ruby 1.8.6 and 1.8.7; this is Ruby #{@ruby}.
         MARKDOWN
           He proposed buffered reading without copies, and select instead of Timeout. Ruby did both: since 1.9
-          Net::HTTP asks the socket first and then waits, with 16 KB at a time, and net-protocol 0.2 no longer
-          cuts its buffer. What was "stock" then is "1 KB with Timeout" here.
+          Net::HTTP tries to read first and then waits, 16 KB at a time, and net-protocol 0.2 no longer cuts its
+          buffer. What was "stock" then is "1 KB with Timeout" here.
         MORE
       end
 
@@ -53,9 +53,9 @@ module Bench
                  *COUNTS.keys]
         rows = names.map { |name| [name, *amounts(name, passes), *counted(counts[name])] }
         ["### Every client at the fastest site\n", <<~MARKDOWN, table(heads, rows)].join("\n")
-          Downloads of 50 MB; of the last four columns, of 5 MB. http.rb is the heir of rfuzz,
-          em-http-request stands for the sequel's EventMachine. patron gives the body as a whole, curl and
-          splice give none of it to Ruby.
+          Downloads of 50 MB; 5 MB for the last four columns. http.rb is the successor of rfuzz,
+          em-http-request stands for the sequel's EventMachine. patron returns the body as a whole; curl and
+          splice pass none of it to Ruby.
         MARKDOWN
       end
 
@@ -87,9 +87,9 @@ module Bench
           end]
         end
         ["### Every site\n", <<~MARKDOWN, table(heads, rows)].join("\n")
-          The author showed the share of the CPU by the clock, which falls where the line is slow. He wrote that
-          by total CPU time "this disparity would vanish": it turns round, as the same bytes come in more
-          and smaller parts.
+          The author showed the share of the CPU by the clock, which is lower where the line is slow. He wrote
+          that by total CPU time "this disparity would vanish". It is reversed, because the same bytes arrive in
+          more and smaller parts.
         MARKDOWN
       end
 

@@ -20,27 +20,26 @@ module Bench
         several ways to fill Net::HTTP's buffer. This page says what he found or expected, and what the same
         commands find today.
 
-        `rake transfers` writes it from the samples in the tree (`rake "transfers[DIRECTORY]"` from others);
-        `rake "transfers:measure[DIRECTORY]"` takes them.
-        The tables [G1](BENCHMARKS.md#g1-ways-to-fill-nethttps-buffer),
+        `rake transfers` writes this page from the samples in the tree (`rake "transfers[DIRECTORY]"` from
+        others); `rake "transfers:measure[DIRECTORY]"` takes new samples. The tables
+        [G1](BENCHMARKS.md#g1-ways-to-fill-nethttps-buffer),
         [G2](BENCHMARKS.md#g2-nethttp-beside-other-clients) and
-        [G8](BENCHMARKS.md#g8-nethttp-as-it-is-in-a-loop) of the bench compare pairs of some of these, with
+        [G8](BENCHMARKS.md#g8-nethttp-as-it-is-in-a-loop) of the bench compare some of these in pairs, with
         YJIT.
       MARKDOWN
       METHOD = <<~MARKDOWN
         ## How it is measured
 
-        - Each command runs once per pass; the passes follow each other, so that a machine that slows down
-          affects all commands alike. Numbers are medians of the passes, and what stands in brackets is the
-          smallest and the largest.
+        - Each command runs once per pass, so a machine that slows down affects all commands alike. Numbers
+          are medians of the passes, with the smallest and the largest in brackets.
         - A verdict needs six passes that all agree: chance alone would make them agree in 3 of 100 cases.
           Amounts that differ by less than 5 % are "no difference".
-        - The five sites are processes on this machine that keep to a pace: dallas has no limit, washdc
-          40 MB/s, chicago 20, seattle 10, london 5. Nothing leaves the machine, so a network's own limits
+        - The five sites are processes on this machine with a limited speed: dallas has no limit, washdc 40
+          MB/s, chicago 20, seattle 10, london 5. Nothing leaves the machine, so the limits of a real network
           are not measured.
         - CPU time is the client's. That of curl, the program, includes its start.
-        - `--cold` empties the page cache of the file that is read, and waits until the disk has what is
-          written.
+        - `--cold` drops the file that is read from the page cache, and waits until everything written is on
+          the disk.
       MARKDOWN
       private_constant :HEAD, :METHOD
 
@@ -79,7 +78,7 @@ module Bench
         crowded = facts.count { |one| one.fetch("others") > Neighbours::LIMIT }
         <<~MARKDOWN
           Measured #{times.join(" to ")} UTC with #{rubies.join(" and ")}, without YJIT, on
-          #{Machine.line(last.fetch("machine"))}.#{" Other programs used more than 5 % of a core beside " \
+          #{Machine.line(last.fetch("machine"))}.#{" Other programs used more than 5 % of a core during " \
                                                    "#{crowded} of #{facts.size} files." if crowded.positive?}
         MARKDOWN
       end

@@ -45,7 +45,7 @@ module Bench
       def old
         [<<~MARKDOWN, findings(@findings, "expected or asked in 2006")].join("\n")
           The author published the program and what to try, but no numbers. His TransmitFile is sendfile(2)
-          today, TransmitPackets a send with MSG_ZEROCOPY. Over loopback the kernel copies in spite of it.
+          today, TransmitPackets a send with MSG_ZEROCOPY. Over loopback the kernel copies nevertheless.
         MARKDOWN
       end
 
@@ -73,7 +73,7 @@ module Bench
         rows = LIMITS.map { |limit, what, test| "| #{limit} | #{what} | `#{test}` |\n" }
         ["### Limits of system calls\n", <<~MARKDOWN, "#{<<~TABLE}#{rows.join}"].join("\n")
           TransmitPackets failed for more than 64 KB at a time unless a parameter named the size. Linux has
-          limits of its own; `bin/test test/cli/iotest_test.rb` and `rubyhttp_test.rb` cross each.
+          limits of its own; `bin/test test/cli/iotest_test.rb` and `rubyhttp_test.rb` exceed each.
         MARKDOWN
           | limit | what happens | test |
           | --- | --- | --- |

@@ -194,6 +194,6 @@ class BenchReportTest < Minitest::Test
 
     busy = usual_result
     busy.runs.first(3).each { |run| run.sample["others"] = 0.5 }
-    assert_match(/beside 3 of #{busy.runs.size} samples/, Bench::Report::Summary.new([busy]).crowd)
+    assert_match(/during 3 of #{busy.runs.size} samples/, Bench::Report::Summary.new([busy]).crowd)
   end
 end

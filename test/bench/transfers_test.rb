@@ -95,7 +95,7 @@ class BenchTransfersTest < Minitest::Test
     relative = Pathname(@directory).relative_path_from(Pathname(Bench::ROOT)).to_s
     page = Transfers::Page.new(relative).to_s
 
-    assert_includes page, "Other programs used more than 5 % of a core beside 1 of 2 files."
+    assert_includes page, "Other programs used more than 5 % of a core during 1 of 2 files."
     assert_includes page, "## AsyncIoTest (2006)\n\nNot measured.\n"
     assert_includes page, "| custom-64kbuffer-notimeout |"
   end
