@@ -296,6 +296,27 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # As in Puma, a worker counts as gone whoever has waited for it.
+  def test_a_worker_for_which_another_thread_has_waited_is_replaced
+    start("-w", "1", config: <<~RUBY)
+      Thread.new do
+        loop do
+          File.write("waited", Process.wait.to_s)
+        rescue Errno::ECHILD
+          sleep 0.01
+        end
+      end
+    RUBY
+    2.times do
+      gone = eventually { pids.first }
+      Process.kill("KILL", gone)
+      eventually { (now = pids).any? && !now.include?(gone) }
+      refute_includes stats["workers"].map { |worker| worker["pid"] }, gone
+    end
+    assert File.exist?("#{@dir}/waited")
+    assert_predicate finish, :success?
+  end
+
   def test_a_stuck_worker_is_killed
     start("-w", "1", config: "worker_timeout 1.5")
     first = workers.first["pid"]

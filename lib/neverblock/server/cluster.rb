@@ -213,21 +213,30 @@ module NB
       end
 
       # Waits only for our own children: a thread of the application in this process may wait for a
-      # child of its own. As the first process of a container, it also waits for adopted orphans.
+      # child of its own. If it waits for any child, it may get a worker's status.
       def reap
-        (Process.pid == 1 ? [-1] : all_workers.keys).each do |child|
-          while (pid, status = Process.wait2(child, Process::WNOHANG))
-            @replacing.delete(pid)
-            worker = all_workers[pid] and ended(worker, status)
-          end
+        reap_orphans if Process.pid == 1
+        all_workers.each_value do |worker|
+          _, status = Process.wait2(worker.pid, Process::WNOHANG)
+          ended(worker, status) if status
         rescue Errno::ECHILD
-          # no child is left
+          ended(worker, nil)
         end
+      end
+
+      # The first process of a container has children that it did not start.
+      def reap_orphans
+        while (pid, status = Process.wait2(-1, Process::WNOHANG))
+          worker = all_workers[pid] and ended(worker, status)
+        end
+      rescue Errno::ECHILD
+        # no child is left
       end
 
       def ended(worker, status)
         worker.read # its last report
-        @tally.ended(worker, failed: !status.success?) do
+        @tally.ended(worker, failed: !(status.nil? || status.success?)) do
+          @replacing.delete(worker.pid)
           @workers = @workers.except(worker.pid)
           @old_workers = @old_workers.except(worker.pid)
         end
@@ -236,7 +245,7 @@ module NB
 
         back_off if worker.ended_at_once?
         fate = worker.fate(status) or return
-        @out.write("worker #{worker.index} (#{worker.pid}) #{fate}: #{status}\n")
+        @out.write("worker #{worker.index} (#{worker.pid}) #{fate}\n")
       end
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

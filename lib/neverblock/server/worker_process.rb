@@ -162,12 +162,13 @@ module NB
       #   application may exit while it loads
       def ended_at_once? = age < 1 && !leaving
 
-      # @param status [Process::Status]
+      # @param status [Process::Status, nil] nil: another wait in this process has got it
       # @return [String, nil] what to report about its end
       def fate(status)
-        return "died" unless status.success?
+        return ("has ended; its status went to a wait for any child" unless leaving) if status.nil?
+        return "died: #{status}" unless status.success?
 
-        "ended at once" if ended_at_once?
+        "ended at once: #{status}" if ended_at_once?
       end
 
       # @return [Float, nil] its CPU time at its last report
