@@ -332,6 +332,23 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # Ctrl-Z, and fg after more than worker_timeout; or a container that was paused. The master, which
+  # goes on first, has looked at all workers when a new one serves.
+  def test_workers_that_were_stopped_with_their_master_go_on
+    start("-w", "1", config: "worker_timeout 5")
+    worker = pids.first
+    [@pid, worker].each { |pid| Process.kill("STOP", pid) }
+    sleep 6 # longer than worker_timeout
+    Process.kill("CONT", @pid)
+    Process.kill("TTIN", @pid)
+    eventually { pids.size == 2 }
+    Process.kill("CONT", worker)
+    eventually { stats["workers"].all? { |one| one["heard_s"] < 2 } }
+    assert_includes pids, worker
+    refute_match(/killing it/, log)
+    finish
+  end
+
   def test_max_memory_replaces_a_worker
     start("-w", "1", config: "max_memory_mb 300")
     first = workers.first["pid"]

@@ -26,7 +26,9 @@ module NB
       PATIENCE = 10
       # Seconds before the next attempt when a worker died at once or could not be started.
       BACK_OFF = 1
-      private_constant :PATIENCE, :BACK_OFF
+      # Seconds of a turn at most, unless this process was stopped, had no core, or ran a hook.
+      TURN = 1
+      private_constant :PATIENCE, :BACK_OFF, :TURN
 
       def initialize(config, launcher, out, notify) # rubocop:disable Metrics/ParameterLists
         @config = config
@@ -41,6 +43,7 @@ module NB
         @served = @old_workers.any? # whether this master's listeners were ever served
         @replacing, @signals = [], [] # old workers still to be replaced; signals received
         @tally = config.handover.tally
+        @turned = now
       end
 
       # Runs until every worker has ended.
@@ -111,10 +114,20 @@ module NB
         handle(@signals.shift) until @signals.empty?
         spawn_missing
         watched = [@wake, *all_workers.each_value.flat_map(&:ios)]
-        IO.select(watched, nil, nil, [1, *@notify.interval].min)&.first&.each { |io| read(io) }
+        heard, = IO.select(watched, nil, nil, [TURN, *@notify.interval].min)
+        excuse
+        heard&.each { |io| read(io) }
         reap
         look_after
         @notify.watchdog
+      end
+
+      # A terminal's Ctrl-Z, or a container that is paused, stops the workers, too: when all go on,
+      # none of them is to be killed because it was silent meanwhile.
+      def excuse
+        last, @turned = @turned, now
+        late = @turned - last - TURN
+        all_workers.each_value { |worker| worker.excuse(late) } if late.positive?
       end
 
       def read(io)
@@ -252,9 +265,9 @@ module NB
 
       def look_after
         all_workers.each_value do |worker|
-          silent = worker.silent_for
-          kill(worker, "its loop has not turned for #{silent.round} s") if
-            silent > @config.worker_timeout
+          stuck = worker.stuck_for
+          kill(worker, "its loop has not turned for #{stuck.round} s") if
+            stuck > @config.worker_timeout
           kill(worker, "did not end in its time") if worker.overdue?
           kill(worker, "did not begin within #{WorkerProcess::BIRTH} s (see ruby/ruby#12981)") if
             worker.unborn?

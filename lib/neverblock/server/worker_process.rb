@@ -92,6 +92,7 @@ module NB
         @line = line
         @started = @heard = now
         @begun = begun
+        @excused = 0
         @stats = {ready: ready, metrics: metrics}
         @rest = +""
       end
@@ -102,6 +103,7 @@ module NB
         return unless bytes.is_a?(String)
 
         @heard = now
+        @excused = 0
         @begun = true
         *lines, @rest = (@rest << bytes).split("\n", -1)
         lines.reject!(&:empty?)
@@ -153,8 +155,12 @@ module NB
       def metrics = @stats.fetch(:metrics, {})
       # @return [Float] seconds since its last report
       def silent_for = now - @heard
+      # @return [Float] seconds of its silence in which it could have reported
+      def stuck_for = silent_for - @excused
+      # For so many seconds nobody could hear it. @return [void]
+      def excuse(seconds) = @excused += seconds
       # @return [Boolean] whether it should have begun by now
-      def unborn? = !@begun && age > BIRTH
+      def unborn? = !@begun && stuck_for > BIRTH
       # @return [Float] seconds since it was started
       def age = now - @started
 
