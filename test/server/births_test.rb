@@ -310,6 +310,24 @@ class ServerBirthsTest < Minitest::Test
     @pid = nil
   end
 
+  # Otherwise it would hold the listeners, and nobody could start the server again.
+  def test_a_worker_whose_loop_stands_still_ends_without_its_master
+    File.write("#{@dir}/config.ru", "run ->(_env) { File.write('stuck', ''); loop {} }")
+    start("-w", "1", config: "drain_timeout 0.1")
+    worker = pids.first
+    UNIXSocket.open(@socket) do |client|
+      client.write("GET / HTTP/1.0\r\n\r\n")
+      eventually { File.exist?("#{@dir}/stuck") }
+      Process.kill("KILL", @pid)
+      Process.wait(@pid)
+      eventually { !alive?(worker) }
+    end
+    refute File.exist?(@socket)
+  ensure
+    @pid = nil
+    Process.kill("KILL", worker) if alive?(worker)
+  end
+
   # A terminal sends it to all of them.
   def test_int_to_the_whole_group_waits_for_what_runs
     start("-w", "1")

@@ -60,13 +60,15 @@ module NB
 
       # Reads on a thread of its own until the other end closes.
       #
+      # @param ended [#call] is called then, on that thread
       # @yieldparam text [String] a question
       # @yieldreturn [String] the answer
       # @return [self]
-      def serve(&answer)
+      def serve(ended: -> {}, &answer)
         Thread.new do
           IOUsers.only(@io)
           @io.wait_readable while read(&answer)
+          ended.call
         rescue IOError, SystemCallError
           nil # closed at this end
         end

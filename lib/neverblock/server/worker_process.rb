@@ -53,7 +53,7 @@ module NB
       # @param master [Integer] its pid
       def self.serve(server, pipe, line, master) # rubocop:disable Metrics/ParameterLists
         server.shared = true
-        server.line = line.serve do |query|
+        server.line = line.serve(ended: -> { outlive(master) }) do |query|
           JSON.generate(server.snapshot(**Snapshot.detail(query)))
         end
         server.run do
@@ -70,6 +70,14 @@ module NB
         report(server, pipe, last: true)
       end
 
+      # Also while the loop stands still: its heartbeat cannot find out that the master is gone, and
+      # nobody else would end this process. The kernel closes the master's files before it gives its
+      # children away.
+      def self.outlive(master)
+        sleep REPORTS while Process.ppid == master
+        Process.kill("TERM", Process.pid)
+      end
+
       # Does not wait for the last report: the loop has ended, and the master may not read.
       def self.report(server, pipe, last: false)
         last ? pipe.write_nonblock(line(server), exception: false) : pipe.write(line(server))
@@ -82,7 +90,7 @@ module NB
                                       metrics: server.metrics)
         "#{JSON.generate(counters)}\n"
       end
-      private_class_method :report, :line
+      private_class_method :outlive, :report, :line
 
       def initialize(index, pid, pipe, line: nil, ready: false, # rubocop:disable Metrics/ParameterLists
                      metrics: {}, begun: true)
