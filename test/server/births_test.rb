@@ -328,6 +328,25 @@ class ServerBirthsTest < Minitest::Test
     Process.kill("KILL", worker) if alive?(worker)
   end
 
+  # A jail without /proc, or a /proc that hides other users' processes.
+  HIDDEN = <<~RUBY
+    class << File
+      prepend(Module.new { def read(path, ...) = path == "/proc/\#{Process.ppid}/status" ? raise(Errno::ENOENT) : super })
+    end
+  RUBY
+
+  def test_a_worker_drains_where_proc_does_not_show_its_master
+    start("-w", "1", config: "#{HIDDEN}drain_timeout 10")
+    answer = Thread.new { get("/wait") }
+    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
+    Process.kill("TERM", @pid)
+    eventually { !ready? }
+    go
+    assert_kind_of Integer, answer.value
+    assert_predicate ended, :success?
+    refute_match(/killing it/, log)
+  end
+
   # A terminal sends it to all of them.
   def test_int_to_the_whole_group_waits_for_what_runs
     start("-w", "1")

@@ -251,7 +251,7 @@ module NB
       # While another program replaces the master, nobody can take over from the last worker, and a
       # signal to end may end the master, too. Then the waiting clients depend on this worker.
       def leave(server, master)
-        sleep SETTLES until Process.ppid != master || Signals.caught_by?(master)
+        sleep SETTLES until Process.ppid != master || Signals.caught_by?(master, untold: true)
         server.inherit if Process.ppid != master
         drain(server)
       end

@@ -88,13 +88,14 @@ module NB
         end
 
         # @param pid [Integer] of a process that runs this program
-        # @return [Boolean] false: it is gone, or a new program is replacing it and does not receive
-        #   signals yet
-        def caught_by?(pid)
+        # @param untold [Boolean] the answer if /proc does not tell: it is missing, or shows nothing
+        #   of other users (hidepid), or there is no such process
+        # @return [Boolean] false: a new program is replacing it and does not receive signals yet
+        def caught_by?(pid, untold: false)
           caught = File.read("/proc/#{pid}/status")[/^SigCgt:\s*(\h+)/, 1].to_s.hex
           caught[Signal.list.fetch(NAMES.last) - 1] == 1
         rescue SystemCallError
-          false
+          untold
         end
 
         # Called before another program replaces this one in its process; received signals are
