@@ -46,9 +46,19 @@ module NB
           readers = pipes.map { |pipe| Thread.new { pipe.read } }
           next [*readers.map(&:value), child.value] if ended?(child)
 
-          Process.kill(:KILL, -child.pid)
+          kill(child)
           readers.map(&:value)
+        ensure
+          kill(child) # at Ctrl-C: Open3 waits for its end, and it has a process group of its own
+          readers&.each { |reader| reader.kill.join } # before Open3 closes what they read
         end
+      end
+
+      # With its children.
+      def kill(child)
+        Process.kill(:KILL, -child.pid) if child.alive?
+      rescue Errno::ESRCH
+        nil # it has just ended
       end
 
       def ended?(child)
