@@ -117,6 +117,21 @@ class ServerSystemdTest < Minitest::Test
     finish
   end
 
+  # Its folder has been deleted: an old release of a deployment, without a link.
+  def test_a_reload_that_cannot_begin_is_over
+    path = manager
+    Dir.mkdir(folder = "#{@dir}/release")
+    launch(*nb("serve", "-b", "unix://#{@socket}", "-w", "1", "#{@dir}/config.ru"), env: {"NOTIFY_SOCKET" => path, "PWD" => folder}, chdir: folder)
+    told("READY=1")
+    Dir.rmdir(folder)
+    Process.kill("USR2", @pid)
+    told("RELOADING=1")
+    assert_match(/^MAINPID=#{@pid}$/, told("READY=1"))
+    eventually { log.include?("re-execution failed: No such file or directory - #{folder}, so the workers continue.") }
+    assert_equal pids.first, get
+    assert_predicate finish, :success?
+  end
+
   # It would count as reloading for ever.
   def test_a_reload_that_failed_is_over
     path = manager

@@ -222,7 +222,9 @@ module NB
         @launcher.execute_again(@server, all_workers.values, @signals, @tally, told: told)
       rescue SystemCallError => error
         receive_signals
-        @out.write("re-execution failed: #{error.message}\n")
+        @notify.ready if @announced || @held # the reloading is over
+        @out.write("re-execution failed: #{error.message}, so the workers continue. Fix it and " \
+                   "send USR2 again.\n")
       end
 
       # Waits only for our own children: a thread of the application in this process may wait for a
