@@ -117,6 +117,21 @@ class ServerSystemdTest < Minitest::Test
     finish
   end
 
+  # It would end a service that takes longer to load than WatchdogSec.
+  def test_systemd_hears_of_a_program_that_loads_at_usr2
+    path = manager
+    launch(*nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"NOTIFY_SOCKET" => path, "WATCHDOG_USEC" => "400000"})
+    told("READY=1")
+    File.write("#{@dir}/config.ru", "File.write('loads', '')\nsleep 0.01 until File.exist?('go')\n#{RACKUP}")
+    Process.kill("USR2", @pid)
+    eventually { File.exist?("#{@dir}/loads") }
+    @manager.recv(4096) while @manager.wait_readable(0) # what was told before
+    2.times { told("WATCHDOG=1") }
+    go
+    told("READY=1")
+    assert_predicate finish, :success?
+  end
+
   # Its folder has been deleted: an old release of a deployment, without a link.
   def test_a_reload_that_cannot_begin_is_over
     path = manager

@@ -36,9 +36,10 @@ module NB
                           "reported at USR2 and start the server again"
       end
 
+      # After USR2 systemd watches us meanwhile.
       def load_app
         @loading = true
-        @launcher.load_app unless ending?
+        @notify.feed { @launcher.load_app } unless ending?
       rescue Exception => error # rubocop:disable Lint/RescueException -- raised where nobody serves
         raise if @old_workers.empty?
 

@@ -33,6 +33,25 @@ module NB
 
       # @see #ready
       def watchdog = @interval && send("WATCHDOG=1")
+
+      # Runs the block, and calls {#watchdog} meanwhile, on a thread that has ended when this
+      # returns.
+      #
+      # @return what the block returns
+      def feed
+        return yield unless @interval
+
+        feeder = Thread.new do
+          loop do
+            watchdog
+            sleep @interval
+          end
+        end
+        yield
+      ensure
+        feeder&.kill&.join
+      end
+
       # @param text [String] one line for `systemctl status`
       def status(text) = send("STATUS=#{text}")
 
