@@ -407,11 +407,12 @@ class ServerBirthsTest < Minitest::Test
         [200, {"content-type" => "text/plain"}, ["1"]]
       }
     RUBY
-    start(config: "drain_timeout 0.1")
+    start("--pidfile", "#{@dir}/pid", config: "drain_timeout 0.1")
     assert_equal 1, get
     refute_predicate finish, :success?
     assert_match(/did not end within 5.1 s/, log)
-    refute File.exist?(@socket)
+    left = %w[app.sock control.sock pid].select { |name| File.exist?("#{@dir}/#{name}") }
+    assert_empty left
   end
 end
 # rubocop:enable Layout/LineLength

@@ -258,20 +258,20 @@ module NB
 
       def drain(server)
         server.stop
-        limit = @config.drain_seconds and end_after(server, limit + AT_ONCE)
+        limit = @config.drain_seconds and end_after(limit + AT_ONCE)
       end
 
       def stop_at_once(server)
         server.stop.stop
-        end_after(server, AT_ONCE)
+        end_after(AT_ONCE)
       end
 
       # A loop keeps running if code never yields, or if a fiber rescues every cancel.
-      def end_after(server, seconds)
+      def end_after(seconds)
         Thread.new do
           sleep seconds
           @out.write("#{Process.pid} did not end within #{seconds} s of its signal: ending it\n")
-          server.close
+          clean_up
           exit!(1)
         end
       rescue ThreadError
