@@ -111,6 +111,7 @@ class ServerBirthsTest < Minitest::Test
       Process.kill("TERM", @pid)
       assert_predicate ended, :success?
       refute File.exist?(@socket)
+      refute File.exist?("#{@dir}/control.sock")
     end
 
     define_method("test_a_child_of_the_application_ends_as_any_#{name}") do
@@ -260,6 +261,23 @@ class ServerBirthsTest < Minitest::Test
     UNIXSocket.open(@socket) do |socket|
       socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
       socket.read[/\r\n\r\n(.*)\z/m, 1]
+    end
+  end
+
+  # Once it is loaded, the application may be anywhere.
+  def test_files_are_found_again_in_another_folder
+    File.write("#{@dir}/config.ru", "Dir.chdir('/')\n#{RACKUP}")
+    files = %w[pid access.log other.sock other.control]
+    [[], %w[-w 1]].each do |flags|
+      start("--pidfile", "pid", "--access-log", "access.log", "-b", "unix://other.sock", "--control", "unix://other.control", *flags)
+      assert_equal files.sort, files.select { |name| File.exist?("#{@dir}/#{name}") }.sort
+      get
+      File.rename("#{@dir}/access.log", "#{@dir}/old.log")
+      Process.kill("HUP", @pid)
+      eventually { get && File.size?("#{@dir}/access.log") }
+      assert_predicate finish, :success?
+      assert_equal %w[access.log], files.select { |name| File.exist?("#{@dir}/#{name}") }
+      File.delete("#{@dir}/access.log")
     end
   end
 

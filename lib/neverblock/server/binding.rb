@@ -105,8 +105,8 @@ module NB
 
         refuse
         @io.close unless @io.closed?
-        File.unlink(@path) if @inode && @opener == Process.pid && inode == @inode
-        @io = nil
+        SocketFile.remove(@mark) if @opener == Process.pid
+        @io = @mark = nil
       end
 
       # Makes the kernel refuse new connections, so everything that waits can be accepted before
@@ -166,7 +166,7 @@ module NB
         if address.unix?
           @kind = :unix
           @path ||= address.unix_path
-          @inode = inode
+          @mark ||= SocketFile.mark(@path)
           @name = "unix://#{shown}"
         else
           @port = address.ip_port
@@ -175,9 +175,6 @@ module NB
       end
 
       def shown = @path.start_with?("\0") ? "@#{@path[1..]}" : @path
-
-      # Another server may have made one of the same name since.
-      def inode = !@path.start_with?("\0") && File.socket?(@path) && File.stat(@path).ino
 
       def look_up
         Addrinfo.tcp(@host, @port.zero? && @beside ? @beside.port : @port)

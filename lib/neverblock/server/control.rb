@@ -69,7 +69,14 @@ module NB
       # @return [void]
       def stop
         @threads&.each(&:kill)
-        @addresses.each { |address| @pid == Process.pid ? address.close : address.forget }
+        remove_files
+        @addresses.each(&:forget)
+      end
+
+      # Removes its files, unless they are another process's. May be called in a signal handler.
+      # @return [void]
+      def remove_files
+        @addresses.each(&:remove_file) if @pid == Process.pid
       end
 
       # For a forked worker: the sockets are the master's.

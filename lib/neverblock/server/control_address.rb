@@ -45,26 +45,19 @@ module NB
 
         SocketFile.free(@path, own: own)
         @server = UNIXServer.new(@path)
-        @inode = inode
+        @mark = SocketFile.mark(@path)
       end
 
       # Removes the socket's file, unless another server has made one since.
       # @return [void]
-      def close
-        forget
-        File.unlink(@path) if local? && @inode && inode == @inode
-      end
+      def remove_file = SocketFile.remove(@mark)
 
-      # For a process to which the file does not belong.
+      # Closes the listener; its file stays.
       # @return [void]
       def forget = @server&.close
 
       # @return [UNIXSocket, TCPSocket] connected to the listener
       def connect = local? ? UNIXSocket.new(@path) : TCPSocket.new(@host, @port)
-
-      private
-
-      def inode = File.socket?(@path) && File.stat(@path).ino
     end
   end
 end

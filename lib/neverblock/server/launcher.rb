@@ -66,6 +66,7 @@ module NB
         Cluster.new(@config, self, @out, @notify).run
       ensure
         @pid = nil
+        @control&.stop
         clean_up
       end
 
@@ -152,9 +153,9 @@ module NB
       def start_control(**answers)
         return unless @config.control
 
-        control = Control.new(@config.control, **answers)
+        @control = Control.new(@config.control, **answers)
         executed_anew = @config.handover.listeners.any?
-        Setup.step("cannot make the control socket") { control.start(own: executed_anew) }
+        Setup.step("cannot make the control socket") { @control.start(own: executed_anew) }
       end
 
       # In the master: releases everything of a worker.
@@ -225,10 +226,10 @@ module NB
                           "the Gemfile and start by bundle exec, or run gem install rack"
       end
 
-      # May be called in a signal handler.
+      # May be called in a signal handler, in which Ruby closes no IO that a thread waits for.
       def clean_up
         @server&.close
-        @control&.stop
+        @control&.remove_files
         pid_file&.remove
       end
 
@@ -281,11 +282,12 @@ module NB
       def open_log(path)
         return $stdout if path == "-"
 
-        Setup.step("cannot write the access log") { File.open(path, "a") }
+        # By its whole path, because the application may go to another folder (Dir.chdir).
+        Setup.step("cannot write the access log") { File.open(File.expand_path(path), "a") }
           .tap { |file| file.sync = true }
       end
 
-      def pid_file = @config.pidfile && PidFile.new(@config.pidfile)
+      def pid_file = @pid_file ||= @config.pidfile && PidFile.new(@config.pidfile)
     end
   end
 end

@@ -12,7 +12,7 @@ module NB
     class PidFile
       # @param path [String]
       def initialize(path)
-        @path = path
+        @path = @file = path
       end
 
       # @return [void]
@@ -22,13 +22,14 @@ module NB
         Setup.step("cannot write the pidfile") do
           refuse_to_overwrite if File.file?(@path)
           File.write(@path, "#{Process.pid}\n")
+          @file = File.expand_path(@path) # the application may go to another folder
         end
       end
 
       # Removes the file, unless it is another process's.
       # @return [void]
       def remove
-        File.unlink(@path) if File.file?(@path) && File.read(@path).to_i == Process.pid
+        File.unlink(@file) if File.file?(@file) && File.read(@file).to_i == Process.pid
       end
 
       private

@@ -25,8 +25,8 @@ module NB
       # All that may fail before the server accepts anything.
       def begin_single
         server = new_server
+        start_control(**answers(server))
         server.app = @notify.feed { load_app } # after USR2 systemd watches us meanwhile
-        @control = start_control(**answers(server))
         @out.write(Banner.text(@config, server.addresses, server.options)) unless @config.quiet?
         receive_signals(server)
         @config.call_hooks(:on_worker_boot, 0)

@@ -10,7 +10,9 @@ module NB
     module SocketFile
       # The longest path that fits into sun_path of unix(7), in bytes.
       LONGEST = 108
-      private_constant :LONGEST
+      # A socket's file, by its whole path: the application may go to another folder (Dir.chdir).
+      Mark = Struct.new(:path, :inode)
+      private_constant :LONGEST, :Mark
 
       module_function
 
@@ -33,6 +35,23 @@ module NB
         raise Errno::EADDRINUSE, "unix://#{path}" unless pid.nil? || (own && pid == Process.pid)
 
         File.unlink(path)
+      end
+
+      # @param path [String] on which this process has just begun to listen
+      # @return [Mark, nil] nil: there is no file of this name
+      def mark(path)
+        Mark.new(File.expand_path(path), File.stat(path).ino) if
+          !path.start_with?("\0") && File.socket?(path)
+      end
+
+      # Removes the file, unless another server has made one of the same name since.
+      #
+      # @param mark [Mark, nil]
+      # @return [void]
+      def remove(mark)
+        return unless mark && File.socket?(mark.path)
+
+        File.unlink(mark.path) if File.stat(mark.path).ino == mark.inode
       end
 
       # @return [Integer, nil] the pid of the listening process; 0: it is unknown here
