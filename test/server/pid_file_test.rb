@@ -3,6 +3,8 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "program"
+require "neverblock/server/binding"
+require "neverblock/server/pid_file"
 
 # Whoever sends a signal to the process that a pidfile names must get the right one.
 class ServerPidFileTest < Minitest::Test
@@ -49,6 +51,26 @@ class ServerPidFileTest < Minitest::Test
   def test_a_file_of_another_kind_is_left_alone
     assert_equal [1, "nb serve: cannot write the pidfile: #{@dir}/config.ru is no pidfile: name another one\n"], refused("#{@dir}/config.ru")
     assert_equal RACKUP, File.read("#{@dir}/config.ru")
+  end
+
+  # A process may have become another user since, or its folder read-only.
+  def test_files_that_cannot_be_removed_do_not_disturb_the_end
+    Dir.mkdir(folder = "#{@dir}/run")
+    child = fork do
+      files = [NB::Server::PidFile.new("#{folder}/pid").tap(&:write), NB::Server::ControlAddress.new("unix://#{folder}/control").tap(&:open),
+               NB::Server::Binding.parse("unix://#{folder}/app").open]
+      File.chmod(0o555, folder)
+      File.chmod(0o755, @dir)
+      Process::UID.change_privilege(65_534) if Process.uid.zero?
+      files.each { |file| file.public_send(%i[remove remove_file close].find { |name| file.respond_to?(name) }) }
+      exit!(0)
+    ensure
+      exit!(1)
+    end
+    assert_predicate Process.wait2(child).last, :success?
+    assert_equal %w[app control pid], Dir.children(folder).sort
+  ensure
+    File.chmod(0o755, folder)
   end
 end
 # rubocop:enable Layout/LineLength

@@ -30,6 +30,8 @@ module NB
       # @return [void]
       def remove
         File.unlink(@file) if File.file?(@file) && File.read(@file).to_i == Process.pid
+      rescue SystemCallError
+        nil # this user may not, any more; the next server finds that the process is gone
       end
 
       private

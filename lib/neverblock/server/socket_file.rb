@@ -52,6 +52,8 @@ module NB
         return unless mark && File.socket?(mark.path)
 
         File.unlink(mark.path) if File.stat(mark.path).ino == mark.inode
+      rescue SystemCallError
+        nil # this user may not, any more; the next server finds that nobody listens there
       end
 
       # @return [Integer, nil] the pid of the listening process; 0: it is unknown here
