@@ -108,6 +108,17 @@ class ServerHandlersTest < Minitest::Test
     end
   end
 
+  # As by nb serve, whatever the mistake.
+  def test_a_mistake_in_the_configuration_is_said_in_one_line
+    {"fibers(\n" => "config/neverblock.rb:1: syntax error", "\nraise 'no such luck'" => "config/neverblock.rb:2: no such luck",
+     "require 'no/such/file'" => "config/neverblock.rb:1: cannot load such file -- no/such/file", "fibres 1" => "config/neverblock.rb:1: unknown setting fibres"}.each do |text, words|
+      File.write("#{@dir}/config/neverblock.rb", text)
+      out, status = Open3.capture2e(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-p", @port.to_s), chdir: @dir)
+      assert_match(/\Aneverblock: #{words}.*\n\z/, out)
+      assert_equal 1, status.exitstatus
+    end
+  end
+
   def test_rails_server
     File.write("#{@dir}/config/application.rb", RAILS)
     File.write("#{@dir}/config/environment.rb", %(require_relative "application"\nRails.application.initialize!\n))

@@ -147,21 +147,10 @@ module NB
           end
         end
 
-        # Its own errors are those of the command line: one line, with the place in the file.
         def read(config, path)
           raise UsageError, CLI.no_file(path) unless File.file?(path)
 
           config.load(path)
-        rescue ArgumentError
-          raise
-        rescue ScriptError, StandardError => error
-          place = error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/)
-          raise UsageError, [place, error.message.lines.first.chomp, mark(error)].compact.join(": ")
-        end
-
-        # What Ruby 3.4 says of a syntax error under the line in question; Ruby 3.1 says it at once.
-        def mark(error)
-          error.message[/^\s*\|\s+\^~*\s+(\S.*)$/, 1] if error.is_a?(SyntaxError)
         end
       end
     end

@@ -67,16 +67,12 @@ module NB
       #
       # @param path [String]
       # @return [self]
-      # @raise [ArgumentError] for an unknown setting
+      # @raise [ArgumentError] for any mistake in it: one line, with the place in the file
       def load(path)
         instance_eval(File.read(path, encoding: "UTF-8"), path) # as Ruby reads its files
         self
-      rescue NameError => error
-        raise unless asked?(error)
-
-        raise ArgumentError, "#{place(error, path)}: unknown setting #{error.name}"
-      rescue ArgumentError => error
-        raise ArgumentError, "#{place(error, path)}: #{error.message}"
+      rescue ScriptError, StandardError => error
+        raise ArgumentError, [place(error, path), *mistake(error)].compact.join(": ")
       end
 
       # @return [String] without the values: Ruby 3.1 puts it into the error for a word that is
@@ -315,6 +311,15 @@ module NB
 
       def given(name, block) = block || raise(ArgumentError, "#{name}: must be given a block")
 
+      # @return [Array<String>] what is wrong
+      def mistake(error)
+        return ["unknown setting #{error.name}"] if error.is_a?(NameError) && asked?(error)
+
+        # What Ruby 3.4 says of a syntax error under the line in question; 3.1 says it at once.
+        mark = error.message[/^\s*\|\s+\^~*\s+(\S.*)$/, 1] if error.is_a?(SyntaxError)
+        [error.message.lines.first&.chomp || error.class.name, mark].compact
+      end
+
       # @return [Boolean] whether it was this object that does not know the word
       def asked?(error)
         equal?(error.receiver)
@@ -324,7 +329,7 @@ module NB
 
       # Where in the file it happened.
       def place(error, path)
-        error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/) || path
+        error.backtrace&.find { |line| line.start_with?("#{path}:") }&.slice(/\A.*?:\d+/)
       end
 
       def read_environment(environment)
