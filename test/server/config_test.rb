@@ -184,11 +184,13 @@ class ServerConfigTest < Minitest::Test
 
   def test_values_are_checked_where_they_are_said
     config = NB::Server::Config.new(environment: {})
-    {workers: "some", worker_timeout: 0, max_requests: -1, max_memory_mb: "1 GB", fibers: 0, drain_timeout: "long", persistent_timeout: -1, pidfile: 5, access_log: $stdout, rackup: "", environment: 1, control: 5}.each do |name, value|
+    {workers: "some", worker_timeout: 0, max_requests: -1, max_memory_mb: "1 GB", fibers: 0, drain_timeout: "long", persistent_timeout: -1, pidfile: 5, access_log: $stdout, rackup: "", environment: 1, control: 5, quiet: "no", preload_app!: "false"}.each do |name, value|
       error = assert_raises(ArgumentError) { config.public_send(name, value) }
-      assert_match(/\A\w+: must be .*, got: #{Regexp.escape(value.inspect)}\z/, error.message)
+      assert_match(/\A\w+!?: must be .*, got: #{Regexp.escape(value.inspect)}\z/, error.message)
     end
     assert_equal [[2, Float::INFINITY], [:auto, 60.0]], [["2", nil], [:auto, 60]].map { |count, time| [config.workers(count), config.worker_timeout(time)] }
+    assert_match(/\Aworkers: must be an integer in 0..1024 or :auto, got: "some"\z/, assert_raises(ArgumentError) { config.workers("some") }.message)
+    assert_equal [:auto, nil], [config.workers("auto"), config.workers(nil)] # ENV.fetch("WEB_CONCURRENCY", 2)
     assert_nil config.max_requests(nil)
     assert_match(/\Abefore_fork: must be given a block\z/, assert_raises(ArgumentError) { config.before_fork }.message)
     assert_equal ["production", "a/b", nil, "development"], [config.environment(:production), config.rackup(Pathname("a/b")), config.pidfile(nil), NB::Server::Config.new(environment: {}).environment(nil)]

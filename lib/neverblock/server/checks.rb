@@ -10,13 +10,14 @@ module NB
       module_function
 
       # @param range [Range]
+      # @param also [String, nil] what is allowed besides, for the message
       # @return [Integer]
       # @raise [ArgumentError]
-      def integer(name, value, range)
+      def integer(name, value, range, also: nil)
         number = value.is_a?(Numeric) ? whole(value) : Integer(value, exception: false)
         return number if number && range.cover?(number)
 
-        refuse(name, "an integer in #{range}", value)
+        refuse(name, ["an integer in #{range}", *also].join(" or "), value)
       end
 
       # @param zero [Boolean] whether 0 is allowed

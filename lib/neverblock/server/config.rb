@@ -139,7 +139,7 @@ module NB
 
       # Prints no banner.
       def quiet(answer = true) # rubocop:disable Style/OptionalBooleanParameter
-        @values[:quiet] = answer
+        @values[:quiet] = Checks.boolean(:quiet, answer)
       end
 
       # @return [Boolean]
@@ -148,11 +148,9 @@ module NB
       # Each process lists the calls that waited outside its loop, at PWR and when it ends.
       # @raise [ArgumentError] on Ruby 3.1
       def blocking(answer = true) # rubocop:disable Style/OptionalBooleanParameter
-        if answer && !BlockingCalls.available?
-          raise ArgumentError, "blocking: #{BlockingCalls::UNAVAILABLE}"
-        end
-
-        @values[:blocking] = answer
+        @values[:blocking] = Checks.boolean(:blocking, answer)
+        raise ArgumentError, "blocking: #{BlockingCalls::UNAVAILABLE}" if
+          blocking? && !BlockingCalls.available?
       end
 
       # @return [Boolean]
@@ -240,7 +238,7 @@ module NB
 
       # Loads the application before forking, so workers share its memory.
       def preload_app!(answer = true)
-        @values[:preload] = answer
+        @values[:preload] = Checks.boolean(:preload_app!, answer)
       end # rubocop:disable Style/OptionalBooleanParameter
 
       # @return [Boolean]
@@ -291,7 +289,9 @@ module NB
       def check(name, value)
         case name
         when :workers
-          [nil, :auto].include?(value) ? value : Checks.integer(name, value, 0..WORKERS_MOST)
+          return value && :auto if value.nil? || value.to_s == "auto"
+
+          Checks.integer(name, value, 0..WORKERS_MOST, also: ":auto")
         when :max_requests, :max_memory_mb then value && Checks.integer(name, value, 1..(2**62))
         when :environment, :rackup then Checks.text(name, value || @values[name])
         when :pidfile, :access_log then value && Checks.text(name, value)
