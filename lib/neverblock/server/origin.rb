@@ -13,8 +13,8 @@ module NB
 
       # @param environment [Hash{String=>String}]
       def initialize(environment)
-        @environment = environment.to_h
         @folder = folder_of(environment["PWD"].to_s)
+        @environment = linked(environment.to_h)
       end
 
       # Restores the environment for the time of the block, in which another program is executed.
@@ -37,6 +37,14 @@ module NB
         name.start_with?("/") && File.identical?(name, here) ? name : here
       rescue SystemCallError
         nil # it was removed
+      end
+
+      # Bundler has found the Gemfile by the folder's own name: that of the next one is meant.
+      def linked(environment)
+        here, gemfile = @folder && Dir.pwd, environment["BUNDLE_GEMFILE"].to_s
+        return environment if @folder == here || !gemfile.start_with?("#{here}/")
+
+        environment.merge("BUNDLE_GEMFILE" => File.join(@folder, gemfile.delete_prefix(here)))
       end
     end
   end

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+# rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
+
+require_relative "program"
+
+# Where a server runs: in a folder that is a link, or that the application leaves; without /proc.
+class ServerPlacesTest < Minitest::Test
+  include ServerProgram
+
+  def text
+    UNIXSocket.open(@socket) do |socket|
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      socket.read[/\r\n\r\n(.*)\z/m, 1]
+    end
+  end
+
+  # Bundler names it by the release's own folder.
+  def test_usr2_takes_the_gemfile_of_the_release_that_a_link_names
+    releases = %w[1 2].map { |name| File.join(File.realpath(@dir), name) }
+    releases.each do |folder|
+      Dir.mkdir(folder)
+      File.write("#{folder}/Gemfile", "gem 'rack'\n")
+      File.write("#{folder}/config.ru", "seen = File.realpath(ENV['BUNDLE_GEMFILE'])\nrun ->(_env) { [200, {}, [seen]] }")
+    end
+    link = "#{@dir}/current"
+    File.symlink(releases.first, link)
+    launch(RbConfig.ruby, Gem.bin_path("bundler", "bundle"), "exec", *nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"PWD" => link, "BUNDLE_GEMFILE" => nil}, chdir: link)
+    assert_equal "#{releases.first}/Gemfile", text
+    File.unlink(link)
+    File.symlink(releases.last, link)
+    2.times do
+      old = pids
+      Process.kill("USR2", @pid)
+      eventually { (now = pids).any? && (now & old).empty? && old.none? { |pid| alive?(pid) } }
+      assert_equal "#{releases.last}/Gemfile", text
+    end
+    assert_predicate finish, :success?
+  end
+end
+# rubocop:enable Layout/LineLength
