@@ -264,23 +264,6 @@ class ServerBirthsTest < Minitest::Test
     end
   end
 
-  # Once it is loaded, the application may be anywhere.
-  def test_files_are_found_again_in_another_folder
-    File.write("#{@dir}/config.ru", "Dir.chdir('/')\n#{RACKUP}")
-    files = %w[pid access.log other.sock other.control]
-    [[], %w[-w 1]].each do |flags|
-      start("--pidfile", "pid", "--access-log", "access.log", "-b", "unix://other.sock", "--control", "unix://other.control", *flags)
-      assert_equal files.sort, files.select { |name| File.exist?("#{@dir}/#{name}") }.sort
-      get
-      File.rename("#{@dir}/access.log", "#{@dir}/old.log")
-      Process.kill("HUP", @pid)
-      eventually { get && File.size?("#{@dir}/access.log") }
-      assert_predicate finish, :success?
-      assert_equal %w[access.log], files.select { |name| File.exist?("#{@dir}/#{name}") }
-      File.delete("#{@dir}/access.log")
-    end
-  end
-
   # The environment of the application, and of what it starts.
   def test_nothing_of_the_handover_is_left_for_others
     File.write("#{@dir}/config.ru", <<~'RUBY')
@@ -344,25 +327,6 @@ class ServerBirthsTest < Minitest::Test
   ensure
     @pid = nil
     Process.kill("KILL", worker) if alive?(worker)
-  end
-
-  # A jail without /proc, or a /proc that hides other users' processes.
-  HIDDEN = <<~RUBY
-    class << File
-      prepend(Module.new { def read(path, ...) = path == "/proc/\#{Process.ppid}/status" ? raise(Errno::ENOENT) : super })
-    end
-  RUBY
-
-  def test_a_worker_drains_where_proc_does_not_show_its_master
-    start("-w", "1", config: "#{HIDDEN}drain_timeout 10")
-    answer = Thread.new { get("/wait") }
-    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
-    Process.kill("TERM", @pid)
-    eventually { !ready? }
-    go
-    assert_kind_of Integer, answer.value
-    assert_predicate ended, :success?
-    refute_match(/killing it/, log)
   end
 
   # A terminal sends it to all of them.

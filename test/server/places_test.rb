@@ -37,5 +37,41 @@ class ServerPlacesTest < Minitest::Test
     end
     assert_predicate finish, :success?
   end
+
+  # Once it is loaded, the application may be anywhere.
+  def test_files_are_found_again_in_another_folder
+    File.write("#{@dir}/config.ru", "Dir.chdir('/')\n#{RACKUP}")
+    files = %w[pid access.log other.sock other.control]
+    [[], %w[-w 1]].each do |flags|
+      start("--pidfile", "pid", "--access-log", "access.log", "-b", "unix://other.sock", "--control", "unix://other.control", *flags)
+      assert_equal files.sort, files.select { |name| File.exist?("#{@dir}/#{name}") }.sort
+      get
+      File.rename("#{@dir}/access.log", "#{@dir}/old.log")
+      Process.kill("HUP", @pid)
+      eventually { get && File.size?("#{@dir}/access.log") }
+      assert_predicate finish, :success?
+      assert_equal %w[access.log], files.select { |name| File.exist?("#{@dir}/#{name}") }
+      File.delete("#{@dir}/access.log")
+    end
+  end
+
+  # A jail without /proc, or a /proc that hides other users' processes.
+  HIDDEN = <<~RUBY
+    class << File
+      prepend(Module.new { def read(path, ...) = path == "/proc/\#{Process.ppid}/status" ? raise(Errno::ENOENT) : super })
+    end
+  RUBY
+
+  def test_a_worker_drains_where_proc_does_not_show_its_master
+    start("-w", "1", config: "#{HIDDEN}drain_timeout 10")
+    answer = Thread.new { get("/wait") }
+    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
+    Process.kill("TERM", @pid)
+    eventually { !ready? }
+    go
+    assert_kind_of Integer, answer.value
+    assert_predicate ended, :success?
+    refute_match(/killing it/, log)
+  end
 end
 # rubocop:enable Layout/LineLength
