@@ -267,9 +267,8 @@ module NB
 
       def look_after
         all_workers.each_value do |worker|
-          stuck = worker.stuck_for
-          kill(worker, "its loop has not turned for #{stuck.round} s") if
-            stuck > @config.worker_timeout
+          kill(worker, "#{worker.silence} (worker_timeout)") if
+            worker.stuck_for > @config.worker_timeout
           kill(worker, "did not end in its time") if worker.overdue?
           kill(worker, "did not begin within #{WorkerProcess::BIRTH} s (see ruby/ruby#12981)") if
             worker.unborn?
@@ -279,9 +278,11 @@ module NB
         announce
       end
 
+      # Told once: a large process takes a while to end.
       def kill(worker, reason)
-        @out.write("worker #{worker.index} (#{worker.pid}): #{reason}, killing it\n")
-        worker.signal("KILL")
+        @out.write("worker #{worker.index} (#{worker.pid}): #{reason}, killing it\n") unless
+          worker.killed
+        worker.kill
       end
 
       # One at a time: an old worker ends once its successor serves.

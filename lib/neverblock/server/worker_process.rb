@@ -22,8 +22,8 @@ module NB
       attr_reader :index, :pid, :pipe
       # @return [Hotline, nil] for questions; nil: a master of another version started the worker
       attr_reader :line
-      # @return [Boolean] whether it was told to end
-      attr_reader :leaving
+      # @return [Boolean] whether it was told to end; whether it was killed
+      attr_reader :leaving, :killed
 
       # Forks. The block is the worker's whole life, and gets the writing end and its {Hotline}.
       def self.start(index)
@@ -127,6 +127,12 @@ module NB
         nil
       end
 
+      # @return [void]
+      def kill
+        @killed = true
+        signal("KILL")
+      end
+
       # It got the signal to end, within so many seconds; nil: without a limit. @return [void]
       def leave(seconds)
         @leaving = true
@@ -165,6 +171,14 @@ module NB
       def silent_for = now - @heard
       # @return [Float] seconds of its silence in which it could have reported
       def stuck_for = silent_for - @excused
+
+      # @return [String] what it has not done for so long
+      def silence
+        loaded = ready? || @stats.key?(:requests)
+        "#{loaded ? "its loop has not turned for" : "it has not begun to serve for"} " \
+          "#{stuck_for.round} s"
+      end
+
       # For so many seconds nobody could hear it. @return [void]
       def excuse(seconds) = @excused += seconds
       # @return [Boolean] whether it should have begun by now
