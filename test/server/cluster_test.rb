@@ -2,6 +2,7 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
+require "pty"
 require_relative "program"
 require "neverblock/server"
 require "neverblock/server/cluster"
@@ -59,6 +60,22 @@ class ServerClusterTest < Minitest::Test
       get
       assert_includes log.lines, "a line\n", flags.inspect
       finish
+    end
+  end
+
+  # As under Puma; otherwise it would go on unseen, and keep its port.
+  def test_a_server_ends_with_its_terminal
+    @log = File::NULL
+    [[], %w[-w 1]].each do |flags|
+      terminal, inner = PTY.open
+      start("--access-log", "access.log", *flags, in: inner, out: inner, err: inner)
+      File.delete("#{@dir}/access.log")
+      Process.kill("HUP", @pid)
+      eventually { File.exist?("#{@dir}/access.log") }
+      assert_kind_of Integer, get
+      [terminal, inner].each(&:close)
+      2.times { Process.kill("HUP", @pid) } # from the terminal, and from the shell
+      assert_predicate ended, :success?
     end
   end
 

@@ -177,12 +177,19 @@ module NB
         case signal
         when "TERM", "INT" then stop(@stopping ? "QUIT" : "TERM")
         when "QUIT" then stop("QUIT")
-        when "HUP", "PWR" then signal_all(signal)
+        when "HUP" then hang_up
+        when "PWR" then signal_all(signal)
         when "USR1" then @replacing |= @workers.keys
         when "USR2" then execute_again unless @stopping
         when "TTIN" then grow
         when "TTOU" then shrink
         end
+      end
+
+      def hang_up
+        return signal_all("HUP") unless @launcher.terminal_gone?
+
+        stop("TERM") unless @stopping
       end
 
       def stop(signal)

@@ -25,7 +25,7 @@ module NB
     # | TERM, INT | drain: running requests have `drain_timeout`; a second signal ends at once (a \
     #   worker: QUIT) |
     # | QUIT | end at once |
-    # | HUP | reopen log files |
+    # | HUP | reopen log files; drain if the terminal is gone on which it reports |
     # | PWR | print every running request with its backtrace |
     # | USR1, USR2, TTIN, TTOU | see {Cluster} |
     class Launcher
@@ -57,6 +57,7 @@ module NB
       # @scheduling always waits
       def run
         @pid = Process.pid
+        @on_terminal = $stderr.tty?
         $stdout.sync = true # what the application logs there is read while it serves
         Signals.farewell { clean_up }
         Signals.keep(exits: @config.handover.workers.empty?)
@@ -118,7 +119,7 @@ module NB
           case name
           when "TERM", "INT" then begin_stop(server, master)
           when "QUIT" then stop_at_once(server)
-          when "HUP" then reopen_log
+          when "HUP" then hang_up(server, master)
           when "PWR" then aside { dump(server) }
           else @out.write(master ? "#{name} is for the master, #{master}\n" :
                                    "#{name} needs workers: start with -w 1 or more\n")
@@ -197,7 +198,20 @@ module NB
                    "old file; send HUP again\n")
       end
 
+      # The terminal sends HUP when its window is closed. A server that nobody sees any more would
+      # keep its port.
+      #
+      # @return [Boolean] whether the terminal is gone on which this process reports
+      # @api private
+      def terminal_gone? = @on_terminal && !$stderr.tty?
+
       private
+
+      def hang_up(server, master)
+        return reopen_log if master || !terminal_gone?
+
+        begin_stop(server, master) unless @stopping # the shell sends it, too
+      end
 
       def with_page(app)
         path, options = @config.page_at
