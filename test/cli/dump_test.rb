@@ -12,9 +12,10 @@ class DumpCommandTest < Minitest::Test
   def dump(*arguments) = Program.nb("dump", *arguments.map(&:to_s))
 
   # `nb run` as a program of its own, with stderr to the log.
-  def start_script(code)
+  def start_script(code, program: Program::NB.last)
     File.write("#{@dir}/script.rb", code)
-    @pid = spawn(*Program::NB, "run", "#{@dir}/script.rb", out: @log, err: @log, pgroup: true)
+    words = [*Program::RUBY, program, "run", "#{@dir}/script.rb"]
+    @pid = spawn(*words, out: @log, err: @log, pgroup: true)
     eventually { log.include?("ready") }
   end
 
@@ -60,6 +61,16 @@ class DumpCommandTest < Minitest::Test
     assert_match(/pid #{@pid}/, out)
     assert_match(/waits \d+\.\d+ s for #<Thread::Queue/, out)
     refute_includes out, "ready"
+  end
+
+  # A new build has taken the place of the one that it runs.
+  def test_of_a_script_whose_extension_was_replaced
+    FileUtils.cp_r(%w[exe lib].map { |name| File.join(Program::ROOT, name) }, @dir)
+    start_script("$stderr.puts 'ready'\nsleep\n", program: "#{@dir}/exe/nb")
+    File.delete(*Dir["#{@dir}/lib/neverblock/*/neverblock.so"])
+    out, err, status = dump(@pid)
+    assert_equal ["", 0], [err, status.exitstatus]
+    assert_match(/NB::Scheduler/, out)
   end
 
   # Where it is no file, it says where to look.

@@ -47,7 +47,8 @@ module NB
                 "the address of its control socket, or have its program call NB.dump_on(\"PWR\")"
       private_constant :UNKNOWN
 
-      def loaded? = File.foreach("/proc/#{@pid}/maps").any?(/neverblock\.so$/)
+      # The file may have been replaced since.
+      def loaded? = File.foreach("/proc/#{@pid}/maps").any?(/neverblock\.so( \(deleted\))?$/)
 
       def handled?
         caught = File.read("/proc/#{@pid}/status")[/^SigCgt:\s*(\h+)/, 1].to_i(16)
