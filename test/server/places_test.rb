@@ -38,6 +38,20 @@ class ServerPlacesTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # A development server starts often.
+  def test_without_workers_and_control_address_their_files_are_not_loaded
+    File.write("#{@dir}/config.ru", "run ->(_env) { [200, {}, [$LOADED_FEATURES.map { |path| File.basename(path, '.rb') }.join(' ')]] }")
+    @pid = spawn(*(nb("serve", "-b", "unix://#{@socket}") - ["--control", @control]), chdir: @dir, out: @log, err: @log, pgroup: true)
+    loaded = eventually do
+      text.split
+    rescue SystemCallError
+      nil # it does not listen yet
+    end
+    assert_includes loaded, "launcher"
+    assert_empty loaded & %w[cluster worker_process hotline overview control exposition host_field bare json tempfile ipaddr]
+    assert_predicate finish, :success?
+  end
+
   # Once it is loaded, the application may be anywhere.
   def test_files_are_found_again_in_another_folder
     File.write("#{@dir}/config.ru", "Dir.chdir('/')\n#{RACKUP}")

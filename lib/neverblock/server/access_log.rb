@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
 require_relative "checks"
 require_relative "text"
 
@@ -33,6 +32,7 @@ module NB
       # @param io [#write]
       # @yield [error] that kept a line from being written; again only after a line that was
       def initialize(io, format: :common, &report)
+        require "json" if format == :json
         @io = io
         @format = format
         @report = report

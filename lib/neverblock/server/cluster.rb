@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+require "tempfile" # for the Handover, while its file is there
 require_relative "config"
 require_relative "handover"
 require_relative "hold"

@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
-require "json"
-require "tempfile"
 require_relative "command"
 require_relative "signals"
 require_relative "tally"
-require_relative "worker_process"
 
 module NB
   class Server
+    # For a program that has workers; others start without it, and without JSON.
+    autoload :WorkerProcess, File.join(__dir__, "worker_process")
+    autoload :Hotline, File.join(__dir__, "hotline")
+
     # What a master passes, through the environment, to the program that replaces it at USR2: the
     # listeners, the workers with the pipes on which they report, and all counters.
     #
@@ -35,7 +36,7 @@ module NB
       # @param environment [Hash{String=>String}]
       def initialize(environment)
         @tally = Tally.new(counted(environment.delete(TALLY)))
-        @settings = JSON.parse(environment.delete(SETTINGS) || "{}", symbolize_names: true)
+        @settings = read(environment.delete(SETTINGS))
         @listeners = environment.delete(LISTENERS).to_s.split("\n")
         @workers = environment.delete(WORKERS).to_s.split(",").map { |worker| adopt(worker) }
         reap_others if @listeners.any?
@@ -84,6 +85,7 @@ module NB
       # @return [File, nil] nil: there is no room for it, or (an ArgumentError) no folder for
       #   temporary files, so the counters restart at 0
       def self.file(text)
+        require "tempfile" # which a master has loaded
         Tempfile.create("nb-tally") do |file|
           File.unlink(file.path)
           file.write(text)
@@ -107,6 +109,13 @@ module NB
       private_class_method :file, :staying
 
       private
+
+      def read(settings)
+        return {} unless settings
+
+        require "json"
+        JSON.parse(settings, symbolize_names: true)
+      end
 
       # @return [String, nil] nil: the variable is missing, or names no file of ours
       def counted(fd)

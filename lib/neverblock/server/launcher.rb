@@ -2,11 +2,8 @@
 
 require_relative "../server"
 require_relative "banner"
-require_relative "bare"
 require_relative "log_writer"
-require_relative "cluster"
 require_relative "config"
-require_relative "control"
 require_relative "descriptors"
 require_relative "notify"
 require_relative "pid_file"
@@ -17,6 +14,11 @@ require_relative "strays"
 
 module NB
   class Server
+    # Each is loaded before the server serves, or not at all: until its end, the files may be gone.
+    autoload :Bare, File.join(__dir__, "bare")
+    autoload :Cluster, File.join(__dir__, "cluster")
+    autoload :Control, File.join(__dir__, "control")
+
     # Runs a {Config}: the application in this process, or in a cluster of workers. It opens the
     # listeners and handles the signals.
     #

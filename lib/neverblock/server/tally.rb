@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
 require_relative "metrics"
 
 module NB
@@ -24,6 +23,7 @@ module NB
       # @param workers [Array<WorkerProcess>] the living ones
       # @return [String] the numbers of these and of those that have ended
       def to_json(workers)
+        require "json" # which a master has loaded
         JSON.generate({ended: @ended.to_a, gone: @gone, died: @died,
                        workers: workers.map { |worker| [worker.pid, worker.metrics] }})
       end
@@ -62,9 +62,14 @@ module NB
       private
 
       def parse(text)
-        JSON.parse(text, symbolize_names: true) if text
-      rescue JSON::ParserError
-        nil
+        return unless text
+
+        require "json"
+        begin
+          JSON.parse(text, symbolize_names: true)
+        rescue JSON::ParserError
+          nil
+        end
       end
 
       def of_cluster(workers, wanted, ready)
