@@ -200,6 +200,30 @@ class WatchdogTest < Minitest::Test
     assert_match(/has stood still for \d+ ms at -e:2:/, err)
   end
 
+  # As on a busy machine: beside processes that compute, and with the least claim to their core.
+  HELD_UP = <<~'RUBY'
+    def watchdog = Dir["/proc/self/task/*/comm"].find { |file| File.read(file) == "nb-watchdog\n" }[%r{task/(\d+)}, 1]
+    core = File.read("/proc/self/status")[/^Cpus_allowed_list:\s*(\d+)/, 1]
+    HOLDER = File.new(ERR).tap { |f| f.flock(2) }
+    plant(repairs: false) do
+      abort "cannot" unless system("taskset", "-pc", core, watchdog, out: "/dev/null") && system("chrt", "--idle", "-p", "0", watchdog)
+      hogs = Array.new(2) { spawn("timeout", "30", "taskset", "-c", core, "sh", "-c", "while :; do :; done") }
+      Thread.new { sleep 2; HOLDER.flock(8) }
+      blocking { File.new(ERR).flock(2) }
+    ensure
+      hogs&.each { |pid| Process.kill(:TERM, pid) && Process.wait(pid) }
+    end
+    $stderr.puts "longest: #{NB::Native.stalls.map { |_, numbers| numbers[1] }.max.to_f}"
+  RUBY
+
+  def test_a_stall_counts_in_full_though_the_watchdog_waits_for_a_core
+    skip "needs taskset and chrt" unless %w[taskset chrt].all? { |name| system("which", name, out: File::NULL) }
+    err = stderr(HELD_UP)
+
+    assert_operator err[/longest: (.*)/, 1].to_f, :>=, 1.5, err
+    assert_match(/has stood still for \d{4} ms at -e:9:/, err)
+  end
+
   def test_a_stopped_process_is_nothing_to_report
     assert_empty stderr("spawn(\"sleep 0.2; kill -STOP \#{$$}; sleep 0.5; kill -CONT \#{$$}\", err: '/dev/null')\n" \
                         "plant { t = Process.clock_gettime(1) + 1; sleep(0) while Process.clock_gettime(1) < t }")

@@ -36,6 +36,7 @@ static struct {
     uint64_t limit_ns; /* 0: the watchdog is off */
     uint64_t last_ns;  /* when it last checked */
     uint64_t wake_ns;
+    pid_t tid;
     bool runs;
     bool unsettled; /* incidents have ended, but are not reported */
 } watchdog = {.loops = {&watchdog.loops, &watchdog.loops}};
@@ -100,14 +101,13 @@ static void begin(nb_loop_t *loop, uint64_t now)
     watched->begun = false;
 }
 
-/* How long the loop has stood, in nanoseconds, without the time in which its thread had no core or
- * the process did not run: in the latter case, this thread was late, too. */
+/* How long the loop has stood, in nanoseconds, without the time in which its thread had no core,
+ * and without that in which the process did not run: then this thread was late, too. */
 static uint64_t stood_ns(const nb_watched_t *watched, uint64_t now)
 {
     uint64_t lost = nb_stall_queued_ns(watched->scheduled, nb_stall_scheduled(watched->tid));
     uint64_t stood = now > watched->since_ns ? now - watched->since_ns : 0;
-    if (lost < watched->late_ns)
-        lost = watched->late_ns;
+    lost += watched->late_ns;
     return stood > lost ? stood - lost : 0;
 }
 
@@ -162,6 +162,7 @@ static void look_again(nb_loop_t *loop, uint64_t now, uint64_t stood)
         /* All of that was no time to stand in. Later, it may stand for another reason. */
         loop->watched.incident = NULL;
         loop->watched.late_ns = now - loop->watched.since_ns;
+        loop->watched.scheduled = nb_stall_scheduled(loop->watched.tid);
     }
     look_before(now + SOON_NS);
 }
@@ -251,8 +252,9 @@ void nb_watchdog_rouse(void)
     pthread_mutex_unlock(&watchdog.lock);
 }
 
-/* Returns how late it ends: how long this thread did not run, and perhaps the whole machine. That
- * it was asking when it should have woken up is not late. */
+/* Returns how late it ends: how long the process did not run, and perhaps the whole machine. That
+ * this thread was asking when it should have woken up is not late, nor that it waited for a core:
+ * on a busy machine it does, while a loop stands still. */
 static uint64_t nap(void)
 {
     uint64_t due_ns = nb_clock_now();
@@ -260,15 +262,20 @@ static uint64_t nap(void)
         due_ns = watchdog.wake_ns;
     if (sleep_too())
         return 0;
+    nb_scheduled_t before = nb_stall_scheduled(watchdog.tid);
     nb_condition_wait(&watchdog.roused, &watchdog.lock, watchdog.wake_ns);
     uint64_t now = nb_clock_now();
-    return now > due_ns + SOON_NS ? now - due_ns : 0;
+    if (now <= due_ns + SOON_NS)
+        return 0;
+    uint64_t queued = nb_stall_queued_ns(before, nb_stall_scheduled(watchdog.tid));
+    return now - due_ns > queued ? now - due_ns - queued : 0;
 }
 
 static void *watch(void *unused)
 {
 #ifdef __linux__
     prctl(PR_SET_NAME, "nb-watchdog", 0, 0, 0);
+    watchdog.tid = (pid_t)syscall(SYS_gettid);
 #endif
     pthread_mutex_lock(&watchdog.lock);
     watchdog.last_ns = nb_clock_now();
