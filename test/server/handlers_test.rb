@@ -4,6 +4,7 @@
 
 require_relative "program"
 require "open3"
+require_relative "../support/certificates"
 require_relative "../support/ports"
 
 # The other ways in: rackup, rails server, a program of one's own.
@@ -56,6 +57,34 @@ class ServerHandlersTest < Minitest::Test
     assert_equal @pid, ask
     assert_equal 7, stats["workers"].first["fibers_max"]
     assert_predicate finish, :success?
+  end
+
+  # What Puma takes for a host, too: `rails server -b ssl://…` in development.
+  def test_a_host_that_is_a_path_or_an_address
+    File.write("#{@dir}/key", Certificates::KEY.to_pem)
+    File.write("#{@dir}/cert", Certificates.certificate.to_pem)
+    files = "cert=#{@dir}/cert&key=#{@dir}/key"
+    @socket = "#{@dir}/app.sock"
+    {@socket => -> { get }, "./app.sock" => -> { get }, "unix://#{@socket}" => -> { get }, "tcp://127.0.0.1" => -> { ask },
+     "ssl://127.0.0.1?#{files}" => -> { secure(@port) }, "ssl://127.0.0.1:#{port = Ports.free}?#{files}" => -> { secure(port) }}.each do |host, ask|
+      launch(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-o", host, "-p", @port.to_s))
+      assert_equal @pid, ask.call, host
+      assert_predicate finish, :success?
+    end
+  end
+
+  # As `rails server --early-hints` calls it.
+  def test_early_hints_of_rails
+    program = <<~RUBY
+      require "rackup/handler/neverblock"
+      app = ->(env) { env["rack.early_hints"].call("link" => "</a>") || [200, {}, []] }
+      Rackup::Handler::Neverblock.run(app, Host: "127.0.0.1", Port: #{@port}, early_hints: true)
+    RUBY
+    launch(*ruby("-rrackup", "-e", program))
+    TCPSocket.open("127.0.0.1", @port) do |socket|
+      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      assert_match(/\AHTTP\/1.1 103 .*\nlink: <\/a>\r\n\r\nHTTP\/1.1 200 /m, socket.read)
+    end
   end
 
   # An application need not require what serves it.

@@ -119,14 +119,6 @@ class ServerMistakesTest < Minitest::Test
     refute File.exist?(@socket)
   end
 
-  def secure(port)
-    client = Certificates.client(TCPSocket.new("127.0.0.1", port)).connect
-    client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    client.read[/\d+\z/].to_i
-  ensure
-    client&.close
-  end
-
   # What runs before `nb serve` could say anything: rackup loads the application first.
   def test_what_ends_before_it_takes_over
     Dir.mkdir("#{@dir}/config")

@@ -96,6 +96,15 @@ module ServerProgram
     end
   end
 
+  # The same over TLS, for tests that have Certificates.
+  def secure(port)
+    client = Certificates.client(TCPSocket.new("127.0.0.1", port)).connect
+    client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    client.read[/\d+\z/].to_i
+  ensure
+    client&.close
+  end
+
   # Answers of "/wait" come from now on.
   def go = File.write("#{@dir}/go", "")
 

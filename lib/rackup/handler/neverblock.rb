@@ -9,6 +9,10 @@ module Rackup
   module Handler
     # `rackup -s neverblock` and `rails server -u neverblock`.
     class Neverblock
+      # The start of an address that says no port.
+      PORTLESS = %r{\A(?:ssl|tcp)://(?:\[[^\]]*\]|[^:/?]+)(?=[/?]|\z)}
+      private_constant :PORTLESS
+
       # @param app [#call]
       # @param options [Hash] Host, Port, Fibers, Workers, as the -O flags of rackup give them
       # @return [void]
@@ -35,13 +39,22 @@ module Rackup
       end
 
       def self.apply(options, config)
-        host = (options[:Host] || "localhost").to_s
-        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
-        config.replace_bindings(["tcp://#{host}:#{options[:Port] || 9292}"])
+        host, port = options.values_at(:Host, :Port)
+        config.replace_bindings([address((host || "localhost").to_s, port || 9292)])
         config.fibers(options[:Fibers]) if options[:Fibers]
         config.workers(options[:Workers]) if options[:Workers]
+        config.early_hints(true) if options[:early_hints] # rails server --early-hints
       end
-      private_class_method :configure, :apply
+
+      # With Puma, too, a host may be the path of a UNIX socket, or an address with its scheme.
+      def self.address(host, port)
+        return "unix://#{host}" if host.start_with?("/", ".", "@")
+        return host.sub(PORTLESS) { |place| "#{place}:#{port}" } if host.include?("://")
+
+        host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
+        "tcp://#{host}:#{port}"
+      end
+      private_class_method :configure, :apply, :address
 
       # Rails and rackup write a pidfile, and exit if it names a running process: the one that USR2
       # has just replaced.
@@ -52,7 +65,8 @@ module Rackup
 
       # @return [Hash{String=>String}] what `rackup -h` prints
       def self.valid_options
-        {"Host=HOST" => "address to listen on (localhost)", "Port=PORT" => "port (9292)",
+        {"Host=HOST" => "address to listen on, or a UNIX socket's path (localhost)",
+         "Port=PORT" => "port (9292)",
          "Fibers=N" => "requests that run at a time (1024)",
          "Workers=N" => "processes (one, no master)"}
       end
