@@ -191,6 +191,9 @@ class ServerConfigTest < Minitest::Test
     assert_equal [[2, Float::INFINITY], [:auto, 60.0]], [["2", nil], [:auto, 60]].map { |count, time| [config.workers(count), config.worker_timeout(time)] }
     assert_match(/\Aworkers: must be an integer in 0..1024 or :auto, got: "some"\z/, assert_raises(ArgumentError) { config.workers("some") }.message)
     assert_equal [:auto, nil], [config.workers("auto"), config.workers(nil)] # ENV.fetch("WEB_CONCURRENCY", 2)
+    config.early_hints
+    config.body_streaming(false)
+    assert_equal [true, false], config.server_options.values_at(:early_hints, :body_streaming)
     assert_nil config.max_requests(nil)
     assert_match(/\Abefore_fork: must be given a block\z/, assert_raises(ArgumentError) { config.before_fork }.message)
     assert_equal ["production", "a/b", nil, "development"], [config.environment(:production), config.rackup(Pathname("a/b")), config.pidfile(nil), NB::Server::Config.new(environment: {}).environment(nil)]

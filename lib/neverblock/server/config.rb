@@ -133,8 +133,15 @@ module NB
         end
       end
 
-      Options::TABLE.each_key do |name|
+      Options::TABLE.keys.difference(Options::SWITCHES).each do |name|
         define_method(name) { |value| @server_options[name] = Options.check(name, value) }
+      end
+
+      # Alone, the word switches on, as `early_hints` does in Puma.
+      Options::SWITCHES.each do |name|
+        define_method(name) do |value = true|
+          @server_options[name] = Options.check(name, value)
+        end
       end
 
       # Prints no banner.
@@ -288,10 +295,7 @@ module NB
 
       def check(name, value)
         case name
-        when :workers
-          return value && :auto if value.nil? || value.to_s == "auto"
-
-          Checks.integer(name, value, 0..WORKERS_MOST, also: ":auto")
+        when :workers then worker_setting(value)
         when :max_requests, :max_memory_mb then value && Checks.integer(name, value, 1..(2**62))
         when :environment, :rackup then Checks.text(name, value || @values[name])
         when :pidfile, :access_log then value && Checks.text(name, value)
@@ -299,6 +303,13 @@ module NB
         when :control then Array(value).each { |address| ControlAddress.new(address) } if value
         else value
         end
+      end
+
+      # The word is a String where it comes from the environment or the command line.
+      def worker_setting(value)
+        return value && :auto if value.nil? || value.to_s == "auto"
+
+        Checks.integer(:workers, value, 0..WORKERS_MOST, also: ":auto")
       end
 
       # Workers that report in time must not be killed.

@@ -45,6 +45,9 @@ module NB
                                     "runs, at most 5 s (Ruby 3.4)"]
       }.freeze
 
+      # The names of those that are true or false.
+      SWITCHES = TABLE.select { |_, (_, allowed)| allowed == :boolean }.keys.freeze
+
       # Defaults that differ in a Rails application: its pages may take as long as under Puma.
       RAILS = {request_timeout: nil}.freeze
 
