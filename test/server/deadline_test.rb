@@ -36,6 +36,28 @@ class ServerDeadlineTest < Minitest::Test
     response.status == 100 ? final_response(socket) : response
   end
 
+  # Some clients send one behind a body. They would take a 408 for the response to their next request.
+  def test_an_empty_line_begins_no_request
+    serve(READ, header_timeout: 0.2, idle_timeout: 0.6)
+    ["\r\n", ""].each do |line|
+      socket = connect
+      socket.write(POST, "Content-Length: 3\r\n\r\nabc", line)
+      assert_equal "3", read_response(socket).body
+      socket.write("\r\n") if line.empty?
+      assert_equal "", Timeout.timeout(60) { socket.read }
+    end
+    assert_equal "", exchange("\r\n", shut: false)
+    socket = connect
+    2.times do
+      socket.write("\r\n")
+      eventually { @server.stats[:queued].zero? }
+      socket.write(POST, "Content-Length: 3\r\n\r\nabc")
+      assert_equal "3", read_response(socket).body
+    end
+    socket.write("\r\nP")
+    assert_equal 408, read_response(socket).status
+  end
+
   BODIES.each do |name, (options, fields)|
     define_method("test_a_body_that_drips_ends_#{name}") do
       serve(READ, body_timeout: 0.3, **options)

@@ -255,12 +255,20 @@ static nb_advance_t after_head(nb_conn_t *conn, nb_incoming_t *incoming)
     return conn->readable ? advance_body(conn, incoming) : wait_for_body(conn);
 }
 
+/* Some clients send an empty line behind a body (RFC 9112 2.2). It begins no request: such a
+ * connection is idle, and does not get a 408 that its client would take for the next response. */
+static bool has_begun(const nb_conn_t *conn)
+{
+    const nb_head_t *head = &conn->partial->head;
+    return head->method.size || head->line < conn->in.size;
+}
+
 /* The head is incomplete: it waits in conn->in. */
 static nb_advance_t wait_for_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
     if (!leave_scratch(conn, incoming))
         return NB_ADVANCE_GONE;
-    if (conn->state == NB_CONN_IDLE) {
+    if (conn->state == NB_CONN_IDLE && has_begun(conn)) {
         conn->state = NB_CONN_HEAD;
         nb_conn_deadline(conn, NB_DUE_HEAD, conn->server->options.header_timeout_ns);
     }

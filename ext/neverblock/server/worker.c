@@ -47,7 +47,7 @@ static size_t limit(const nb_server_t *server)
 static bool asks_nothing(nb_conn_t *conn)
 {
     char byte;
-    if (conn->in.size && conn->state == NB_CONN_IDLE)
+    if (conn->in.size && conn->state == NB_CONN_IDLE && !conn->partial)
         return false;
     ssize_t size = recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (size > 0)
