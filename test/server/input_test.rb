@@ -185,5 +185,19 @@ class ServerInputTest < Minitest::Test
       assert_equal 1, lines.grep(/POST .* NB::Server::BodyStorageError: the request body cannot be stored: File too large/).size, lines
     end
   end
+
+  # The folder is the one that was used: /tmp, if TMPDIR names none.
+  def test_what_helps_a_body_that_was_not_stored
+    core, told, before = NB::Server::Core.new, [], ENV["TMPDIR"]
+    core.reporter = ->(error, _env) { told << error.message }
+    {"/proc" => Errno::ENOSPC, "/proc/none" => Errno::ENOSPC, "" => Errno::EACCES, nil => Errno::EMFILE}.each do |folder, error|
+      ENV["TMPDIR"] = folder
+      core.report_not_stored(error::Errno)
+    end
+    words = ["make room in /proc or change TMPDIR", *["make room in /tmp or change TMPDIR"] * 2, "raise the limit of open files (ulimit -n)"]
+    assert_equal words, told.map { |text| text[/ - a request body was refused, (.*)/, 1] }
+  ensure
+    ENV["TMPDIR"] = before
+  end
 end
 # rubocop:enable Layout/LineLength

@@ -7,6 +7,9 @@ module NB
     #
     # @api private
     class Core
+      FILES_SHORT = [Errno::EMFILE::Errno, Errno::ENFILE::Errno].freeze
+      private_constant :FILES_SHORT
+
       # @return [#call] called with the exception and the env of a failed request
       attr_writer :reporter
       # @return [AccessLog, nil]
@@ -31,8 +34,7 @@ module NB
 
       # Called by C when the disk did not take a request's body.
       def report_not_stored(number)
-        folder = ENV.fetch("TMPDIR", "/tmp")
-        words = "a request body was refused, make room in #{folder} or change TMPDIR"
+        words = "a request body was refused, #{cure(number)}"
         @reporter.call(SystemCallError.new(words, number), nil)
       rescue StandardError
         nil # the log may be on that disk
@@ -46,6 +48,16 @@ module NB
         @access_log&.call(*arguments)
       ensure
         @observer&.call(*arguments)
+      end
+
+      private
+
+      # What to do about a body that could not be stored. C takes /tmp if TMPDIR is no folder.
+      def cure(number)
+        return "raise the limit of open files (ulimit -n)" if FILES_SHORT.include?(number)
+
+        folder = ENV.fetch("TMPDIR", "")
+        "make room in #{File.directory?(folder) ? folder : "/tmp"} or change TMPDIR"
       end
     end
   end
