@@ -99,6 +99,8 @@ class ServerSignalsTest < Minitest::Test
     end
 
     define_method("test_hup_opens_the_access_log_again_#{name}") do
+      Dir.mkdir("#{@dir}/elsewhere")
+      File.write("#{@dir}/config.ru", "Dir.chdir('elsewhere')\n#{RACKUP}")
       start(*flags, "--access-log", "access.log")
       path = "#{@dir}/access.log"
       get("/first")
