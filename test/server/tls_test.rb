@@ -324,6 +324,20 @@ class ServerTlsTest < Minitest::Test
     clients.clear
   end
 
+  # The time for handshakes is a part of it.
+  def test_a_drain_takes_no_longer_than_its_timeout
+    serve_tls(drain_timeout: 2.5) { |env| (@kept = env["rack.hijack"].call) && HELLO.call(nil) }
+    secure.write(GET)
+    eventually { @kept }
+    server, thread = @servers.pop
+    from = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    server.stop
+    assert thread.join(60), thread.backtrace
+    assert_in_delta 3.3, Process.clock_gettime(Process::CLOCK_MONOTONIC) - from, 1, "not 4.5"
+  ensure
+    @kept&.close
+  end
+
   # The core has answered, and what carries the answer to the client has not.
   def test_what_was_answered_arrives_while_the_server_ends
     serve_tls { [200, {}, [LARGE]] }

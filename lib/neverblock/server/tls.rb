@@ -132,8 +132,9 @@ module NB
       # @param seconds [Numeric, nil] the limit
       # @return [Boolean] whether they all have
       def join(seconds)
-        within([HANDSHAKE, seconds].compact.min) || stop { |done| !done }
-        within(seconds)
+        handshakes = [HANDSHAKE, seconds].compact.min
+        within(handshakes) || stop { |done| !done }
+        within(seconds && (seconds - handshakes))
       end
 
       # Ends the connections, or those for which the block is true.
