@@ -289,6 +289,25 @@ class ServerHijackTest < Minitest::Test
     assert_equal [Errno::EPIPE] * 2, Array.new(2) { errors.pop }
   end
 
+  # Nor does it close anything if what it writes is too long.
+  def test_the_request_of_a_stream_ends_when_more_is_written_than_its_length
+    [->(&write) { Fiber.schedule(&write) }, ->(&write) { Thread.new(&write) }].each do |elsewhere|
+      errors = Thread::Queue.new
+      body = lambda do |stream|
+        elsewhere.call do
+          stream.write("ab") && stream.flush && stream.write("cd")
+        rescue ArgumentError => error
+          errors << error.message << (stream.write("c") rescue $!.class)
+        end
+      end
+      serve { [200, {"content-length" => "3"}, body] }
+      assert_operator raw("GET / HTTP/1.1\r\n#{HOST}\r\n"), :end_with?, "\r\n\r\nab"
+      assert_equal "the body is longer than its content-length", errors.pop
+      assert_equal IOError, errors.pop
+      assert_match(/the body is 1 bytes shorter/, @log.string)
+    end
+  end
+
   def raw(request)
     socket = connect
     socket.write(request)

@@ -19,6 +19,7 @@ module NB
       # @param strings [Array<#to_s>]
       # @return [Integer] bytes
       # @raise [Errno::EPIPE] if the client is gone
+      # @raise [ArgumentError] if that is more than the response's `content-length`
       # @raise [IOError] after {#close_write}
       # @scheduling may wait
       def write(*strings)
@@ -26,8 +27,8 @@ module NB
         raise IOError, "not opened for writing" if @closed.closed?
 
         strings.sum { |string| @exchange.write(string.to_s) }
-      rescue Errno::EPIPE
-        @gone = true
+      rescue Errno::EPIPE, ArgumentError => error
+        @gone ||= error.is_a?(Errno::EPIPE)
         close_write # the request need not wait for whoever writes, who may end without it
         raise
       end
