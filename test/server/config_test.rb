@@ -71,6 +71,9 @@ class ServerConfigTest < Minitest::Test
     config = NB::Server::Config.new(environment: {"RACK_ENV" => "test", "WEB_CONCURRENCY" => "3"})
     assert_equal ["test", 3], [config.environment, config.worker_count]
     assert_equal "development", NB::Server::Config.new(environment: {}).environment
+    # In Puma's order.
+    config = NB::Server::Config.new(environment: {"RACK_ENV" => "test", "APP_ENV" => "staging", "RAILS_ENV" => "production"})
+    assert_equal "staging", config.environment
     # Set to nothing, as by `environment:` of a Compose file, is not set.
     config = NB::Server::Config.new(environment: {"RACK_ENV" => "", "RAILS_ENV" => "test", "WEB_CONCURRENCY" => " "})
     assert_equal ["test", 0], [config.environment, config.worker_count]

@@ -55,7 +55,7 @@ module NB
         @bindings = []
         @server_options = {}
         @hooks = HOOKS.to_h { |name| [name, []] }
-        named = %w[RACK_ENV RAILS_ENV].filter_map { |name| value_of(environment, name) }
+        named = %w[APP_ENV RACK_ENV RAILS_ENV].filter_map { |name| value_of(environment, name) }
         @values = {workers: nil, rackup: "config.ru", environment: named.first || "development",
                    preload: true, worker_timeout: 60, max_requests: nil, max_memory_mb: nil,
                    pidfile: nil, control: nil, access_log: nil, quiet: false,
