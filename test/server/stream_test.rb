@@ -45,6 +45,32 @@ class ServerStreamTest < Minitest::Test
     assert_equal %w[true ab c], response.scan(/^(true|ab|c)\r$/).flatten
   end
 
+  LINES = lambda do |io|
+    io.puts("a", ["b\n", [:c]], nil)
+    io.puts
+    io.print("d", 1)
+    io.puts("\u00e9", "\xff".b)
+  end
+
+  def test_puts_and_print_are_those_of_io
+    expected = IO.pipe do |reader, writer|
+      LINES.call(writer)
+      writer.close
+      reader.binmode.read
+    end
+    results = nil
+    body = lambda do |stream|
+      results = [LINES.call(stream), stream.print]
+      stream.close
+    end
+    serve { [200, TEXT, body] }
+    connect.then do |socket|
+      socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+      assert_equal expected, read_response(socket).body.b
+    end
+    assert_equal [nil, nil], results
+  end
+
   def test_readpartial_after_close_read
     raised = nil
     body = lambda do |stream|

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 module NB
   class Server
     # The object that a streaming body writes to and reads from (Rack 3: a body that responds to
@@ -39,6 +41,20 @@ module NB
         write(string)
         self
       end
+
+      # Writes lines, or what {#print} takes, in the form in which an IO does.
+      #
+      # @param lines [Array<#to_s>]
+      # @return [nil]
+      # @raise as {#write}
+      # @scheduling may wait
+      def puts(*lines) = put { |text| text.puts(*lines) }
+
+      # @param texts see {#puts}
+      # @return [nil]
+      # @raise as {#write}
+      # @scheduling may wait
+      def print(*texts) = put { |text| text.print(*texts) }
 
       # Sends collected writes without waiting for the end of the turn.
       #
@@ -120,6 +136,14 @@ module NB
       # @api private
       def wait
         @closed.pop
+      end
+
+      private
+
+      def put(&format)
+        text = StringIO.new(String.new).tap(&format)
+        write(text.string)
+        nil
       end
     end
   end
