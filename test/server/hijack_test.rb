@@ -289,6 +289,36 @@ class ServerHijackTest < Minitest::Test
     assert_equal [Errno::EPIPE] * 2, Array.new(2) { errors.pop }
   end
 
+  # So may whoever flushes, or reads.
+  FINDS = {flush: lambda(&:flush), read: ->(stream) { stream.read(1) },
+           readpartial: ->(stream) { stream.readpartial(1) }}.freeze
+  FINDS.each_key do |name|
+    define_method("test_the_request_of_a_stream_ends_when_its_#{name}_finds_its_client_gone") do
+      gate, errors = Array.new(2) { Thread::Queue.new }
+      body = lambda do |stream|
+        stream.write("begun")
+        Thread.new do
+          gate.pop
+          stream.write("more") # goes out later, in the loop
+          gate.pop
+          FINDS.fetch(name).call(stream)
+        rescue SystemCallError => error
+          errors << error.class
+        end
+      end
+      serve(body_streaming: true) { [200, {}, body] }
+      socket = connect
+      socket.write("POST / HTTP/1.1\r\n#{HOST}Transfer-Encoding: chunked\r\n\r\n")
+      socket.readpartial(1000)
+      Reset.close(socket)
+      gate << true
+      eventually { @server.stats[:connections].zero? }
+      gate << true
+      assert_equal Errno::EPIPE, Timeout.timeout(20) { errors.pop }
+      eventually { @server.stats[:running].zero? }
+    end
+  end
+
   # Nor does it close anything if what it writes is too long.
   def test_the_request_of_a_stream_ends_when_more_is_written_than_its_length
     [->(&write) { Fiber.schedule(&write) }, ->(&write) { Thread.new(&write) }].each do |elsewhere|

@@ -28,10 +28,9 @@ module NB
         raise Errno::EPIPE, "the client is gone" if @gone
         raise IOError, "not opened for writing" if @closed.closed?
 
-        strings.sum { |string| @exchange.write(string.to_s) }
-      rescue Errno::EPIPE, ArgumentError => error
-        @gone ||= error.is_a?(Errno::EPIPE)
-        close_write # the request need not wait for whoever writes, who may end without it
+        heed_end { strings.sum { |string| @exchange.write(string.to_s) } }
+      rescue ArgumentError
+        close_write # as in heed_end: nothing more can be sent
         raise
       end
 
@@ -61,7 +60,7 @@ module NB
       # @return [self]
       # @scheduling never waits
       def flush
-        @exchange.flush unless @closed.closed?
+        heed_end { @exchange.flush } unless @closed.closed?
         self
       end
 
@@ -73,7 +72,7 @@ module NB
       def read(length = nil, buffer = nil)
         raise IOError, "not opened for reading" if @read_closed
 
-        buffer ? @input.read(length, buffer) : @input.read(length)
+        heed_end { buffer ? @input.read(length, buffer) : @input.read(length) }
       end
 
       # Reads what has arrived of the request's body.
@@ -87,7 +86,7 @@ module NB
       def readpartial(length, buffer = nil)
         raise IOError, "not opened for reading" if @read_closed
 
-        buffer ? @input.readpartial(length, buffer) : @input.readpartial(length)
+        heed_end { buffer ? @input.readpartial(length, buffer) : @input.readpartial(length) }
       end
 
       # Ends both directions: the response ends, nothing is read any more, and a fiber that waits in
@@ -139,6 +138,16 @@ module NB
       end
 
       private
+
+      # The request need not wait for whoever finds that its client is gone: who may end by that,
+      # and close nothing.
+      def heed_end
+        yield
+      rescue Errno::EPIPE
+        @gone = true
+        close_write
+        raise
+      end
 
       def put(&format)
         text = StringIO.new(String.new).tap(&format)
