@@ -72,6 +72,42 @@ class Mysql2GarbageTest < Minitest::Test
     assert_survives("", "GC.start(full_mark: false)", during: "GC.stress = i == 2")
   end
 
+  # It is freed in the middle of `each`, with its stack; so is an Enumerator's. A thread's own fiber
+  # may get its place.
+  def test_a_fiber_that_is_left_in_the_middle_of_a_stream
+    result = Subprocess.ruby(<<~RUBY, limit: 40)
+      require "mysql2"
+      def connect = Mysql2::Client.new(**#{options.inspect})
+      def place(fiber) = fiber.inspect[/0x\\h+/]
+      def use(client) = client.prepare("SELECT SLEEP(0.01)").execute.to_a.size
+      NB.run do
+        client = connect.tap(&:ping)
+        left = Array.new(15) do
+          clients = Array.new(20) { connect }
+          fibers = clients.map do |one|
+            Fiber.new do
+              one.query("SELECT 1 UNION SELECT 2", stream: true, cache_rows: false)
+                 .each { |row| Fiber.yield(row) }
+            end
+          end
+          fibers.each(&:resume).map { |fiber| place(fiber) }.tap do
+            fibers.clear
+            GC.start
+            clients.each(&:close)
+          end
+        end
+        left = left.flatten.to_h { |place| [place, true] }
+        values = []
+        3000.times do
+          break if values.size == 5
+          Thread.new { values << use(client) if left[place(Fiber.current)] }.join
+        end
+        p values.uniq - [1]
+      end
+    RUBY
+    assert_equal "[]\n", result.out, result.err
+  end
+
   # Nobody reads the rest, as nobody needs the connection.
   def test_a_client_with_statements_and_streamed_results
     NB.run do

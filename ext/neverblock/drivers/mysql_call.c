@@ -122,6 +122,22 @@ static VALUE rb_nb_mysql_wait_call(VALUE self, VALUE client, VALUE use)
     return value;
 }
 
+static VALUE resume(VALUE call)
+{
+    nb_mysql_call_resume((nb_mysql_call_t *)call);
+    return Qnil;
+}
+
+/* @overload aside
+ *   Runs the block, which is the program's own, inside the block of {.call}, as if outside of it.
+ *   @return the block's value
+ *   @scheduling as the block */
+static VALUE rb_nb_mysql_wait_aside(VALUE self)
+{
+    nb_mysql_call_t *call = nb_mysql_call_suspend(rb_fiber_current());
+    return call ? rb_ensure(rb_yield, Qnil, resume, (VALUE)call) : rb_yield(Qnil);
+}
+
 /* @overload evict(client)
  *   Ends the call of another fiber that waits inside the library for this client: to that call, the
  *   connection is lost. For callers that want to close the client.
@@ -205,6 +221,7 @@ void Init_nb_mysql_call(VALUE mNB)
 {
     VALUE mDrivers = rb_define_module_under(mNB, "Drivers");
     VALUE mWait = rb_define_module_under(mDrivers, "MysqlWait");
+    rb_define_singleton_method(mWait, "aside", rb_nb_mysql_wait_aside, 0);
     rb_define_singleton_method(mWait, "attach", rb_nb_mysql_wait_attach, 2);
     rb_define_singleton_method(mWait, "call", rb_nb_mysql_wait_call, 2);
     rb_define_singleton_method(mWait, "evict", rb_nb_mysql_wait_evict, 1);

@@ -237,10 +237,27 @@ void nb_mysql_call_end(nb_mysql_call_t *call)
         note_connecting(call, false);
     nb_ptrmap_remove(&calls, call->fiber);
     if (call->outer)
-        (void)nb_ptrmap_put(&calls, call->fiber, call->outer); /* has room: one has just left */
+        (void)nb_ptrmap_add(&calls, call->fiber, call->outer); /* a forked child begins anew */
     atomic_store(&calls_count, calls.count);
     if (connected || (tls_waits && !call->outer && nb_mysql_is_tls(call->mysql)))
         set_blocking(call->mysql, true);
+}
+
+nb_mysql_call_t *nb_mysql_call_suspend(VALUE fiber)
+{
+    nb_mysql_call_t *call = nb_ptrmap_get(&calls, fiber);
+    nb_ptrmap_remove(&calls, fiber);
+    atomic_store(&calls_count, calls.count);
+    return call;
+}
+
+void nb_mysql_call_resume(nb_mysql_call_t *call)
+{
+    if (nb_ptrmap_add(&calls, call->fiber, call) < 0)
+        rb_memerror();
+    atomic_store(&calls_count, calls.count);
+    if (tls_waits && nb_mysql_is_tls(call->mysql)) /* another call may have ended meanwhile */
+        set_blocking(call->mysql, false);
 }
 
 /* For a forked child: the calls lie on stacks of the parent's fibers, and a thread that the child

@@ -25,6 +25,12 @@ typedef struct nb_mysql_call {
 void nb_mysql_call_begin(nb_mysql_call_t *call, bool connects);
 void nb_mysql_call_end(nb_mysql_call_t *call);
 
+/* Between these two the fiber runs a block of the program's, and is in no call. An Enumerator may
+ * leave that block for good: then its stack is freed, and the call lies there. Suspend returns the
+ * call, or NULL. */
+nb_mysql_call_t *nb_mysql_call_suspend(VALUE fiber);
+void nb_mysql_call_resume(nb_mysql_call_t *call);
+
 /* The call that is parked inside the library for this client, or NULL. With the GVL. */
 nb_mysql_call_t *nb_mysql_parked_call(VALUE client);
 

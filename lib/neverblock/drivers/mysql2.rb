@@ -91,6 +91,11 @@ module NB
           end
         end
 
+        # @param block [Proc] of the program, for a row
+        # @return [Proc] the same, outside of the call that reads the rows
+        # @api private
+        def aside(block) = proc { |row| MysqlWait.aside { block.call(row) } }
+
         # @api private
         def streamed?(result) = result.instance_variable_get(:@query_options)[:stream]
 
@@ -192,6 +197,7 @@ module NB
             Repairs.replace(::Mysql2::Result, name) do |original|
               proc do |*arguments, &block|
                 client = @neverblock_client
+                block = mine.aside(block) if client && block
                 done = mine.call(client) { original.bind_call(self, *arguments, &block) }
                 MysqlWait.has_read(self) if client
                 done
