@@ -25,6 +25,7 @@ module NB
           @stack = ::ConnectionPool::TimedStack
           replace_pop
           replace_push
+          replace_checkin
           tell_when_changed(:shutdown)
           since_2_5_4 = @stack.method_defined?(:decrement_created)
           tell_when_changed(:decrement_created) if since_2_5_4
@@ -36,6 +37,10 @@ module NB
           Repairs.main? && stack.instance_of?(@stack) && @driver.on? &&
             (Repairs.loop_here || stack.instance_variable_defined?(:@neverblock_line))
         end
+
+        # @return [Boolean] whether the cure is in force and a loop runs the caller
+        # @api private
+        def in_loop? = Repairs.main? && @driver.in_loop?
 
         private
 
@@ -58,6 +63,19 @@ module NB
               next if @neverblock_line&.give(connection)
 
               __send__(original, connection, *arguments, **options)
+            end
+          end
+        end
+
+        # The gem masks interrupts meanwhile, as the lock may be held by who closes connections, and
+        # closing one may wait. Such a mask does not delay what is raised in a fiber.
+        def replace_checkin
+          mine = self
+          Repairs.repair(::ConnectionPool, :checkin) do |original|
+            proc do |*arguments, **options|
+              next __send__(original, *arguments, **options) unless mine.in_loop?
+
+              NB.shield { __send__(original, *arguments, **options) }
             end
           end
         end
