@@ -196,6 +196,18 @@ class ProfileTest < Minitest::Test
     assert_equal (0...40).map { |i| "gone#{i}:1" }, entries.select { |e| e.kind == :sleep }.map { |e| e.place[/gone\d+:1/] }.uniq.compact.sort_by { |s| s[/\d+/].to_i }
   end
 
+  def test_a_working_directory_that_was_deleted
+    result = Subprocess.ruby(<<~'RUBY')
+      require "tmpdir"
+      profile = NB::Profile.record do
+        Dir.rmdir(Dir.mktmpdir.tap { |folder| Dir.chdir(folder) })
+        NB.run { NB.async { sleep 0.001 } }
+      end
+      puts profile.entries.map(&:kind).include?(:sleep)
+    RUBY
+    assert_equal "true\n", result.out, result.err
+  end
+
   def test_more_stacks_than_are_kept_are_one_row
     _, entries = in_loop('eval(Array.new(600) { "NB.async { #{"sleep 0\n" * 30} }\n" }.join)')
     assert_operator entries.sum(&:times), :>=, 18_000

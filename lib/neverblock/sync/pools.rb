@@ -60,9 +60,14 @@ module NB
       # @return [String] the name of a pool without one: the line of the program that makes it
       def place
         line = caller_locations(2, 20).find { |one| !one.path.to_s.start_with?(OURS) }
-        line ? "#{line.path.delete_prefix("#{Dir.pwd}/")}:#{line.lineno}" : "unnamed"
+        line ? name_of(line.path, line.lineno) : "unnamed"
+      end
+
+      # @return [String] a line of the program, seen from the working directory
+      def name_of(path, line)
+        "#{path.delete_prefix("#{Dir.pwd}/")}:#{line}"
       rescue SystemCallError
-        "#{line.path}:#{line.lineno}" # the working directory was deleted
+        "#{path}:#{line}" # the working directory was deleted
       end
 
       # @return [Array<Account>]

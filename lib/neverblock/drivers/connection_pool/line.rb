@@ -87,8 +87,8 @@ module NB
 
         # The place of the block that connects, because the gem's pools have no names.
         def name
-          path, line = @stack.instance_variable_get(:@create_block).source_location
-          path ? "#{path.delete_prefix("#{Dir.pwd}/")}:#{line}" : "connection_pool"
+          path, line = @stack.instance_variable_get(:@create_block)&.source_location
+          path ? Pools.name_of(path, line) : "connection_pool"
         end
 
         def shutdown_block = @stack.instance_variable_get(:@shutdown_block)

@@ -12,10 +12,15 @@ module NB
         def place = path ? "#{shown_path}:#{line}" : ""
         # @return [String] where the method or block begins
         def beginning = label == "<main>" ? shown_path : "#{shown_path}:#{definition || line}"
-        # @return [String] the file, below the working directory without that
-        def shown_path = path.delete_prefix("#{Dir.pwd}/")
         # @return [String] "app.rb:12 (Shop#pay)"; in C the method alone
         def to_s = path ? "#{place} (#{label})" : label
+
+        # @return [String] the file, below the working directory without that
+        def shown_path
+          path.delete_prefix("#{Dir.pwd}/")
+        rescue SystemCallError
+          path # the working directory was deleted
+        end
       end
 
       # In the order of nb_park_kind_t, then the kinds of loop/profile.c; nil: not shown.
