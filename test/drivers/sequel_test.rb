@@ -120,6 +120,20 @@ class SequelTest < Transparency
     end
   end
 
+  # It is the same connection.
+  def test_the_next_transaction_knows_nothing_of_an_interrupted_one
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        [db.method(:synchronize), ->(&block) { 2.times(&block) }].each do |around|
+          around.call do
+            assert_raises(Timeout::Error) { NB.timeout(0.05) { db.transaction { db.run("SELECT pg_sleep(60)") } } }
+            assert_equal :whole, db.transaction { assert_raises(Sequel::DatabaseError) { db.run("no SQL") } && :whole }
+          end
+        end
+      end
+    end
+  end
+
   # The second comes while the pool waits for PostgreSQL to cancel what the first has left.
   def test_a_second_interruption_comes_out_and_its_connection_is_not_lent
     late = Class.new(StandardError)

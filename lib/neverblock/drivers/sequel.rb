@@ -92,7 +92,10 @@ module NB
 
         # If the connection is lost, the server has rolled back by itself.
         def rollback_transaction(connection, *)
-          Sequel.cancel(connection)&.instance_variable_set(:@neverblock_interrupted, true)
+          savepoint = in_savepoint?(connection)
+          cut = Sequel.cancel(connection)
+          # The next transaction is another one.
+          connection.instance_variable_set(:@neverblock_interrupted, savepoint) if cut || !savepoint
           super unless Sequel.lost?(connection)
         rescue Exception => error # rubocop:disable Lint/RescueException -- is raised again
           Sequel.give_up(connection, error)
