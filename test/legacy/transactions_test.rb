@@ -50,6 +50,26 @@ class LegacyTransactionsTest < Minitest::Test
     end
   end
 
+  # The database has rolled back: each further command would commit by itself.
+  def test_nothing_goes_on_in_a_transaction_whose_connection_an_interruption_has_cost
+    each_pool do |name, pool, _|
+      query(pool, "CREATE TABLE legacy_cut (n INT)")
+      nap = name.start_with?("pg") ? "SELECT pg_sleep(1)" : "SELECT SLEEP(1)"
+      ways = [NB.method(:async), method(:in_pool)]
+      told = %i[rollback begin commit].product(ways).map do |last, way|
+        answers = Queue.new
+        NB.run { way.call { answers << cut(pool, nap, last) } }
+        answers.pop(true)
+      end
+      lost = NB::NBError
+      assert_equal [[lost, lost, :done]] * 4 + [[lost, lost, lost]] * 2, told, name
+      rows = query(pool, "SELECT n FROM legacy_cut").map { |row| row["n"].to_i }
+      assert_equal [2] * 6, rows, name
+    ensure
+      query(pool, "DROP TABLE legacy_cut")
+    end
+  end
+
   # Otherwise the second one waits for ever.
   def test_what_fails_returns_the_connection
     pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Refusing.new }
@@ -115,6 +135,27 @@ class LegacyTransactionsTest < Minitest::Test
     number.even? ? pool.commit_db_transaction : pool.rollback_db_transaction
     assert_nil inner(pool).held_by(Fiber.current)
   end
+
+  # Writes 1 in a transaction that is cut, in which nothing more may be written, and then 2.
+  def cut(pool, nap, last)
+    pool.begin_db_transaction
+    query(pool, "INSERT INTO legacy_cut VALUES (1)")
+    assert_raises(Timeout::Error) { NB.timeout(0.1) { query(pool, nap) } }
+    told = Array.new(2) { outcome { query(pool, "INSERT INTO legacy_cut VALUES (1)") } }
+    told << outcome { pool.public_send("#{last}_db_transaction") }
+    query(pool, "INSERT INTO legacy_cut VALUES (2)")
+    pool.commit_db_transaction if last == :begin
+    told
+  end
+
+  def outcome
+    yield
+    :done
+  rescue NB::NBError => error
+    error.class
+  end
+
+  def in_pool(&) = NB::Pool::FiberPool.new(1).spawn(&).wait
 
   def each_pool
     %i[postgresql mariadb].each do |name|

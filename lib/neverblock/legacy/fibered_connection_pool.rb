@@ -134,6 +134,8 @@ module NB
 
       # If the connection is nil, the fiber has a place and makes the connection itself.
       def acquire(fiber)
+        raise NBError, LOST if lost?(fiber)
+
         reclaim
         if full?
           wait_in_queue(fiber)

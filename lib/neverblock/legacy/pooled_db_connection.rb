@@ -20,8 +20,9 @@ module NB
 
       # The commands that begin and end a transaction, for drivers that cannot be asked.
       BEGINS = /\A\s*(?:BEGIN|START\s+TRANSACTION)\b/i
-      ENDS = /\A\s*(?:COMMIT|END|ROLLBACK(?!\s+TO\b)(?!\s+WORK\s+TO\b))\b/i
-      private_constant :BEGINS, :ENDS
+      ROLLS_BACK = /\A\s*ROLLBACK\b(?!\s+TO\b)(?!\s+WORK\s+TO\b)/i
+      ENDS = /\A\s*(?:COMMIT|END)\b|#{ROLLS_BACK}/i
+      private_constant :BEGINS, :ROLLS_BACK, :ENDS
 
       # @param size [Integer] the maximum number of connections
       # @yieldreturn [Object] a new connection
@@ -29,6 +30,7 @@ module NB
         raise ArgumentError, "a pooled connection needs a block that connects" unless connect
 
         @pool = Pool::FiberedConnectionPool.new(size: size, &connect)
+        @open = Object.new # the key of the fiber's local that tells whether it is in a transaction
       end
 
       # Runs a command on this fiber's connection.
@@ -67,12 +69,22 @@ module NB
 
       def hold(sql = nil)
         fiber = ::Fiber.current
+        go_on(fiber, sql) if lost?(fiber)
         @pool.hold(true) do |connection|
           keep_until_end(fiber)
           yield connection
         end
       ensure
         @pool.release(fiber) unless keeps?(fiber, sql)
+      end
+
+      def lost?(fiber) = fiber_local(fiber, @open) && @pool.held_by(fiber).nil?
+
+      # The database has rolled back. What goes on in that transaction must not count without it.
+      def go_on(fiber, sql)
+        fresh = sql&.b&.match?(BEGINS) || sql&.b&.match?(ROLLS_BACK)
+        Legacy::Locals.of(fiber).delete(@open) if fresh || sql&.b&.match?(ENDS)
+        raise NBError, LOST unless fresh
       end
 
       # In a fiber of a pool, the callback releases it.
@@ -83,23 +95,27 @@ module NB
         Legacy::Locals.of(fiber)[self] = :until_end
         callbacks << lambda do
           Legacy::Locals.of(fiber).delete(self)
+          Legacy::Locals.of(fiber).delete(@open)
           @pool.release(fiber)
         end
       end
 
       # Whether the fiber keeps the connection until its own end, or the end of the transaction.
       def keeps?(fiber, sql)
-        before = fiber_local(fiber, self)
+        locals = Legacy::Locals.of(fiber)
+        before = locals[self]
+        connection = @pool.held_by(fiber) # nil if it was lost
+        locals[@open] = in_transaction?(connection, sql, locals[@open]) if connection
         return true if before == :until_end
 
-        connection = @pool.held_by(fiber) # nil if it was lost
-        kept = connection && in_transaction?(connection, sql, before)
+        kept = connection && locals[@open]
         FiberState.at_end(self) { leave(fiber) } if kept && !before
-        Legacy::Locals.of(fiber)[self] = kept
+        locals[self] = kept
       end
 
       # The work of a pooled fiber ended inside a transaction.
       def leave(fiber)
+        Legacy::Locals.of(fiber).delete(@open)
         @pool.discard_of(fiber) if Legacy::Locals.of(fiber).delete(self)
       end
 

@@ -14,6 +14,11 @@ module NB
     #   pool.hold { |connection| connection.query("DELETE FROM forums") }
     #   pool.commit_db_transaction
     module Transactions
+      # What a fiber is told that goes on in a transaction whose connection is closed.
+      LOST = "this fiber's transaction is over: an interruption has cost its connection, and the " \
+             "database has rolled back; roll back, or begin anew"
+      private_constant :LOST
+
       # Holds a connection for this fiber, and begins a transaction on it.
       #
       # @return what the connection returns: its own `begin_db_transaction`, if it has one, or BEGIN
@@ -39,6 +44,7 @@ module NB
 
       def transact(name, sql)
         fiber = ::Fiber.current
+        Locals.of(fiber).delete(self) if lost?(fiber) && sql != "COMMIT"
         return start_transaction(fiber, name, sql) if sql == "BEGIN"
 
         begin
@@ -47,6 +53,9 @@ module NB
           release(fiber) if Locals.of(fiber).delete(self)
         end
       end
+
+      # Its next commands would go to another connection, each of them a transaction of its own.
+      def lost?(fiber) = Locals.of(fiber)[self] && held_by(fiber).nil?
 
       # Inside of a `hold`, the end of that returns the connection, not the end of the transaction.
       # A second begin is the database's to judge: the first one still holds the connection.
