@@ -14,6 +14,22 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # As that of a block in a process of its own does; once, however often it is raised.
+  def test_an_error_names_the_thread_and_the_caller
+    [NB.method(:offload), NB::Drivers.method(:offload)].each do |offload|
+      again = ArgumentError.new("again")
+      lines = Array.new(3) do
+        NB.run { named_caller { offload.call { raise again } } }
+      rescue ArgumentError => error
+        assert_equal error.backtrace, error.backtrace_locations.map(&:to_s) if RUBY_VERSION >= "3.4"
+        error.backtrace
+      end
+      assert_equal 1, lines.uniq.size
+      assert_operator lines[0].index { |line| line.include?("offload.rb") }, :<,
+                      lines[0].index { |line| line.include?("named_caller") }
+    end
+  end
+
   def test_other_fibers_run_meanwhile
     gate = Thread::Queue.new
     NB.run do
@@ -243,4 +259,8 @@ class OffloadTest < Minitest::Test
     error = assert_raises(ArgumentError) { NB::Offload.new(size: 0) }
     assert_match(/size: .* 1 or more, got: 0/, error.message)
   end
+
+  private
+
+  def named_caller = yield
 end

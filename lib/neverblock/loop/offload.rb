@@ -45,6 +45,7 @@ module NB
         @value = @block.call
       rescue Exception => error # rubocop:disable Lint/RescueException -- raised again by #value
         @error = error
+        @raised_here = error.backtrace&.last == caller.last # otherwise it has been raised before
       ensure
         @done.close
       end
@@ -80,13 +81,24 @@ module NB
       end
 
       # @return [Object] the block's value
-      # @raise whatever the block raised
+      # @raise whatever the block raised, with the thread's backtrace in front of the caller's
       # @scheduling may wait
       def value
         wait
-        raise @error if @error
+        raise complete(@error) if @error
 
         @value
+      end
+
+      private
+
+      def complete(error)
+        return error if error.frozen? || !@raised_here
+
+        @raised_here = false
+        inner = error.backtrace_locations if RUBY_VERSION >= "3.4" # set_backtrace takes these, too
+        error.set_backtrace(inner ? inner + caller_locations(2) : error.backtrace + caller(2))
+        error
       end
     end
 
