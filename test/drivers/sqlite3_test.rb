@@ -42,6 +42,12 @@ class SQLite3Test < Transparency
     SQLite3::Database.new(":memory:") { |db| assert_raises(TypeError) { db.busy_timeout = "usa" } }
   end
 
+  def test_busy_timeout_returns_the_database_as_ever
+    SQLite3::Database.new(":memory:") do |db|
+      assert_equal [db, db], [db.busy_timeout(50), db.busy_timeout(0)]
+    end
+  end
+
   # Each waits for the lock for a tenth of the time on average, if they take turns.
   def test_statements_may_hold_any_bytes_in_any_encoding
     SQLite3::Database.new(":memory:") do |db|

@@ -111,7 +111,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
 
       busy_handler(sqlite::Wait.new(milliseconds))
     end
-    define_method(:busy_timeout) { |milliseconds| self.busy_timeout = milliseconds }
+    define_method(:busy_timeout) { |milliseconds| __send__(:busy_timeout=, milliseconds) }
     define_method(:busy_handler) do |handler = nil, &block|
       handler ||= block
       if handler && driver.on?
