@@ -14,6 +14,9 @@ class RactorDriversTest < Minitest::Test
        Excon::VALID_REQUEST_KEYS].each(&:freeze)
     RUBY
     "httpx" => ["", 'HTTPX.get("http://127.0.0.1:#{port}/").to_s', "ok"],
+    "net/http" => ["", <<~'RUBY', "ok"], # its open_timeout does not
+      Net::HTTP.new("127.0.0.1", port).tap { |http| http.open_timeout = nil }.get("/").body
+    RUBY
     "redis-client" => ["", <<~'RUBY', ["PONG", ["PONG"]]],
       redis = RedisClient.new(port: Integer(ENV["REDIS"]))
       [redis.call("PING"), redis.multi(watch: ["a"]) { |commands| commands.call("PING") }]
@@ -42,7 +45,7 @@ class RactorDriversTest < Minitest::Test
   RUBY
 
   WORK.each do |library, (first, work, value)|
-    define_method("test_#{library.tr("-", "_")}") do
+    define_method("test_#{library.tr("-/", "_")}") do
       skip "httpx works in Ractors from Ruby 3.3 on" if library == "httpx" && RUBY_VERSION < "3.3"
       WORLDS.each do |world, load|
         assert_equal value, run_alone(library, load, format(PROGRAM, first, work)), world

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registry"
+require_relative "any_ractor"
 require_relative "../loop/repairs"
 
 # Net::HTTP waits in the loop by itself, but most of a small request's time is its own Ruby code: it
@@ -12,6 +13,8 @@ module NB
   module Drivers
     # The part of Net::HTTP that C does.
     module NetHTTP
+      extend AnyRactor
+
       # The versions compared with our C code, as test/drivers/net_http_heads_test.rb does it.
       KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.10.0],
                 "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
@@ -37,12 +40,17 @@ module NB
         # @api private
         def install(driver)
           reason = unknown_version and return driver.off(reason)
+          self.driver = driver
           attach
-          read_in_c(driver)
-          write_in_c(driver)
+          read_in_c
+          write_in_c
         rescue Patched => error
           driver.off(error.message)
         end
+
+        # @return [Boolean] whether the cure is in force; whether a loop runs the caller, C asks
+        # @api private
+        def on? = Repairs.main? && @driver.on?
 
         private
 
@@ -67,19 +75,21 @@ module NB
           own(::Net::HTTPGenericRequest, :write_header, "net/http/generic_request.rb")
         end
 
-        def read_in_c(driver)
-          Repairs.replace(::Net::HTTPResponse.singleton_class, :read_new) do |original|
+        def read_in_c
+          mine = self
+          Repairs.repair(::Net::HTTPResponse.singleton_class, :read_new) do |original|
             proc do |sock|
-              (NetHTTPCalls.read(self, sock) if driver.on?) || original.bind_call(self, sock)
+              (NetHTTPCalls.read(self, sock) if mine.on?) || __send__(original, sock)
             end
           end
         end
 
-        def write_in_c(driver)
-          Repairs.replace(::Net::HTTPGenericRequest, :write_header) do |original|
+        def write_in_c
+          mine = self
+          Repairs.repair(::Net::HTTPGenericRequest, :write_header) do |original|
             proc do |sock, ver, path|
-              head = NetHTTPCalls.request_head(self, ver, path) if driver.on?
-              head ? sock.write(head) : original.bind_call(self, sock, ver, path)
+              head = NetHTTPCalls.request_head(self, ver, path) if mine.on?
+              head ? sock.write(head) : __send__(original, sock, ver, path)
             end
           end
         end
