@@ -31,8 +31,17 @@ class LateInterruptTest < Minitest::Test
         return rb_io_wait(io, INT2FIX(RUBY_IO_READABLE), Qnil);
     }
 
+    static VALUE shield_late(VALUE self, VALUE begun, VALUE go, VALUE scheduler)
+    {
+        int fds[] = {NUM2INT(begun), NUM2INT(go)};
+        VALUE block = rb_block_proc();
+        rb_thread_call_without_gvl2(take_turn, fds, NULL, NULL);
+        return rb_funcall_with_block(scheduler, rb_intern("shield"), 0, NULL, block);
+    }
+
     void Init_late(void)
     {
+        rb_define_singleton_method(rb_define_module("LateInterrupt"), "shield_late", shield_late, 3);
         rb_define_singleton_method(rb_define_module("LateInterrupt"), "wait_late", wait_late, 3);
     }
   C
@@ -59,6 +68,38 @@ class LateInterruptTest < Minitest::Test
         define_method("test_#{interrupt}_in_#{[way, *backend].join("_of_")}") do
           check_late(interrupt) { |work| WAYS.fetch(way).call(work, backend) }
         end
+      end
+    end
+  end
+
+  # A timeout of a fiber that computes, and Thread#raise: both have left something for the thread.
+  {timeout: ->(work) { Timeout.timeout(0.001, IOError, &work) },
+   raise: lambda do |work|
+     thread = Thread.current
+     Thread.new { thread.raise(IOError) }
+     work.call
+   end}.each do |name, strike|
+    NB::Native.backends.map(&:to_sym).each do |backend|
+      define_method("test_a_shield_begins_after_what_came_by_#{name}_of_#{backend}") do
+        begun = ended = 0
+        pipes = Array.new(2) { IO.pipe }
+        thread = Thread.current
+        go = Thread.new do
+          Thread.pass until thread.pending_interrupt?
+          pipes[1][1] << "x"
+        end
+        assert_raises(IOError) do
+          NB.run(backend: backend) do
+            strike.call(proc do
+              LateInterrupt.shield_late(pipes[0][1].fileno, pipes[1][0].fileno, Fiber.scheduler) do
+                (begun += 1) && sleep(0.001) && (ended += 1)
+              end
+            end)
+          end
+        end
+        assert_equal [0, 0], [begun, ended]
+        go.join
+        pipes.flatten.each(&:close)
       end
     end
   end

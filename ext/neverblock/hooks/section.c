@@ -83,6 +83,18 @@ static VALUE shield_leave(VALUE argument)
     return Qnil;
 }
 
+/* A shield holds back what comes through the loop. What Thread#raise has left for the thread (a
+ * signal, the timeout of a fiber that computes) is on its way already, and would strike inside. As
+ * a rule Ruby looks before it comes here, but not after a call in C that lets other threads run
+ * without a look. What these have left in the loop is taken last. */
+static void raise_what_came(nb_loop_t *loop, VALUE fiber)
+{
+    if (loop->overdue && loop->overdue == loop->current)
+        nb_take_interrupts(Qnil);
+    rb_thread_check_ints();
+    raise_if_any(take_kept(loop, fiber));
+}
+
 /* @overload shield(seconds = nil)
  *   Runs the block; what others raise in the fiber waits until it has ended.
  *   @param seconds [Numeric, nil] the longest time that it waits
@@ -106,7 +118,7 @@ static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
     };
     shield.depth = shield.outer ? shield.outer->depth + 1 : 1;
     nb_list_init(&shield.held);
-    raise_if_any(take_kept(loop, fiber));
+    raise_what_came(loop, fiber);
     if (nb_ptrmap_add(&loop->shields, fiber, &shield) < 0)
         rb_memerror();
     VALUE value = rb_ensure(shield_body, (VALUE)&shield, shield_leave, (VALUE)&shield);
