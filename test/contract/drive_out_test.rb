@@ -39,6 +39,17 @@ class DriveOutTest < Contract
     threads.map(&:value)
   end
 
+  contract "many closes at once beside a reading thread take few threads", only: :fibers,
+                                                                         gap: nil do
+    reader, writer = keep(*IO.pipe)
+    thread = using { reader.read(1) }
+    sockets = keep(*Array.new(200) { UNIXSocket.pair }.flatten)
+    sockets.map { |one| strand { one.close } }.each(&:value)
+    assert_operator NB::Offload.default.stats[:threads], :<, 100
+    writer.write("x")
+    thread.join
+  end
+
   # Closing needs a thread, too.
   contract "close while offloaded reads have all threads, and more wait for one", only: :fibers,
                                                                                 gap: nil do

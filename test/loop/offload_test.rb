@@ -72,6 +72,29 @@ class OffloadTest < Minitest::Test
     assert_equal [:inner] * 10, Timeout.timeout(30) { jobs.map(&:value) }
   end
 
+  # Such as the closes of many sockets.
+  def test_urgent_work_that_waits_for_nothing_shares_a_few_threads
+    offload = NB::Offload.new(size: 1)
+    gate = Thread::Queue.new
+    busy = offload.start { gate.pop }
+    jobs = Array.new(500) { |number| offload.start(urgent: true) { number } }
+    assert_equal (0...500).to_a, jobs.map(&:value)
+    assert_operator offload.stats[:threads], :<, 100
+    gate << :end
+    assert_equal :end, busy.value
+  end
+
+  def test_urgent_work_that_waits_gets_a_thread_each
+    offload = NB::Offload.new(size: 1)
+    begun, gate = Array.new(2) { Thread::Queue.new }
+    jobs = Array.new(20) { offload.start(urgent: true) { (begun << true) && gate.pop } }
+    Timeout.timeout(30) { jobs.each { begun.pop } }
+    later = offload.start { :later }
+    20.times { |number| gate << number }
+    assert_equal (0...20).to_a, jobs.map(&:value).sort
+    assert_equal :later, later.value
+  end
+
   def test_a_cancelled_fiber_leaves_the_work_to_its_end
     done = Thread::Queue.new
     gate = Thread::Queue.new

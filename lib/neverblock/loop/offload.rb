@@ -9,7 +9,8 @@ module NB
   # GVL; computing belongs in {NB.in_process}.
   #
   # If all threads are busy, work that itself offloads work gets a thread beyond the limit. So does
-  # urgent work, which is what the threads may be waiting for.
+  # urgent work, which is what the threads may be waiting for. While some of it is in the queue, one
+  # more thread is on its way, not one for each: what waits for nothing itself takes few threads.
   #
   # Threads start when work waits, and end after {IDLE_SECONDS} without work. A block has a copy of
   # its caller's fiber storage (`Fiber[:x]`, from Ruby 3.2 on). Otherwise it finds its thread like a
@@ -123,8 +124,10 @@ module NB
       @size = size
       @lock = Thread::Mutex.new
       @jobs = []
+      @urgent = [] # those that come first
       @came = Thread::ConditionVariable.new
       @threads = @idle = 0
+      @starting = {}.compare_by_identity # threads that have not asked for a job yet
     end
 
     # Runs the block on a thread.
@@ -140,8 +143,9 @@ module NB
       job = Job.new(block)
       @lock.synchronize do
         Thread.handle_interrupt(UNINTERRUPTED) do # so that every thread made is counted
-          add_thread(urgent) if @jobs.size >= @idle && (urgent || @threads < @size || nested?)
-          urgent ? @jobs.unshift(job) : @jobs.push(job)
+          first = urgent || nested?
+          add_thread(urgent) if queued >= @idle && (first ? @starting.empty? : @threads < @size)
+          (first ? @urgent : @jobs).push(job)
           @came.signal
         end
       end
@@ -179,11 +183,13 @@ module NB
     # @thread any
     def stats
       @lock.synchronize do
-        { size: @size, threads: @threads, busy: @threads - @idle, queued: @jobs.size }
+        { size: @size, threads: @threads, busy: @threads - @idle, queued: queued }
       end
     end
 
     private
+
+    def queued = @urgent.size + @jobs.size
 
     # Whether the caller is offloaded work itself. Its thread does no other work while it waits for
     # this; if all threads waited that way, nothing would ever run.
@@ -198,6 +204,7 @@ module NB
         leave
       end
       thread.name = NAME
+      @starting[thread] = true
       @threads += 1
     rescue ThreadError
       raise if urgent || @threads.zero?
@@ -207,9 +214,10 @@ module NB
     def leave
       @lock.synchronize do
         @threads -= 1
-        add_thread if @jobs.any? && @idle.zero?
+        @starting.delete(Thread.current)
+        add_thread if queued.positive? && @idle.zero?
       rescue ThreadError => error
-        @jobs.shift.fail(error) until @jobs.empty?
+        take.fail(error) until queued.zero?
       end
     end
 
@@ -233,8 +241,9 @@ module NB
 
     def next_job
       @lock.synchronize do
+        @starting.delete(Thread.current)
         deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + IDLE_SECONDS
-        while @jobs.empty?
+        while queued.zero?
           left = deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
           return if left <= 0
 
@@ -245,8 +254,18 @@ module NB
             @idle -= 1
           end
         end
-        @jobs.shift
+        take.tap { call_next }
       end
+    end
+
+    def take = @urgent.shift || @jobs.shift
+
+    # This thread may be away for long: another one comes for what is left, if it may.
+    def call_next
+      return unless @idle.zero? && @starting.empty?
+      return unless @urgent.any? || (@jobs.any? && @threads < @size)
+
+      Thread.handle_interrupt(UNINTERRUPTED) { add_thread }
     end
   end
 end
