@@ -22,6 +22,33 @@ class ThreadTest < Contract
     assert other.value
   end
 
+  class Stop < Exception; end # rubocop:disable Lint/InheritException
+
+  contract "Thread.stop stops only its own strand" do
+    stopped = parked { Thread.stop }
+    assert_equal :on, strand { sleep(0.005) && :on }.value
+    refute_predicate stopped, :ended?
+    stopped.interrupt(Stop.new)
+    assert_instance_of Stop, stopped.failure
+  end
+
+  # Ruby raises where no other thread is left.
+  def test_run_ends_a_stop_of_the_block_of_a_loop_and_nobody_is_left_to_end_another
+    script = <<~RUBY
+      NB.run do
+        Thread.stop
+      rescue ThreadError => error
+        puts error.message.lines.first
+      end
+      NB.run do
+        block = Thread.current
+        Thread.new { (Thread.pass until block.stop?) || block.run }
+        p Thread.stop
+      end
+    RUBY
+    assert_equal "stopping only thread\nnil\n", Subprocess.ruby(script).out
+  end
+
   contract "join with a limit comes back in time" do
     thread = Thread.new { sleep }
     assert_nil(assert_takes(0.03) { thread.join(0.03) })

@@ -21,6 +21,7 @@ module NB
       ["condition_variable", "4.0", nil],
       ["thread_join", "3.1", "3.3"],
       ["thread_wakeup", "3.1", nil],
+      ["thread_stop", "3.1", nil],
       ["thread_pass", "3.1", nil],
       ["flock", "3.1", nil],
       ["dir_chdir", "3.1", nil],
