@@ -207,6 +207,44 @@ class TimeoutContractTest < Contract
     end)
   end
 
+  contract "Timeout::Error, where it is given, can be rescued inside, too" do
+    assert_equal "execution expired", (Timeout.timeout(0.05, Timeout::Error) do
+      sleep
+    rescue Timeout::Error => error
+      error.message
+    end)
+    seen = Class.new { include Timeout }.new.instance_eval do
+      timeout(0.05, Timeout::Error, "late") { sleep }
+    rescue Timeout::Error => error
+      [error.class, error.message]
+    end
+    assert_equal [Timeout::Error, "late"], seen
+  end
+
+  # The gem's versions differ: here is the one that this Ruby brings.
+  def test_a_given_class_without_a_gem_of_timeout
+    script = <<~RUBY
+      NB.run do
+        p(Timeout.timeout(0.02, Timeout::Error) { (sleep rescue :rescued) })
+        p(Class.new { include Timeout }.new.instance_eval { timeout(0.02, KeyError) { sleep } rescue 1 })
+        p(Timeout.timeout(0.02) { (sleep rescue :rescued) })
+      rescue Timeout::Error => error
+        p error.message
+      end
+    RUBY
+    result = Subprocess.ruby(script, options: ["--disable-gems"])
+    assert_equal ":rescued\n1\n\"execution expired\"\n", result.out, result.err
+  end
+
+  same_as_threads "what an exception, or an object that makes one, becomes" do
+    maker = Class.new { def self.exception(message = nil) = IndexError.new("made: #{message}") }
+    [[KeyError.new("own")], [KeyError.new("own"), "given"], [maker], [maker, "given"]].map do |what|
+      Timeout.timeout(0.01, *what) { sleep }
+    rescue KeyError, IndexError => error
+      [error.class, error.message]
+    end
+  end
+
   contract "ensure blocks run, and may wait" do
     order = []
     assert_raises(Timeout::Error) do

@@ -6,12 +6,12 @@ static bool is_shown;
 static ID id_cause;
 static ID id_struck; /* no name that Ruby code could use */
 
+/* As Thread#raise makes it, by which Timeout raises in a thread. */
 static VALUE make_exception(const nb_timeout_t *timeout)
 {
     VALUE klass = timeout->klass == rb_cNBTimeoutError ? rb_cNBTimeoutExpired : timeout->klass;
-    if (!RB_TYPE_P(klass, T_CLASS))
-        return klass;
-    return rb_funcall(klass, rb_intern("new"), NIL_P(timeout->message) ? 0 : 1, timeout->message);
+    VALUE arguments[] = {klass, timeout->message};
+    return rb_make_exception(NIL_P(timeout->message) ? 1 : 2, arguments);
 }
 
 VALUE nb_timeout_exception(const nb_timeout_t *timeout)
@@ -44,7 +44,8 @@ static VALUE exception_class(void)
     VALUE mTimeout = rb_path2class("Timeout");
     ID name = rb_intern("ExitException");
     is_shown = rb_const_defined(mTimeout, name);
-    return is_shown ? rb_const_get(mTimeout, name) : rb_class_new(rb_eException);
+    return is_shown ? rb_const_get(mTimeout, name)
+                    : rb_funcall(rb_cClass, rb_intern("new"), 1, rb_eException);
 }
 
 bool nb_expired_is_shown(void)

@@ -33,6 +33,7 @@ module NB
         outer = Thread.current[KEY]
         at = now + seconds
         Thread.current[KEY] = outer && outer < at ? outer : at
+        message ||= error.message if error.is_a?(Exception) # Timeout has a text of its own
         Timeout.timeout(seconds, error, message, &block)
       ensure
         Thread.current[KEY] = outer
