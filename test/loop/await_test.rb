@@ -32,6 +32,22 @@ class AwaitTest < Minitest::Test
     assert_equal [true, false, false], calls
   end
 
+  # As another thread that gets its turn there.
+  def test_of_two_calls_at_once_one_is_the_first
+    calls = []
+    value = NB.await do |resume|
+      point = TracePoint.new(:c_return, :return) do |at|
+        next unless at.method_id == :push
+
+        point.disable
+        calls << resume.call(:second)
+      end
+      point.enable { calls << resume.call(:first) }
+    end
+    assert_equal :first, value
+    assert_equal [false, true], calls
+  end
+
   def test_a_resume_can_be_given_as_a_block
     assert_equal 5, NB.await { |resume| [5].each(&resume) }
   end

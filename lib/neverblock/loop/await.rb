@@ -37,10 +37,10 @@ module NB
       private
 
       def finish(kind, value)
-        @queue.push([kind, value])
+        @queue.push([kind, value], true)
         @queue.close
         true
-      rescue ClosedQueueError
+      rescue ThreadError, ClosedQueueError # another call was first
         false
       end
     end
@@ -49,7 +49,7 @@ module NB
     #
     # @api private
     def self.call
-      queue = Thread::Queue.new
+      queue = Thread::SizedQueue.new(1)
       yield Resume.new(queue)
       kind, value = queue.pop
       raise value if kind == :raise
