@@ -71,6 +71,37 @@ class SignalTest < ScriptCase
     p [message, ensured]
   RUBY
 
+  { "a sleep" => "sleep 5", "a read" => "IO.pipe.first.read(1)", "a join" => "Thread.new { sleep 5 }.join" }.each do |name, wait|
+    script "a trap that throws, throws out of #{name}, once", <<~RUBY, out: ":thrown\n:ensured\n:on\n"
+      trap(:USR1) { throw :out, :thrown }
+      signal_when_asleep(:USR1)
+      inside do
+        p(catch(:out) do
+          asleep
+          #{wait}
+        ensure
+          @ensured = :ensured
+        end)
+        p @ensured
+        sleep 0.01
+        p :on
+      end
+    RUBY
+  end
+
+  script "a trap throws out of the block, and what nobody catches is an error", <<~'RUBY', out: ":outside\n\"uncaught throw :nowhere\"\n"
+    trap(:USR1) { throw :out, :outside }
+    signal_when_asleep(:USR1)
+    p(catch(:out) { inside { asleep && sleep(5) } })
+    trap(:USR1) { throw :nowhere }
+    signal_when_asleep(:USR1)
+    inside do
+      asleep && sleep(5)
+    rescue UncaughtThrowError => error
+      p error.message
+    end
+  RUBY
+
   script "Interrupt reaches the caller", <<~'RUBY', out: "ensured\nInterrupt\n"
     signal_when_asleep(:INT)
     begin

@@ -43,7 +43,7 @@ static VALUE take_kept(nb_loop_t *loop, VALUE fiber)
 static void raise_if_any(VALUE exception)
 {
     if (exception != Qnil)
-        rb_exc_raise(exception);
+        nb_raise(exception);
 }
 
 static VALUE shield_body(VALUE argument)
@@ -141,9 +141,19 @@ static VALUE rb_nb_scheduler_interrupt_at(VALUE self, VALUE fiber, VALUE excepti
     return Qnil;
 }
 
+/* @!visibility private - throws in the fiber, as fiber_interrupt raises. */
+static VALUE rb_nb_scheduler_throw_in(VALUE self, VALUE fiber, VALUE tag, VALUE value)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    if (!loop->closed)
+        nb_interrupt(loop, fiber, rb_ary_new_from_args(2, tag, value));
+    return Qnil;
+}
+
 void Init_nb_hooks_section(VALUE cScheduler)
 {
     rb_define_method(cScheduler, "shield", rb_nb_scheduler_shield, -1);
     rb_define_method(cScheduler, "shield_depth", rb_nb_scheduler_shield_depth, 0);
     rb_define_method(cScheduler, "interrupt_at", rb_nb_scheduler_interrupt_at, 3);
+    rb_define_private_method(cScheduler, "throw_in", rb_nb_scheduler_throw_in, 3);
 }

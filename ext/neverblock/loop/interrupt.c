@@ -95,6 +95,13 @@ void nb_interrupt_at(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned dep
     }
 }
 
+void nb_raise(VALUE given)
+{
+    if (RB_TYPE_P(given, T_ARRAY))
+        rb_throw_obj(RARRAY_AREF(given, 0), RARRAY_AREF(given, 1));
+    rb_exc_raise(given);
+}
+
 void nb_forget_interrupts(nb_loop_t *loop)
 {
     if (RHASH_SIZE(loop->deferred))

@@ -274,7 +274,7 @@ static void raise_deferred(nb_park_t *park)
         exception = nb_take_deferred(park->loop, park->owner);
     if (exception != Qnil) {
         park_leave((VALUE)park);
-        rb_exc_raise(exception);
+        nb_raise(exception);
     }
 }
 
@@ -328,7 +328,7 @@ nb_reason_t nb_park(nb_park_t *park)
     nb_chain_let_end(park->fiber);
     rb_ensure(park_wait, (VALUE)park, park_leave, (VALUE)park);
     if (park->exception != Qundef)
-        rb_exc_raise(park->exception);
+        nb_raise(park->exception);
     if (park->raise)
         park->raise(park->raise_data);
     return park->reason;

@@ -110,6 +110,9 @@ void nb_interrupt_at(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned dep
  * has ended, and a pooled fiber continues with other work. */
 void nb_forget_interrupts(nb_loop_t *loop);
 
+/* Raises what these have given a fiber, in it: an exception, or the [tag, value] of a throw. */
+NORETURN(void nb_raise(VALUE given));
+
 /* Keeps an exception for a fiber's next wait. Several are kept in order; none replaces another. */
 void nb_defer(nb_loop_t *loop, VALUE fiber, VALUE exception);
 

@@ -204,8 +204,17 @@ module NB
 
       error.set_backtrace(nil) if error.backtrace&.first&.start_with?(__FILE__)
       @handed = true
-      @scheduler.fiber_interrupt(@fiber, error) unless joined(error)
+      hand(error) unless joined(error)
       retry
+    end
+
+    # A `throw` of a trap handler has come here as an error. In the block it finds its `catch`.
+    def hand(error)
+      if error.is_a?(UncaughtThrowError) && Jump.from?(error, __FILE__)
+        @scheduler.__send__(:throw_in, @fiber, error.tag, error.value)
+      else
+        @scheduler.fiber_interrupt(@fiber, error)
+      end
     end
 
     # Whether the block joins the thread that ended with the error. Then join raises it, and once is
