@@ -66,4 +66,11 @@ if RUBY_VERSION >= "4"
   end
 end
 NB::Native.chaos(NB::Native::CHAOS) if NB::Native::CHAOS
+1.times do # a block within a block: see hooks/matches.c
+  NB::Native.find_matches do |note|
+    note.call
+    1.times { "a match" =~ /match/ }
+    Fiber.yield
+  end
+end
 NB::Native.on_spawn { NB::Native.spawned } # with a Ruby frame below: see hooks/fiber.c

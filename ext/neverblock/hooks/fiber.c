@@ -126,6 +126,7 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
 /* Of its own, $? is nil, as in a new thread. */
 static VALUE call_block(VALUE block)
 {
+    nb_own_matches(block);
     nb_last_status_restore(nb_loop_any(rb_fiber_scheduler_get()), Qnil);
     return rb_proc_call_with_block(block, 0, NULL, Qnil);
 }

@@ -14,6 +14,7 @@ void Init_nb_hooks_block(VALUE cScheduler);
 void Init_nb_hooks_early(void);
 void Init_nb_hooks_mutex(void);
 void Init_nb_hooks_kept(void);
+void Init_nb_hooks_matches(VALUE cScheduler);
 void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);
 void Init_nb_hooks_fiber(VALUE cScheduler);
@@ -37,6 +38,10 @@ void nb_check_interval(VALUE duration);
 
 /* A new non-blocking fiber that runs body(argument). Rubies differ; see hooks/fiber.c. */
 VALUE nb_fiber_new(rb_block_call_func_t body, VALUE argument);
+
+/* Lets the current fiber have $~ and $_ of its own in the block, as if Ruby had begun it with that.
+ */
+void nb_own_matches(VALUE block);
 
 /* Yields to the block of the method that runs, for functions that take a body. */
 static inline VALUE nb_yield_block(VALUE unused)

@@ -259,6 +259,7 @@ module NB
     def perform(crew, job)
       crew.forget_interrupts # that arrived while the fiber was free
       FiberState.clear
+      crew.own_matches(job)
       call(crew, job)
     rescue *FAILURES => error
       @on_error.call(error) # the fiber lives on

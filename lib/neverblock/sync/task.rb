@@ -254,6 +254,7 @@ module NB
     def run
       @fiber = Fiber.current
       # Read after @fiber was written; #cancel does it the other way round. One of us sees it.
+      @scheduler.own_matches(@origin || @block) if @scheduler.respond_to?(:own_matches)
       @cancel ? finish(:cancelled, @cancel) : finish(:done, @block.call)
     rescue Cancelled => error # ours, or the loop's when it closes
       finish(:cancelled, error)

@@ -46,6 +46,11 @@ module NB
         scheduler.forget_interrupts if scheduler.respond_to?(:forget_interrupts)
       end
 
+      # The block's $~ and $_ are those of the fiber, not of the method that it was written in.
+      def own_matches(job)
+        scheduler.own_matches(job) if scheduler.respond_to?(:own_matches)
+      end
+
       # @return [Boolean] whether the fibers belong to the process that forked this one
       def elsewhere? = @pid != Process.pid
 
