@@ -28,6 +28,28 @@ class IOUsersTest < Minitest::Test
     assert there?(@reader)
   end
 
+  # None of them waits for long, so they need no thread each.
+  def test_a_burst_of_closes_takes_few_threads
+    read
+    pipes = Array.new(200) { IO.pipe }
+    most = NB.run do
+      pipes.map { |pipe| NB.async { pipe.each(&:close) && Thread.list.size } }.map(&:value).max
+    end
+    assert pipes.flatten.all?(&:closed?)
+    assert_operator most, :<, 100
+  end
+
+  def test_closes_one_after_the_other_share_a_thread
+    read
+    made = 0
+    point = TracePoint.new(:thread_begin) { made += 1 }
+    point.enable
+    NB.run { 20.times { IO.pipe.each(&:close) } }
+    assert_operator made, :<=, 2
+  ensure
+    point&.disable
+  end
+
   def test_a_thread_that_sleeps_uses_none
     @thread = Thread.new { sleep }
     Thread.pass until @thread.stop?

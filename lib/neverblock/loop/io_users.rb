@@ -25,7 +25,10 @@ module NB
     # A thread that waits in one of these methods uses no IO.
     ELSEWHERE = %w[deq enter join lock mon_enter pop run select shift sleep stop synchronize
                    value].freeze
-    private_constant :AFFECTED, :ELSEWHERE
+    # A thread keeps here the only IO that it uses. A thread variable could not be removed, and a
+    # thread of {Offload} with one does no other work.
+    ONLY = :@neverblock_only_io
+    private_constant :AFFECTED, :ELSEWHERE, :ONLY
 
     module_function
 
@@ -72,13 +75,13 @@ module NB
     # @return the block's value
     def only(io)
       thread = Thread.current
-      thread.thread_variable_set(:neverblock_only_io, io)
+      thread.instance_variable_set(ONLY, io)
       return unless block_given?
 
       begin
         yield
       ensure
-        thread.thread_variable_set(:neverblock_only_io, nil)
+        thread.remove_instance_variable(ONLY)
       end
     end
 
@@ -99,7 +102,7 @@ module NB
     def user?(thread, io)
       return false if thread.equal?(Thread.current) || !thread.stop?
 
-      only = thread.thread_variable_get(:neverblock_only_io)
+      only = thread.instance_variable_get(ONLY)
       return only.equal?(io) if only
 
       place = thread.backtrace_locations(0, 1)&.first
