@@ -140,6 +140,33 @@ class RailsIsolationTest < Minitest::Test
     Current.reset
   end
 
+  # Ends by what ends more than itself elsewhere.
+  class EndingController < ActionController::Base
+    include ActionController::Live
+
+    def show
+      response.stream.write("before")
+      params[:name] == "exit" ? exit(3) : raise(NoMemoryError, "no room")
+    ensure
+      response.stream.close
+    end
+  end
+
+  { threads: ->(&block) { block.call }, fibers: ->(&block) { NB.run(&block) } }.each do |mode, run|
+    %w[exit memory].each do |name|
+      define_method("test_#{name}_ends_a_live_action_alone_with_#{mode}") do
+        skip "Rails #{Rails.version} ends the program" if
+          mode == :threads && !ActionController::Live.respond_to?(:live_thread_pool_executor)
+
+        logger, Concurrent.global_logger = Concurrent.global_logger, Concurrent::NULL_LOGGER
+        _, reports = capture_io { run.call { assert_equal "before", live(name, EndingController) } }
+        assert_equal mode == :fibers ? 1 : 0, reports.scan(/ended an action of .*Live:/).size
+      ensure
+        Concurrent.global_logger = logger if logger
+      end
+    end
+  end
+
   private
 
   # @return [Array<String>] gets the warnings
@@ -149,10 +176,10 @@ class RailsIsolationTest < Minitest::Test
     told
   end
 
-  def live(name)
+  def live(name, controller = WaitingController)
     Rails.application.executor.wrap do
       Current.person = name
-      _, _, body = WaitingController.action(:show).call(Rack::MockRequest.env_for("/?name=#{name}"))
+      _, _, body = controller.action(:show).call(Rack::MockRequest.env_for("/?name=#{name}"))
       parts = []
       body.each { |part| parts << part }
       parts.join

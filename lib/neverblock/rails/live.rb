@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
 require_relative "../sync/inheritance"
 require_relative "share_lock"
 
@@ -53,6 +54,8 @@ module NB
           Fiber.schedule do
             state[ShareLock::SHARER] = sharer
             action.call
+          rescue SystemExit, NoMemoryError => error # they would end the loop
+            ErrorReport.write("neverblock: this ended an action of ActionController::Live", error)
           ensure
             ::ActiveRecord::Base.connection_handler.clear_active_connections!(:all) if
               defined?(::ActiveRecord::Base)
