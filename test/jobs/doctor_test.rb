@@ -46,6 +46,14 @@ class JobsDoctorTest < Minitest::Test
                  (findings.map { |finding| finding["what"] })
   end
 
+  def test_connections_without_a_limit
+    unlimited = { APP_ADAPTER: "sqlite3", APP_CONNECTIONS: "-1" }
+    examine("solid_queue", SOLID_QUEUE_CONFIG: configuration(fibers: 100), **unlimited)
+    assert_empty findings
+    examine("good_job", GOOD_JOB_FIBERS: "1", GOOD_JOB_SHUTDOWN_TIMEOUT: "25", **unlimited)
+    assert_empty findings
+  end
+
   # Jobs use both.
   def test_a_database_of_the_queue_s_own
     fibers = { SOLID_QUEUE_CONFIG: configuration(fibers: 100) }

@@ -102,6 +102,18 @@ class GoodJobTest < Minitest::Test
     assert_none_left
   end
 
+  def test_advisory_locks_with_connections_without_a_limit
+    skip "Rails #{Rails::VERSION::STRING} has a limit" if Rails::VERSION::STRING < "8.1"
+
+    start(fibers: true, threads: 20, lock_strategy: "advisory",
+          env: { APP_ADAPTER: "postgresql", APP_CONNECTIONS: "-1", **gate(11) })
+    enqueue(CallJob, 40, 100)
+    done
+    assert_operator most_at_once, :>, 10
+    assert_equal 0, stop
+    assert_none_left
+  end
+
   def test_nb_jobs
     told = { GOOD_JOB_LOCK_STRATEGY: "skiplocked", **gate(11) }
     @programs = [QueueApp.nb_jobs("-f", "50", "good_job", env: told)]

@@ -104,7 +104,7 @@ module NB
         end
 
         def describe_pool(pool)
-          ["pool #{pool[:name]}: #{pool[:in_use]} of #{pool[:size]} in use, " \
+          ["pool #{pool[:name]}: #{pool[:in_use]} of #{pool[:size] || "unlimited"} in use, " \
            "#{pool[:waiting] || "nobody knows who"} waiting",
            *pool[:holders].map { |one| user("held at least", one, :held_seconds) },
            *pool[:waiters].map { |one| user("waited for", one, :waited_seconds) }]

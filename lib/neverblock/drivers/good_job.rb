@@ -118,9 +118,9 @@ module NB
         # @api private
         def check_connections(group, fibers)
           strategy = ::GoodJob.configuration.lock_strategy
-          pool = ::GoodJob::Job.connection_pool.size
+          pool = ::GoodJob::Job.connection_pool.size # nil: unlimited
           fibers = (@groups ||= {}).update(group => fibers).each_value.sum
-          return if strategy == :skiplocked || fibers <= pool
+          return if strategy == :skiplocked || pool.nil? || fibers <= pool
 
           @driver.notice(
             "#{fibers} fibers, but only #{pool} jobs run at once: with lock_strategy " \

@@ -28,7 +28,7 @@ module NB
           when "requests" then "#{@row[:method]} #{@row[:path]}"
           when "fibers" then "fiber #{@row[:name] || @row[:id]}, #{@row[:state]}"
           when "pools" then "pool #{@row[:name]} (#{@row[:kind]}), #{@row[:in_use]} of " \
-                            "#{@row[:size]} in use"
+                            "#{@row[:size] || "unlimited"} in use"
           when "workers" then "process #{@row[:process]}"
           else @row[:place]
           end

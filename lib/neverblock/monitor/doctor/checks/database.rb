@@ -38,10 +38,11 @@ module NB
     check "checkout", rails: true, applies: DATABASE do |project|
       project.facts.fetch("databases", []).each do |base|
         seconds = base["checkout_timeout"].to_f
-        next if base["pool"].to_i >= project.fibers || seconds >= SHORT_CHECKOUT
+        pool = base["pool"] or next # unlimited
+        next if pool >= project.fibers || seconds >= SHORT_CHECKOUT
 
         warning "#{base["name"]}: a request that waits #{seconds} s for a connection fails, " \
-                "though #{project.fibers} fibers share #{base["pool"]} connections",
+                "though #{project.fibers} fibers share #{pool} connections",
                 cure: "gem \"neverblock\" in the Gemfile makes it 60 s; or checkout_timeout: 60 " \
                       "in config/database.yml"
       end

@@ -30,6 +30,8 @@ module NB
         name, most = jobs.values_at("queue", "at_once")
         jobs["databases"].each do |database|
           base, pool = database.values_at("name", "pool")
+          next if pool.nil? # unlimited
+
           if !jobs["fibers"]
             next if pool >= most
 
@@ -79,7 +81,7 @@ module NB
         all.first["databases"].each do |database|
           base, pool = database.values_at("name", "pool")
           limit = project.facts["databases"].find { |one| one["name"] == base }.to_h["limit"]
-          next if limit.nil? || pool * processes <= limit
+          next if pool.nil? || limit.nil? || pool * processes <= limit
 
           problem "#{name}: #{processes} processes with #{pool} connections are " \
                   "#{pool * processes}; #{base} allows #{limit}",
