@@ -31,9 +31,11 @@ class QueueApp::SolidQueueStorm < QueueApp::Storm
   # time. 10 s are too few for that on a machine with ten times more to do than cores.
   def start = QueueApp.start(env: { APP_ALIVE: "60", APP_SHUTDOWN: "30", **@env }, **@settings)
 
+  # The row of one that was killed stays for a minute or two.
   def workers(crew)
     supervisor = SolidQueue::Process.find_by(pid: crew.pid, supervisor_id: nil) or return []
     supervisor.supervisees.where(kind: "Worker").pluck(:pid)
+              .select { |pid| File.exist?("/proc/#{pid}") }
   end
 
   def up?(crew) = workers(crew).any?
