@@ -31,7 +31,7 @@ class GoodJobStopsTest < Minitest::Test
       start(**settings)
       enqueue(LongJob, 5, 60)
       eventually { notes("began").count == 5 }
-      @programs.last.kill
+      kill_program
       start(**settings)
       done
       assert_run_again(5)
@@ -50,7 +50,7 @@ class GoodJobStopsTest < Minitest::Test
       eventually { notes("began").count == 4 }
       calls = 0
       eventually { CallJob.perform_later(calls += 1, 1) && notes("called").any? }
-      @programs.last.kill
+      kill_program
       start(**settings)
       done
       assert_run_again(4)
@@ -105,5 +105,14 @@ class GoodJobStopsTest < Minitest::Test
     assert_equal 0, stop
     assert_equal ["FailingJob::Broken"], notes("sentry").distinct.pluck(:text)
     assert_empty notes("reported").pluck(:text)
+  end
+
+  private
+
+  # A process runs jobs before it has the lock by which others see that it lives: without it, it
+  # would be taken for dead after five minutes.
+  def kill_program
+    eventually { GoodJob::Process.exists?(lock_type: :advisory) }
+    @programs.last.kill
   end
 end
