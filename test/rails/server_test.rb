@@ -4,11 +4,14 @@
 
 require "rails/helper"
 require "websocket/driver"
+require_relative "../support/patience"
 require_relative "../support/timing"
 require_relative "../support/ports"
 
 # The application under `rails server -u neverblock`, and under Puma with the plugin.
 class RailsServerTest < Minitest::Test
+  include Patience
+
   COMMANDS = { "neverblock" => %w[-u neverblock], "puma" => %w[-u puma] }.freeze
 
   COMMANDS.each_key do |name|
@@ -72,9 +75,9 @@ class RailsServerTest < Minitest::Test
     RailsApp.serve(cancel_when_gone: true) do |port|
       socket = TCPSocket.new("127.0.0.1", port)
       socket.write("GET /transfer?seconds=30 HTTP/1.1\r\nHost: a\r\n\r\n")
-      wait_until { Account.connection_pool.stat[:busy] == 1 }
+      eventually { Account.connection_pool.stat[:busy] == 1 }
       socket.close
-      wait_until { Account.connection_pool.stat[:busy].zero? }
+      eventually { Account.connection_pool.stat[:busy].zero? }
     end
     assert_equal [10, 10], Account.order(:id).pluck(:balance)
   end
@@ -149,8 +152,10 @@ class RailsServerTest < Minitest::Test
 
   def get(path) = Net::HTTP.get_response(URI("http://127.0.0.1:#{@port}#{path}"))
 
-  def wait_until
-    Timeout.timeout(10) { sleep(0.01) until yield }
+  # What a test that waits in vain for connections has to say.
+  def so_far
+    pool = Account.connection_pool
+    [pool.stat, NB::Rails::PinnedConnection.holders(pool)].join("\n")
   end
 
   def with_server(name, adapter:, env: {})
