@@ -3,8 +3,10 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <ruby/io.h>
+#include <ruby/version.h>
 
 typedef struct {
     nb_loop_t *loop;
@@ -165,6 +167,13 @@ static bool park_all(nb_select_t *select)
     return reason != INT2FIX(NB_WOKEN_BY_TIMER);
 }
 
+/* From Ruby 4.0 on, infinity is no timeout. */
+static bool is_forever(VALUE timeout)
+{
+    return NIL_P(timeout) || (RUBY_API_VERSION_CODE >= 40000 && RB_FLOAT_TYPE_P(timeout) &&
+                              RFLOAT_VALUE(timeout) == HUGE_VAL);
+}
+
 /* @overload io_select(readable, writable = nil, exceptional = nil, timeout = nil)
  *   IO.select: any number of IOs, any fd number, buffered data seen.
  *   @param readable [Array<#to_io>, nil]
@@ -185,7 +194,7 @@ static VALUE rb_nb_scheduler_io_select(int argc, VALUE *argv, VALUE self)
         select.lists[list] = rb_ary_dup(select.lists[list]);
         total += RARRAY_LEN(select.lists[list]);
     }
-    if (argc > 3 && !NIL_P(argv[3])) {
+    if (argc > 3 && !is_forever(argv[3])) {
         rb_time_timespec_interval(argv[3]);
         uint64_t ns = nb_interval_ns(argv[3]);
         select.deadline = nb_loop_clock(select.loop) + ns;
