@@ -123,6 +123,42 @@ class NameServerTest < ScriptCase
     RUBY
   end
 
+  if RUBY_VERSION >= "4" # before, there is no open_timeout, and getaddrinfo passes its timeout over
+    late = Array.new(4) { |i| "IO::TimeoutError: user specified timeout for slow#{i}.test port PORT" }
+    late[3] = late[3].sub(" port ", ":")
+    late << "IO::TimeoutError: user specified timeout for slow4.test port PORT" << "IO::TimeoutError: user specified timeout for slow5.test port PORT"
+    late << "Net::OpenTimeout: Failed to open TCP connection to slow6.test:PORT (user specified timeout for slow6.test port PORT)"
+    asks "no timeout waits for the answer", <<~'RUBY', "#{[[late, ["ok"] * 7], :flowing].inspect}\n"
+      WAYS = [
+        ->(name, port, time) { TCPSocket.new(name, port, open_timeout: time) },
+        ->(name, port, time) { TCPSocket.new(name, port, open_timeout: time, fast_fallback: false) },
+        ->(name, port, time) { TCPSocket.new(name, port, "127.0.0.1", nil, open_timeout: time) },
+        ->(name, port, time) { Socket.tcp(name, port, open_timeout: time) },
+        ->(name, port, time) { Socket.tcp(name, port, open_timeout: time, fast_fallback: false) },
+        ->(name, port, time) { Addrinfo.getaddrinfo(name, port, nil, :STREAM, timeout: time).first.connect },
+        lambda do |name, port, time|
+          http = Net::HTTP.new(name, port, nil)
+          http.open_timeout = time
+          http.start.instance_variable_get(:@socket).io
+        end
+      ]
+      def each_way(seconds)
+        strands = WAYS.map.with_index do |way, i|
+          go do
+            listening do |port|
+              way.call("slow#{i}.test", port, seconds).then { |s| s.puts; s.read.lines.last }
+            rescue IO::TimeoutError, Net::OpenTimeout, SystemCallError => error
+              TCPSocket.new("127.0.0.1", port).then { |s| s.puts; s.read }
+              "#{error.class}: #{error.message.gsub(port.to_s, "PORT")}"
+            end
+          end
+        end
+        strands.map { |one| finish(one) }
+      end
+      p(inside { largest_gap { [each_way(0.1), each_way(10)] } })
+    RUBY
+  end
+
   asks "names of /etc/hosts ask nobody", <<~'RUBY', "[\"127.0.0.1\"]\n", queries: 0
     p(inside { Addrinfo.getaddrinfo("localhost", 80, :INET, :STREAM).map(&:ip_address) })
   RUBY

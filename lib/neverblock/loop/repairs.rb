@@ -38,6 +38,7 @@ module NB
       ["service_name", "3.1", nil],
       ["tcp_fast_fallback", "3.4", nil],
       ["numeric_names", "3.3", nil],
+      ["lookup_timeout", "4.0", nil],
       ["fiber_transfer", "3.1", nil],
       ["fiber_raise", "3.1", nil],
       ["handle_interrupt", "3.1", nil]

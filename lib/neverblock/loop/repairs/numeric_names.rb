@@ -99,7 +99,7 @@ module NB
 
     repair(Addrinfo.singleton_class, :getaddrinfo) do |original|
       proc do |host, service, *rest, **options|
-        (Repairs.loop_here && rest.size < 5 &&
+        (Repairs.loop_here && rest.size < 5 && (options.keys - [:timeout]).empty? &&
           AddressQuery.new(host, service, *rest).addresses(Repairs.loop_here)) ||
           __send__(original, host, service, *rest, **options)
       end
