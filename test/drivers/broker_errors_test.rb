@@ -55,6 +55,9 @@ class BrokerErrorsTest < Minitest::Test
   end
 
   CLIENTS.each do |name, (hello, bye, type, connect)|
+    # It asks IO#ready?, which is not in the io-wait of Ruby 4.0.
+    next if name == "stomp" && !IO.method_defined?(:ready?)
+
     define_method("test_#{name}_raises_in_the_fiber_that_has_connected") do
       serve(hello, bye)
       others = NB.run do

@@ -103,7 +103,9 @@ class Transparency < Minitest::Test
 
     def file_test
       define_method("test_#{@rows.name} is on the page as it is here") do
-        problems = self.class.rows.stale
+        rows = self.class.rows
+        skip "the page has no results of Ruby #{Rows::RUBY}" unless rows.of_this_ruby?
+        problems = rows.stale
         assert_empty problems, "docs/TRANSPARENCY.md is stale; rake transparency writes it anew"
       end
     end

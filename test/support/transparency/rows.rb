@@ -50,6 +50,11 @@ class Rows
     end
   end
 
+  # @return [Boolean] whether the results of any library are written down for this Ruby
+  def of_this_ruby?
+    Dir["#{FOLDER}/*.json"].any? { |file| JSON.parse(File.read(file)).key?(RUBY) }
+  end
+
   private
 
   # Rows without what is measured.
