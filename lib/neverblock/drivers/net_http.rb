@@ -16,7 +16,7 @@ module NB
       extend AnyRactor
 
       # The versions compared with our C code, as test/drivers/net_http_heads_test.rb does it.
-      KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.10.0],
+      KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.9.1 0.10.0],
                 "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
       # The methods that C replaces, by file.
       READING = { "Net::HTTPResponse.read_status_line" => "net/http/response.rb",
