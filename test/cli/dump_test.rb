@@ -15,7 +15,7 @@ class DumpCommandTest < Minitest::Test
   def start_script(code, program: Program::NB.last)
     File.write("#{@dir}/script.rb", code)
     words = [*Program::RUBY, program, "run", "#{@dir}/script.rb"]
-    @pid = spawn(*words, out: @log, err: @log, pgroup: true)
+    @pid = spawn(*words, out: @log, err: %i[child out], pgroup: true)
     eventually { log.include?("ready") }
   end
 

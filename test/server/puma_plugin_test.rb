@@ -58,7 +58,7 @@ class PumaPluginTest < Minitest::Test
     File.write("#{@dir}/puma.rb", config)
     @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path|
  "-I#{path}" }, Gem.bin_path("puma", "puma"), "-C", "puma.rb", "-b",
-                 "unix://#{@socket}", *flags, chdir: @dir, out: @log, err: @log, pgroup: true)
+                 "unix://#{@socket}", *flags, chdir: @dir, out: @log, err: %i[child out], pgroup: true)
     eventually { answers? }
   end
 
