@@ -20,7 +20,7 @@ module Timing
       return result if @again || !Timing.alone?(result.failures)
 
       why = result.failures.first.message.lines.first&.chomp
-      warn "#{Timing::MARK}#{self.class}##{name}: #{why}"
+      $stderr.write("#{Timing::MARK}#{self.class}##{name}: #{why}\n") # also under -W0
       srand(Minitest.seed)
       again = self.class.new(name).tap { |test| test.instance_variable_set(:@again, true) }
       again.run.tap { |last| last.failures.map! { |failure| Timing.plain(failure) } }

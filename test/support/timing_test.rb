@@ -9,6 +9,7 @@ class TimingTest < Minitest::Test
     require "minitest/autorun"
     require "#{__dir__}/timing"
     $runs = Hash.new(0)
+    $VERBOSE = nil
     Minitest.after_run { puts $runs.sort.inspect }
     class Once < Minitest::Test
       def test_late_once = assert_in_time(2 - ($runs[:late_once] += 1), 1)
