@@ -12,6 +12,8 @@ class Chaos
   # How timeout(1) ends then, and what it adds to the number of a signal.
   EXPIRED = 124
   BY_SIGNAL = 128
+  # What a process says that has tried something. Whatever its status, one without it broke off.
+  TRIED = /^[1-9]\d* (?:runs|crossings passed), /.freeze
 
   # @!attribute arguments [Array<String>] a test file, which gets its order from the seed, too; or a
   #   program and what it is told
@@ -64,9 +66,9 @@ class Chaos
     output = IO.popen([job.environment, *command, {err: %i[child out]}], &:read).scrub
     status = $? # rubocop:disable Style/SpecialGlobalVars -- of this thread
     @lock.synchronize do
-      note(job, output, status.success?)
+      note(job, output, status.success? && output.match?(TRIED))
       puts "#{@ended} of #{@jobs.size}: seed #{job.seed}, #{job.arguments.join(" ")}: " \
-           "#{fate(status)} (#{(now - start).round} s)"
+           "#{fate(status, output)} (#{(now - start).round} s)"
       $stdout.flush
     end
   end
@@ -81,9 +83,9 @@ class Chaos
     @failed << job
   end
 
-  def fate(status)
+  def fate(status, output)
     code = status.exitstatus
-    return "passed" if status.success?
+    return output.match?(TRIED) ? "passed" : "broke off" if status.success?
     return "still running after #{@limit} s" if code == EXPIRED
 
     number = status.termsig || (code - BY_SIGNAL if code > BY_SIGNAL)

@@ -56,6 +56,14 @@ class ChaosTest < Minitest::Test
     assert output.end_with?("#{replays.join}1 passed, 2 failed\n"), output
   end
 
+  # Whatever the process says of itself.
+  def test_what_leaves_in_the_midst_of_its_tests_has_failed
+    output, passed = run_chaos("exit!(0)")
+    refute passed
+    assert_match(/^1 of 1: seed 1, 0_test.rb: broke off /, output)
+    assert output.end_with?("0 passed, 1 failed\n"), output
+  end
+
   def test_what_hangs_is_ended
     output, passed = run_chaos("sleep", limit: 1)
     refute passed
