@@ -187,6 +187,20 @@ class ServerClusterTest < Minitest::Test
     finish
   end
 
+  # Those that begin take their time, so that the order is seen.
+  def test_usr1_starts_a_worker_before_it_ends_one
+    File.write("#{@dir}/config.ru", "sleep 0.3; File.write('order', 'b', mode: 'a')\n#{RACKUP}")
+    start("-w", "2", config: <<~RUBY)
+      preload_app! false
+      on_worker_shutdown { File.write("order", "e", mode: "a") }
+    RUBY
+    eventually { serving_pids.size == 2 }
+    Process.kill("USR1", @pid)
+    eventually { File.size("#{@dir}/order") == 6 }
+    assert_equal "bbbebe", File.read("#{@dir}/order")
+    finish
+  end
+
   def test_usr2_replaces_the_master_without_a_failed_request
     start("-w", "2")
     old = eventually { (now = serving_pids).size == 2 && now }

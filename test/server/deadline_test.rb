@@ -3,12 +3,14 @@
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
 require_relative "helper"
+require_relative "../support/clock"
 require "tmpdir"
 
 # How long the server waits for a client: each wait has a limit of its own, whatever else goes on at
 # that connection.
 class ServerDeadlineTest < Minitest::Test
   include ServerTest
+  include Clock
 
   POST = "POST / HTTP/1.1\r\n#{HOST}".freeze
   # Who waits for the rest of a body, and for how much: the reader, or a fiber of the application.
@@ -136,6 +138,24 @@ class ServerDeadlineTest < Minitest::Test
     socket.write(POST, "Content-Length: 50\r\n\r\n")
     10.times { sleep(0.1) && socket.write("x" * 5) }
     assert_equal "50", read_response(socket).body
+  end
+
+  # The server computes until header_timeout is over. Meanwhile the client has sent its request.
+  def test_who_has_sent_is_not_late_because_the_server_computes
+    computing, sent = Thread::Queue.new, Thread::Queue.new
+    serve(header_timeout: 1) do |env|
+      if env["PATH_INFO"] == "/compute"
+        over = computing.push(true) && clock + 1.2
+        nil until clock > over && !sent.empty?
+      end
+      [200, {}, ["done"]]
+    end
+    busy, other = connect, connect
+    eventually { @server.stats[:connections] == 2 }
+    busy.write("GET /compute HTTP/1.1\r\n#{HOST}\r\n")
+    computing.pop
+    sent << other.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    assert_equal %w[done done], [busy, other].map { |socket| read_response(socket).body }
   end
 
   # A fiber writes what the client does not take, another waits for what it does not send.

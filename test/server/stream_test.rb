@@ -82,4 +82,18 @@ class ServerStreamTest < Minitest::Test
     get
     assert_equal "not opened for reading", raised.message
   end
+
+  def test_close_read_ends_a_read_that_waits
+    body = lambda do |stream|
+      raised = Thread::Queue.new
+      Fiber.schedule { raised << assert_raises(IOError) { stream.read(1) } }
+      stream.close_read
+      stream.write(raised.pop.message)
+      stream.close
+    end
+    serve(body_streaming: true, body_memory_bytes: 10, body_timeout: 5) { [200, TEXT, body] }
+    socket = connect
+    socket.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 100\r\n\r\n")
+    assert_equal "stream closed in another thread", read_response(socket).body
+  end
 end
