@@ -90,11 +90,15 @@ class InterruptedTest < Minitest::Test
   end
 
   def at_each_pair(kind)
+    struck = []
     capture_io do
       (1..).step(3).take_while do |at|
-        LATER.map { |later| judged(kind, yield(at, at + later)).struck.any? }.any?
+        runs = LATER.map { |later| judged(kind, yield(at, at + later)) }
+        struck.concat(runs.map { |run| run.struck.size })
+        runs.any? { |run| run.struck.any? }
       end
     end
+    assert_operator struck.count(2), :>=, 2, "#{kind}: too little was tried"
   end
 
   def judged(kind, run)
