@@ -23,7 +23,7 @@ class Trial
     before = Leaks.snapshot
     @thread = Thread.new { @world.enter { conduct } }
     @thread.report_on_exception = false
-    @thread.join(@limit) ? nil : give_up
+    @thread.join(@limit) ? note_end : give_up
     @result.left.concat(Leaks.since(before)) unless @result.hung
     @result.worst = @ticker&.worst
     @result.stillest = @ticker&.stillest
@@ -43,6 +43,11 @@ class Trial
 
   private
 
+  # A loop that ends early leaves its fibers where they are, and no `ensure` runs.
+  def note_end
+    @result.error ||= Minitest::Assertion.new("the loop has ended, the body has not") unless @ended
+  end
+
   def conduct
     @scheduler = Fiber.scheduler
     @ticking = @world.strand { @ticker.run } if @ticker
@@ -54,6 +59,7 @@ class Trial
     settle(before)
     @ticker&.stop
     @ticking&.join(20)
+    @ended = true
   end
 
   # Every strand has ended, every IO is closed, and the scheduler holds what it held before.

@@ -1,0 +1,21 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require_relative "contract"
+
+# What a contract's run makes of a body.
+class TrialTest < Minitest::Test
+  # Its loop ends when the first fiber waits.
+  class Hasty
+    def enter(&block) = Fiber.new(&block).resume
+  end
+
+  def run_in(world, &body) = Trial.new(self, world, limit: 5, ticker: false, &body).run
+
+  # No `ensure` runs then, and nothing was raised.
+  def test_a_body_that_is_left_before_its_end_has_failed
+    assert_equal "the loop has ended, the body has not", run_in(Hasty.new) { Fiber.yield }.error.message
+    ended = run_in(Hasty.new) { :value }
+    assert_equal [:value, nil, []], [ended.value, ended.error, ended.left]
+  end
+end
