@@ -154,6 +154,8 @@ class RailsInheritanceTest < Minitest::Test
           Account.find(1).update!(balance: 100)
           assert_equal [3], NB.gather(-> { sleep(0.001) && 3 })
           assert_equal 1, NB.async { Account.find(1).balance }.value # a unit of its own
+          nested = -> { NB.async { Account.find(1).balance }.value }
+          assert_equal [1], NB.gather(nested)
           late = group.async { gate.pop && Account.find(1).balance }
         end
         gate << true
