@@ -82,20 +82,20 @@ class InterruptTest < Contract
     assert_equal "x", waiting.value
   end
 
-  contract "two interrupts at once: both are raised", only: :fibers do
+  # The first ends the wait, the others are kept for the next ones.
+  contract "several interrupts at once: all are raised, in order", only: :fibers do
     seen = []
     waiting = parked do
-      2.times do
+      4.times do
         sleep
       rescue Stop => error
         seen << error.message
       end
       :end
     end
-    waiting.interrupt(Stop.new("one"))
-    waiting.interrupt(Stop.new("two"))
+    %w[one two three four].each { |message| waiting.interrupt(Stop.new(message)) }
     assert_equal :end, waiting.value
-    assert_equal %w[one two], seen
+    assert_equal %w[one two three four], seen
   end
 
   contract "one interrupts itself in its next wait, not at once", only: :fibers do

@@ -67,6 +67,19 @@ class NameServerTest < ScriptCase
 "#{[EXPECTED.fetch(name), :flowing].inspect}\n"
   end
 
+  # Who answers now is believed at once: only an answer is kept for a while.
+  Worlds.all.each do |world|
+    define_method("test_a_name_that_was_unknown_is_asked_for_anew_#{world.name}") do
+      skip "needs user namespaces" unless NameServer.available?
+      queries = [1, 2].map do |count|
+        result = ask("inside { #{count}.times { Addrinfo.ip('unknown.invalid') rescue p($!.class < StandardError) } }", world.name)
+        assert_equal "true\n" * count, result.out, result.err
+        result.err.scan("query").size
+      end
+      assert_operator queries.last, :>, queries.first
+    end
+  end
+
   asks "fifty at once ask once", <<~'RUBY', "[[[\"127.0.0.1\"]], :flowing]\n", queries: 2
     p(inside do
       largest_gap do

@@ -158,6 +158,22 @@ class ServerDeadlineTest < Minitest::Test
     assert_equal %w[done done], [busy, other].map { |socket| read_response(socket).body }
   end
 
+  # Its head is there before header_timeout is over, and waits for a fiber that reads it.
+  def test_who_waits_in_the_queue_is_not_late
+    gate = Thread::Queue.new
+    serve(fibers: 1, header_timeout: 2) { |env| [200, {}, [env["PATH_INFO"] == "/gate" ? gate.pop : "done"]] }
+    late, busy = connect, connect
+    over = clock + 2.2
+    late.write("GET / HTTP/1.1\r\n")
+    busy.write("GET /gate HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:running] == 1 }
+    late.write("#{HOST}\r\n")
+    eventually { @server.stats[:queued] == 1 }
+    sleep(over - clock)
+    gate << "open"
+    assert_equal %w[open done], [busy, late].map { |socket| read_response(socket).body }
+  end
+
   # A fiber writes what the client does not take, another waits for what it does not send.
   def test_two_waits_at_once_have_a_limit_each
     told = Thread::Queue.new
