@@ -2,14 +2,17 @@
 
 require_relative "test_files"
 
-# Reads the output of a suite: how many tests passed, which failed and how to repeat them, and which
-# were repeated.
+# Reads the output of a suite: how many tests passed, which failed and how to repeat them, which had
+# to be repeated, and why others were skipped.
 class Outcome
   MINITEST = /^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips/
   OURS = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
   # A soak's activities. A soak is one test; if it fails, its exit status says so.
   ACTIVITIES = /^(\d+) activities, \d+ failed$/
   REPEATED = /repeated after a timing failure: (.*)$/
+  # Of so many tests, one more or less may be repeated; in a larger share, no machine is at fault.
+  FEW, SHARE = 5, 0.02
+  SKIPPED = /^skipped: [\w:]+#.+?: (.*)$/
   HEAD = /^(?: +\d+\) )?(?:Failure|Error):\n/.freeze # Rails leaves the number out
   FAILED = /#{HEAD}([\w:]+)#(test_.+?)(?: \[[^\n]*\])?:\n/
   BROKEN = /^#{Regexp.escape(TestFiles::BROKEN)}(\S+): (.*)$/.freeze
@@ -33,7 +36,7 @@ class Outcome
     end
   end
 
-  attr_reader :passed, :failed, :skipped, :activities, :repeated, :failures
+  attr_reader :passed, :failed, :skipped, :activities, :repeated, :reasons, :failures
 
   # @param output [String]
   # @param status [Process::Status, nil] nil: it hung
@@ -44,10 +47,14 @@ class Outcome
     @passed, @failed, @skipped = Outcome.count(output)
     @activities = output.scan(ACTIVITIES).flatten.sum(&:to_i)
     @repeated = output.scan(REPEATED).flatten
+    @reasons = output.scan(SKIPPED).flatten
     @failures = find_failures
     @passed = 1 if [@passed, @failed, @skipped].sum.zero? && status&.success?
-    @failed = 1 if @failed.zero? && !status&.success?
+    @failed = 1 if @failed.zero? && (!status&.success? || often?)
   end
+
+  # @return [Boolean] whether so many tests were repeated that it counts as a failure
+  def often? = @repeated.size > [FEW, (@passed + @failed) * SHARE].max
 
   # Adds up what minitest ("9 runs, 34 assertions, 0 failures, 1 errors, 0 skips") and the C tests
   # ("12 passed, 0 failed") say. A suite that says nothing is one test: it passed, or it did not.

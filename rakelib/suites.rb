@@ -74,6 +74,7 @@ class Suites
     line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([outcome]), now - start)
     puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
     puts "(still running after #{suite.limit} s)" unless status
+    puts "(#{outcome.repeated.size} repeated: too many to be the machine's fault)" if outcome.often?
     puts explain(outcome, output, log) if outcome.failed.positive?
     $stdout.flush
   end
@@ -108,11 +109,20 @@ class Suites
     repeated = @outcomes.flat_map(&:repeated)
     puts "#{repeated.size} repeated after a timing failure:", repeated.map { |line| "  #{line}" } if
       repeated.any?
+    tell_skips
     failures = @outcomes.flat_map(&:failures)
     File.write(FAILED, JSON.generate(failures.map(&:arguments)))
     return if failures.empty?
 
     puts "To repeat what failed (all of it: bin/test --failed):", failures.map { |one| "  #{one}" }
+  end
+
+  def tell_skips
+    reasons = @outcomes.flat_map(&:reasons).tally.sort_by { |reason, count| [-count, reason] }
+    return if reasons.empty?
+
+    puts "Why tests were skipped:"
+    reasons.each { |reason, count| puts format("  %5d %s", count, reason) }
   end
 
   def words(outcomes)

@@ -66,6 +66,22 @@ class OutcomeTest < Minitest::Test
     end
   end
 
+  # A few may be the machine's fault.
+  def test_a_suite_of_which_many_tests_were_repeated_has_failed
+    repeated = ->(count) { "repeated after a timing failure: A#test_b: late\n" * count }
+    assert_equal [11, 0, 1, 0], counts(repeated[5] + GREEN, true)
+    assert_equal [11, 1, 1, 0], counts(repeated[6] + GREEN, true)
+    large = "600 runs, 900 assertions, 0 failures, 0 errors, 0 skips\n"
+    assert_equal [600, 0, 0, 0], counts(repeated[12] + large, true)
+    assert_equal [600, 1, 0, 0], counts(repeated[13] + large, true)
+  end
+
+  def test_why_tests_were_skipped
+    output = "skipped: A::BTest#test_c: of Linux only\nskipped: A#test_a: b: no such gem\n#{GREEN}"
+    assert_equal ["of Linux only", "b: no such gem"],
+                 Outcome.new(output, status(true), "3.4").reasons
+  end
+
   def test_a_suite_that_hangs_or_says_nothing
     assert_equal [11, 1, 1, 0], counts(GREEN, nil)
     assert_equal [1, 0, 0, 0], counts("", true)
