@@ -30,6 +30,7 @@ module TestFiles
   # @param at_once [Integer] how many processes run at a time
   # @return [Boolean] whether all passed
   def run(files, at_once: 1)
+    files.any? or abort "there is no test file to run"
     Machine.watch { failed_of(files.to_a, at_once) { |file| one(file) }.empty? }
   end
 
@@ -119,11 +120,13 @@ module TestFiles
     exit!(1)
   end
 
-  # @return [String] the line about a file that ended without minitest's summary, or ""
+  # @return [String] the line about a file that ended without minitest's summary, or that has no
+  #   test, or ""
   def fate(file, output, status)
     return "#{BROKEN}#{file}: no test has ended for #{LIMIT} s\n" unless status
     return "#{BROKEN}#{file}: ended by SIG#{Signal.signame(status.termsig)}\n" if status.signaled?
-    return "" if output.match?(/^\d+ runs, /)
+    return "" if output.match?(/^[1-9]\d* runs, /)
+    return "#{BROKEN}#{file}: has no test\n" if output.match?(/^0 runs, /)
 
     "#{BROKEN}#{file}: exit status #{status.exitstatus}\n"
   end

@@ -34,4 +34,15 @@ class TestFilesTest < Minitest::Test
     assert_nil status(20, [1, 2, 3])
     assert_nil status(20, [1, 3])
   end
+
+  # Such as one whose tests are defined under a condition.
+  def test_a_file_without_tests_has_failed
+    Tempfile.create(%w[none .rb]) do |file|
+      File.write(file, 'require "minitest/autorun"; Class.new(Minitest::Test)')
+      out, = capture_subprocess_io { refute TestFiles.run([file.path]) }
+      assert_includes out, "!! #{file.path}: has no test\n"
+    end
+    out, err = capture_io { assert_raises(SystemExit) { TestFiles.run([]) } }
+    assert_equal ["", "there is no test file to run\n"], [out, err]
+  end
 end
