@@ -29,10 +29,11 @@ class VirtualTimeTest < Minitest::Test
 
   # One test for each backend; the block runs in a loop with a virtual clock.
   def self.virtual(name, ruby: nil, before: nil, &block)
-    return if (ruby && RUBY_VERSION < ruby) || (before && RUBY_VERSION >= before)
-
+    why = "of Ruby >= #{ruby}" if ruby && RUBY_VERSION < ruby
+    why = "of Ruby < #{before}" if before && RUBY_VERSION >= before
     NB::Native.backends.each do |backend|
       define_method("test_#{name}_#{backend}") do
+        skip why if why
         NB.run(backend: backend, clock: :virtual) do
           @start = clock
           instance_exec(&block)

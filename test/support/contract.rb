@@ -11,6 +11,7 @@ require_relative "strands"
 require_relative "ticker"
 require_relative "timing"
 require_relative "leaks"
+require_relative "mistake"
 require_relative "warnings"
 require_relative "trial"
 require_relative "streams"
@@ -39,7 +40,7 @@ class Contract < Minitest::Test
   PATIENCE = Integer(ENV.fetch("NB_PATIENCE", "1"))
 
   class << self
-    # Defines one test per world.
+    # Defines one test per world, which skips where it cannot run.
     # @param gap [Float, nil] seconds that the ticker may stand still, not counting computation;
     #   nil: no limit
     # @param limit [Float] seconds after which the run counts as hanging
@@ -48,24 +49,20 @@ class Contract < Minitest::Test
     # @param ruby [String, nil] a requirement such as ">= 3.2"
     # @param chaos [Boolean] false: the body relies on whose turn it is, which NB_CHAOS changes
     def contract(name, only: nil, ruby: nil, chaos: true, **options, &body)
-      return unless runs_on?(ruby) && (chaos || !ENV["NB_CHAOS"])
-
+      why = cannot(ruby, chaos)
       Worlds.all.each do |world|
         next if only == (world.fibers? ? :threads : :fibers)
 
-        define_method(test_name(name, world)) do
-          conduct(world, **options, &body)
-        end
+        define(name, world, why) { conduct(world, **options, &body) }
       end
     end
 
     # Under every backend, the body's value must be the same as in plain threads.
     def same_as_threads(name, **options, &body)
       running = options.reject { |key, _| key == :ruby }
-      return unless runs_on?(options[:ruby])
-
+      why = cannot(options[:ruby])
       Worlds.all.each do |world|
-        define_method(test_name(name, world)) do
+        define(name, world, why) do
           expected = conduct(Worlds::KNOWN.fetch("threads"), **running, &body)
           refute_nil expected, "nothing to compare"
           assert_equal expected, conduct(world, **running, &body) if world.fibers?
@@ -75,16 +72,28 @@ class Contract < Minitest::Test
 
     private
 
-    def runs_on?(requirement)
-      requirement.nil? || Gem::Requirement.new(requirement).satisfied_by?(Gem.ruby_version)
+    # @return [String, nil] why not
+    def cannot(requirement, chaos = true)
+      return "chaos changes whose turn it is" if ENV["NB_CHAOS"] && !chaos
+      return if requirement.nil? ||
+                Gem::Requirement.new(requirement).satisfied_by?(Gem.ruby_version)
+
+      "of Ruby #{requirement}"
     end
 
-    def test_name(name, world)
-      "test_#{name.gsub(/\W+/, "_")}_#{world.name}".tap do |test|
-        raise ArgumentError, "two contracts are called #{name.inspect}" if method_defined?(test,
-false)
-      end
+    # Another Ruby may have another contract of that name.
+    def define(name, world, why, &body)
+      test = "test_#{name.gsub(/\W+/, "_")}_#{world.name}"
+      there = method_defined?(test, false)
+      return if there && why
+      raise ArgumentError, "two contracts are called #{name.inspect}" if
+        there && !skipping.delete(test)
+
+      skipping << test if why
+      define_method(test, &(why ? -> { skip(why) } : body))
     end
+
+    def skipping = @skipping ||= []
   end
 
   # Runs block beside the body. @return [Strand]
@@ -133,6 +142,8 @@ false)
   # @return [Array(Class, String), Object] what the block raised, or its value: for comparisons
   def outcome
     yield
+  rescue Mistake
+    raise
   rescue StandardError => error
     [error.class, error.message]
   end

@@ -61,13 +61,15 @@ class ScriptCase < Minitest::Test
     # @param only [:fibers, nil] :fibers leaves plain threads out
     # @param chaos [Boolean] false: it relies on whose turn it is, which NB_CHAOS changes
     def script(name, source, out:, status: 0, only: nil, ruby: nil, err: nil, limit: 20, chaos: true)
-      return unless chaos || !ENV["NB_CHAOS"]
-      return unless ruby.nil? || Gem::Requirement.new(ruby).satisfied_by?(Gem.ruby_version)
+      why = "chaos changes whose turn it is" unless chaos || !ENV["NB_CHAOS"]
+      why ||= "of Ruby #{ruby}" unless
+        ruby.nil? || Gem::Requirement.new(ruby).satisfied_by?(Gem.ruby_version)
 
       Worlds.all.each do |world|
         next if only == :fibers && !world.fibers?
 
         define_method("test_#{name.gsub(/\W+/, "_")}_#{world.name}") do
+          skip why if why
           result = run_script(source, world.name, limit)
           assert_equal [out, status], [result.out, ended(result)], result.err
           err ? assert_match(err, result.err) : assert_empty(result.err)

@@ -40,6 +40,9 @@ class Measure
   # what the server took, since both may wait at the same time.
   def took = [@all.others, [@all.wall, @delay].min].max
 
+  # Seconds by the clock.
+  def lasted = @all.wall
+
   # Milliseconds that one computes.
   def computed_ms = (@all.cpu * 1000 / @count).round(1)
 
