@@ -14,7 +14,8 @@ class TrialTest < Minitest::Test
 
   # No `ensure` runs then, and nothing was raised.
   def test_a_body_that_is_left_before_its_end_has_failed
-    assert_equal "the loop has ended, the body has not", run_in(Hasty.new) { Fiber.yield }.error.message
+    left = run_in(Hasty.new) { Fiber.yield }
+    assert_equal "the loop has ended, the body has not", left.error.message
     ended = run_in(Hasty.new) { :value }
     assert_equal [:value, nil, []], [ended.value, ended.error, ended.left]
   end
