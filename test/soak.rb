@@ -19,6 +19,8 @@ module Soak
     # Memory may grow by so much between the first quarter and the end.
     GROWTH = 1.15
     SLACK_KB = 12_000
+    # From so many seconds on, each activity must have succeeded, even where others compute.
+    LONG = 300
 
     def initialize(seconds, seed, backends)
       @backends = backends
@@ -56,10 +58,17 @@ module Soak
 
     def verdict
       growing?
+      in_vain if @seconds >= LONG
       @done.sort_by { |_, count| -count }.each { |what, count| puts format("%8d %s", count, what) }
       @failures.first(20).each { |failure| puts "FAILED #{failure}" }
       puts "#{@done.values.sum} activities, #{@failures.size} failed"
       @failures.empty?
+    end
+
+    # Faults end many of them, but never all. Only `timeouts` may always end by one.
+    def in_vain
+      vain = (Activities::NAMES - %i[timeouts]).select { |name| @done[:"#{name} done"].zero? }
+      @failures << "never succeeded: #{vain.join(", ")}" if vain.any?
     end
 
     def growing?

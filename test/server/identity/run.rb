@@ -205,8 +205,16 @@ module ServerIdentity
     end
 
     # What the application raised on purpose has its own request's token beside it.
-    def crossed_errors
-      @cluster.read("log").scan(%r{ /\w+/(z\h{14}z)/\d+ .*?(z\h{14}z)$}).count { |a, b| a != b }
+    # @return [Array<Array(String, String)>]
+    def errors = @cluster.read("log").scan(%r{ /\w+/(z\h{14}z)/\d+ .*?(z\h{14}z)$})
+
+    # So many answers, and no line that could have been strange.
+    MANY = 5_000
+
+    # @return [Array<String>] which of the logs were not written
+    def unwritten
+      {"access log" => @cluster.read("access.log").lines.size, "log" => errors.size}
+        .select { |_, lines| lines.zero? && sum(:answered) > MANY }.keys
     end
 
     def judge
@@ -214,15 +222,19 @@ module ServerIdentity
       lost = sum(:asked) - sum(:answered) - sum(:excused)
       strange = {"in the application" => @cluster.read("strange").lines.size,
                  "upstream" => @upstream.strange.size,
-                 "in the access log" => strange_lines, "in the log" => crossed_errors}
+                 "in the access log" => strange_lines,
+                 "in the log" => errors.count { |asked, raised| asked != raised }}
       puts @cluster.read("strange").lines.first(5), failures.first(10)
       puts "#{sum(:asked)} requests of #{@count} clients, #{@signals} signals: #{sum(:answered)} " \
            "answered, #{excuses} not, as documented, #{lost} lost; strange: #{strange}; " \
-           "#{@cluster.read("access.log").lines.size} lines in the access log"
+           "#{@cluster.read("access.log").lines.size} lines in the access log, " \
+           "#{errors.size} errors in the log"
       left = @held.last.first > @held.first.first
       puts "handshakes: #{handshakes}" if @kind == Handshaker
       puts "a worker's fds, and MB: #{@held.map { |held| held.join(", ") }.join("; ")} at last"
-      failed = failures.size + strange.values.sum + [!@stopped, !lost.zero?, left].count(true)
+      puts "not written: #{unwritten.join(", ")}" if unwritten.any?
+      failed = failures.size + strange.values.sum + unwritten.size +
+               [!@stopped, !lost.zero?, left].count(true)
       puts "#{failed} faults", @cluster.read("log").lines.grep(/worker|BUG|FATAL|\.[ch]:/).last(20)
       failed.zero? && sum(:answered).positive?
     end

@@ -20,6 +20,9 @@ module ServerSoak
     COUNT = 128
     PATIENCE = 60 # seconds for one activity
 
+    # Those that get answers.
+    ASKING = %i[keep_alive pipeline upload expect errors half_close].freeze
+
     attr_reader :done, :failures, :right
 
     def initialize(port, seed)
@@ -28,7 +31,11 @@ module ServerSoak
       @done = Hash.new(0)
       @failures = []
       @right = 0
+      @answered = Hash.new(0)
     end
+
+    # @return [Array<Symbol>] activities that were never answered
+    def in_vain = ASKING.reject { |name| @answered[name].positive? }
 
     def run(seconds)
       @end = clock + seconds
@@ -46,6 +53,7 @@ module ServerSoak
       name, right = NB.timeout(PATIENCE) { activities.one }
       @done[name] += 1
       @right += right
+      @answered[name] += right
     rescue StandardError => error
       place = error.backtrace.grep(/activities\.rb/).first(3).map { |line| line[/\d+:.*/] }
       @failures << "#{error.class}: #{error.message} #{place.join(" < ")}"
@@ -139,6 +147,7 @@ module ServerSoak
       puts "server: #{stats}"
       @failures << "#{stats["connections"]} connections are left" unless stats["connections"].zero?
       @failures << "fds: #{before.fds} before, #{after.fds} after" if after.fds > before.fds
+      @failures << "never answered: #{@clients.in_vain.join(", ")}" if @clients.in_vain.any?
       quarters = @watch.samples.each_slice([@watch.samples.size / 4, 1].max).to_a
       early, late = quarters.values_at(1, 3).map { |quarter| quarter.map(&:rss_kb).max }
       return unless @seconds >= 60 && late > (early * GROWTH) + SLACK_KB

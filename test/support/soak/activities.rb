@@ -128,7 +128,12 @@ module Soak
 
     def name
       expect(true, Addrinfo.getaddrinfo("localhost", 80, nil, :STREAM).any?)
-      Timeout.timeout(0.1) { Addrinfo.getaddrinfo("unknown.invalid", 80) }
+      found = begin
+        Timeout.timeout(0.1) { Addrinfo.getaddrinfo("unknown.invalid", 80) }
+      rescue SocketError, Timeout::Error
+        :none
+      end
+      expect(:none, found)
     end
 
     def thread

@@ -101,6 +101,8 @@ module Soak
       disturb(workers) until over?
       Process.setrlimit(:NOFILE, *@limit) if @limit
       hung(workers) unless patient { fibers.none?(&:alive?) }
+      died = workers.count { |worker| !worker.fiber.alive? && !worker.ended? }
+      failed("#{died} workers ended before the round was over") if died.positive?
       stop_servers
       @done = workers.map(&:done).inject { |sum, one| sum.merge(one) { |_, a, b| a + b } }
       empty?

@@ -33,7 +33,11 @@ module Soak
         @done[outcome(activity)] += 1
         clean
       end
+      @ended = true
     end
+
+    # @return [Boolean] whether it has worked until the round was over
+    def ended? = @ended
 
     # @return [Boolean] whether it may be cut off now
     def open_to_cuts? = @open
