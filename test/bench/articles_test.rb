@@ -70,7 +70,7 @@ class BenchArticlesTest < Minitest::Test
   end
 
   def c6(runtime, beside)
-    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
+    Databases.there?(:postgresql) || missing("PostgreSQL")
     cell("c6", { runtime: runtime, hogs: beside, **SHORT }, port: Databases.postgresql.port)
   end
 end

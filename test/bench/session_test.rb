@@ -4,6 +4,7 @@ require_relative "helper"
 require "minitest/mock"
 require "stringio"
 require_relative "../support/leaks"
+require_relative "../support/missing"
 require_relative "../support/timing"
 
 # The whole way with real cells: processes, JSON, JSONL, figures.
@@ -80,7 +81,7 @@ class BenchSessionTest < Minitest::Test
   end
 
   def test_a_web_server_is_loaded_counted_and_ended
-    skip "needs wrk" unless Bench::Runtime.path("wrk")
+    Bench::Runtime.path("wrk") || missing("wrk")
     before = children
     one = table("served", runtimes: %w[c_server], kind: "hello", connections: 3)
     measure(one, seconds: 1) do |result, _session|
@@ -94,7 +95,7 @@ class BenchSessionTest < Minitest::Test
   end
 
   def test_system_calls_of_a_server_are_counted
-    skip "needs wrk and strace" unless %w[wrk strace].all? { |name| Bench::Runtime.path(name) }
+    %w[wrk strace].each { |name| Bench::Runtime.path(name) || missing(name) }
     one = table("request_cost", runtimes: %w[c_server], headers: 10, requests: 50)
     measure(one) do |result, _session|
       cell = { runtime: "c_server", jobs: 50 }

@@ -5,6 +5,7 @@ require "json"
 require "open3"
 require "socket"
 require "tmpdir"
+require_relative "../support/missing"
 require_relative "../support/ports"
 require_relative "../support/program"
 require_relative "../support/reset"
@@ -86,7 +87,7 @@ class IotestTest < Minitest::Test
   # The program itself, in both directions. OpenBSD's ends at the end of the file by -N.
   def test_nc_sends_and_nc_receives
     nc = %w[/bin/nc.openbsd /usr/bin/nc.openbsd].find { |path| File.executable?(path) }
-    skip "no nc of OpenBSD's" unless nc
+    nc || missing("netcat-openbsd")
     server { |port| assert system(nc, "-N", "127.0.0.1", port.to_s, in: @file) }
     assert_equal @bytes, File.binread(@target)
 

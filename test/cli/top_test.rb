@@ -3,6 +3,7 @@
 # rubocop:disable Layout/LineLength -- an expectation each, better on one line
 
 require_relative "../server/program"
+require_relative "../support/missing"
 require_relative "../support/program"
 require_relative "../support/tmux"
 require "neverblock"
@@ -53,7 +54,7 @@ class TopTest < Minitest::Test
   end
 
   def terminal(**size)
-    skip "tmux is not there: apt-get install tmux" unless Tmux.there?
+    Tmux.there? || missing("tmux")
     @tmux = Tmux.new(**size)
     @tmux.press("stty -a > #{@dir}/before; echo kept", "Enter")
     sees("kept")

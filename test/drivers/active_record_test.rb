@@ -38,7 +38,7 @@ class ActiveRecordDriverTest < Minitest::Test
     puts JSON.generate([Row.pluck(:name), ActiveSupport::IsolatedExecutionState.isolation_level, NB::Drivers.status.find { |one| one.name == "active_record" }.state])
   RUBY
 
-  def setup = Databases.there?(:postgresql) || skip("no PostgreSQL on this machine")
+  def setup = Databases.there?(:postgresql) || missing("PostgreSQL")
 
   def test_fibers_have_connections_and_transactions_of_their_own
     ["require 'neverblock'\n#{PROGRAM}", "#{PROGRAM}require 'neverblock'\n"].each do |program|

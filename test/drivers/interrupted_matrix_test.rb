@@ -8,7 +8,7 @@ require_relative "../interrupted/interrupted_matrix"
 # A fifth of the cells; `rake matrix:interrupted` runs all of them.
 class InterruptedMatrixTest < Minitest::Test
   def test_what_the_application_is_told_is_what_the_database_holds
-    %i[postgresql mariadb redis].each { |name| Databases.there?(name) || skip("no #{name}") }
+    %i[postgresql mariadb redis].each { |name| Databases.there?(name) || missing(name.to_s) }
 
     cells = InterruptedMatrix.new(world: :fibers, short: true).run
     assert_empty cells.select(&:loses?).map(&:report)

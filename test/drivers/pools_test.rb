@@ -61,7 +61,7 @@ class DriverPoolsTest < Minitest::Test
   RUBY
 
   def test_active_record
-    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
+    Databases.there?(:postgresql) || missing("PostgreSQL")
     options = Databases.postgresql.options
     database = JSON.generate(adapter: "postgresql", max_connections: 1, pool: 1, **options)
     busy, after, queries, seconds = run_program(ACTIVE_RECORD, "DATABASE" => database)

@@ -107,7 +107,7 @@ class LegacyExamplesTest < Minitest::Test
   private
 
   def postgresql
-    skip "no PostgreSQL on this machine" unless Databases.there?(:postgresql)
+    Databases.there?(:postgresql) || missing("PostgreSQL")
     place = Databases.postgresql
     { "PGHOST" => place.host, "PGPORT" => place.port.to_s, "PGUSER" => place.user,
       "PGPASSWORD" => place.password, "PGDATABASE" => place.database }

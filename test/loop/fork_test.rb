@@ -93,7 +93,7 @@ class ForkTest < Minitest::Test
 
   # From Ruby 4.0 on the child has no loop. What has hung up is not waited for: it has no watch.
   def test_a_handler_forks_in_a_child_that_selects_what_has_hung_up
-    skip if RUBY_VERSION >= "4"
+    skip "from Ruby 4.0 on a forked child has no scheduler" if RUBY_VERSION >= "4"
     output = ruby(<<~'RUBY')
       reader, writer = IO.pipe
       $stdin.reopen(reader)

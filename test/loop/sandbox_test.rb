@@ -25,7 +25,7 @@ class SandboxTest < Minitest::Test
   { EPOLL_PWAIT2 => "sleep 0.01; puts :done", PREADV2 => "File.read(File::NULL); puts :done",
     PIDFD_OPEN => "system('true'); puts :done" }.each do |number, work|
     define_method("test_the_system_call_#{number}") do
-      skip unless RUBY_PLATFORM.start_with?("x86_64-linux")
+      skip "of x86_64 Linux only" unless RUBY_PLATFORM.start_with?("x86_64-linux")
 
       result = Subprocess.ruby("#{REFUSE}; refuse(#{number}); NB.run { #{work} }")
       skip "no filter may be set here" if result.status.exitstatus == 77

@@ -2,6 +2,7 @@
 
 require_relative "helper"
 require_relative "program"
+require_relative "../support/missing"
 require "objspace"
 
 # What a request costs, counted in Ruby objects.
@@ -81,7 +82,7 @@ class ServerSystemCallsTest < Minitest::Test
   # Measured: one epoll_wait, one recvfrom, one sendmsg. A request that takes over 1 ms, as many do
   # under strace on a busy machine, makes the loop ask the kernel once more before it sleeps.
   def test_system_calls_per_keep_alive_request
-    skip "strace is not installed" unless system("which strace", out: File::NULL)
+    system("which strace", out: File::NULL) || missing("strace")
     start
     socket = UNIXSocket.new(@socket)
     ask(socket, 10)

@@ -2,6 +2,7 @@
 
 require_relative "program"
 require_relative "../support/browser"
+require_relative "../support/missing"
 require_relative "../support/ports"
 require "net/http"
 
@@ -67,7 +68,7 @@ class ServerJobsTest < Minitest::Test
     enqueue("done" => 1, "failed" => 2)
     chromium = ENV["PATH"].split(":").map { |folder| "#{folder}/chromium" }
       .find { |file| File.executable?(file) }
-    skip "there is no Chromium" unless chromium
+    chromium || missing("chromium")
     @browser = Browser.new(chromium)
     @browser.open("http://127.0.0.1:#{@port}/neverblock/")
     eventually { tiles.any? { |tile| tile.match?(/\AJobs\n0\n2 failed/) } }

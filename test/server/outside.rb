@@ -2,6 +2,7 @@
 
 require "open3"
 require "timeout"
+require_relative "../support/missing"
 
 # Programs that are not Ruby, and not ours, run against the server.
 module Outside
@@ -12,7 +13,7 @@ module Outside
   def program(name)
     folders = [*ENV.fetch("PATH").split(":"), "/usr/sbin", "/sbin"]
     folders.map { |folder| File.join(folder, name) }.find { |path| File.executable?(path) } ||
-      skip("#{name} is not here: bin/setup installs it")
+      missing(name)
   end
 
   # Runs a program to its end.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "program"
+require_relative "../support/missing"
 require_relative "../support/prometheus"
 require_relative "../support/ports"
 
@@ -33,7 +34,7 @@ class ServerPrometheusTest < Minitest::Test
   PACE = 0.02
 
   def setup
-    skip "python3-prometheus-client is not installed" unless Dir.exist?(LIBRARY)
+    Dir.exist?(LIBRARY) || missing("python3-prometheus-client")
     super
     @port = Ports.free
     start("-w", "2", "--control", "tcp://127.0.0.1:#{@port}")

@@ -4,6 +4,7 @@ require "etc"
 require "open3"
 require "shellwords"
 require_relative "certificates"
+require_relative "missing"
 require_relative "servers"
 
 # The databases and caches that drivers are proved against: the machine's own PostgreSQL, MariaDB,
