@@ -11,6 +11,7 @@ require "trilogy"
 require_relative "../support/clock"
 require_relative "../support/databases"
 require_relative "../support/leaks"
+require_relative "../support/timing"
 
 # 1,000 fibers over 12 connections, with every driver and by both pools: everybody gets a turn, and
 # whatever interrupts a fiber in the middle of a query or a transaction, the connection that it had is
@@ -151,15 +152,10 @@ class LoadTest < Minitest::Test
 
   def gone? = @driver.sessions(@watch).zero? && Leaks.fds.size <= @fds
 
-  # Twice each: who comes back for more stands behind those that wait. A busy machine may disturb.
+  # Twice each: who comes back for more stands behind those that wait.
   def even_waits
-    spreads = []
-    3.times do
-      settled = waits.last(FIBERS).sort # the first round comes to an empty pool
-      spreads << (settled.last / settled[FIBERS / 2])
-      break if spreads.last <= 2
-    end
-    assert_operator spreads.min, :<=, 2
+    settled = waits.last(FIBERS).sort # the first round comes to an empty pool
+    assert_in_time settled.last, 2 * settled[FIBERS / 2], "the longest wait, twice the middle one"
   end
 
   # @return [Array<Float>] how long each had to wait for its connection
