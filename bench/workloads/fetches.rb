@@ -59,7 +59,8 @@ module Bench
         http = Net::HTTP.new("127.0.0.1", params[:port])
         http.open_timeout = 30
         response = http.start { |open| open.get("/?ms=#{params[:delay_ms]}") }
-        expect(response.code == "200", "status #{response.code}")
+        right = response.code == "200" && response.body == "done"
+        expect(right, "status #{response.code}, body #{response.body.inspect}")
       end
     end
   end

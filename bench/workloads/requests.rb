@@ -51,7 +51,8 @@ module Bench
 
       def get(path)
         response = Net::HTTP.start("127.0.0.1", params[:port]) { |http| http.get(path) }
-        expect(response.code == "200", "status #{response.code}")
+        right = response.code == "200" && response.body == "done"
+        expect(right, "status #{response.code}, body #{response.body.inspect}")
       end
     end
   end

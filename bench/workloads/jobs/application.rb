@@ -31,6 +31,7 @@ class TimedJob < ActiveJob::Base
 
   private
 
+  def check(text) = text == "done" || raise("the service answers #{text.inspect}")
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
@@ -39,8 +40,7 @@ class CallJob < TimedJob
   private
 
   def work(milliseconds)
-    text = Net::HTTP.get(URI("#{ENV.fetch("BENCH_SERVICE")}?ms=#{milliseconds}"))
-    raise "the service answers #{text.inspect}" unless text == "done"
+    check(Net::HTTP.get(URI("#{ENV.fetch("BENCH_SERVICE")}?ms=#{milliseconds}")))
   end
 end
 
@@ -51,7 +51,7 @@ class StreamJob < TimedJob
   def work(milliseconds)
     uri = URI(ENV.fetch("BENCH_SERVICE"))
     Net::HTTP.start(uri.host, uri.port) do |http|
-      (milliseconds / 20).times { http.get("/?ms=20") }
+      (milliseconds / 20).times { check(http.get("/?ms=20").body) }
     end
   end
 end
