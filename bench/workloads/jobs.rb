@@ -7,12 +7,12 @@ module Bench
     # Jobs that the worker of a queue runs, in a process of its own: the cell enqueues them and
     # waits for the rows that they leave.
     class Jobs < Workload
-      # rounds: how many jobs each of those that run at once does, one after the other.
+      # jobs: in all; nil: four for each that may run at once.
       DEFAULTS = { worker: "nb", at_once: 100, shape: "calls", milliseconds: 1000,
-                   rounds: 4 }.freeze
+                   jobs: nil }.freeze
       # What a job is, by its shape.
       SHAPES = { "calls" => "CallJob", "streams" => "StreamJob", "computes" => "ComputeJob" }.freeze
-      # Seconds until a worker is there, and until its jobs are done.
+      # Seconds until a worker is there, and until its jobs are done, beyond what they last.
       BIRTH = 30
       PATIENCE = 90
       private_constant :SHAPES, :BIRTH, :PATIENCE
@@ -33,7 +33,7 @@ module Bench
 
       # @return [Hash] :value in jobs per second, from the first job's start to the last one's end
       def measure
-        count = params[:at_once] * params[:rounds]
+        count = params[:jobs] || (params[:at_once] * 4)
         job = Object.const_get(SHAPES.fetch(params[:shape]))
         cpu = @worker.cpu
         ActiveJob.perform_all_later(Array.new(count) { job.new(params[:milliseconds]) })
@@ -84,7 +84,8 @@ module Bench
 
       def wait_for(count)
         most = 0
-        eventually(PATIENCE, "not all jobs were done") do
+        waits = count * params[:milliseconds] / params[:at_once] / 1000
+        eventually(PATIENCE + waits, "not all jobs were done") do
           done, connections = look
           most = [most, connections].max
           done >= count

@@ -23,7 +23,7 @@ class BenchJobsTest < Minitest::Test
   CELLS.each do |id, worker, milliseconds|
     define_method("test_#{id}_by_#{worker}") do
       sample = with_service do |port|
-        cell(id, { worker: worker, at_once: 5, rounds: 2, milliseconds: milliseconds },
+        cell(id, { worker: worker, at_once: 5, jobs: 10, milliseconds: milliseconds },
              ports: { postgresql: Databases.postgresql.port, delayd: port,
                       redis: Databases.redis.port })
       end

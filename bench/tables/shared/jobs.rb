@@ -22,16 +22,17 @@ module Bench
     # @param shape [String] see {Workloads::Jobs}
     # @param milliseconds [Integer] that a job lasts
     # @param at_once [Array<Integer>] jobs
+    # @param settings [Hash] further ones of the workload
     # @yieldparam at_once [Integer]
     # @yieldreturn [Integer] the most jobs per second that the waits allow; without a block there
     #   is no such limit
     # @return [void]
-    def jobs(shape, milliseconds, at_once:, &most)
+    def jobs(shape, milliseconds, at_once:, **settings, &most)
       source article: "none: what the articles leave out", author: "NeverBlock", year: 2026
       axis :worker, WORKERS.keys, title: "worker", labels: WORKERS
       axis :at_once, at_once, title: "jobs at once"
       runtime "jobs"
-      workload "jobs", shape: shape, milliseconds: milliseconds
+      workload "jobs", shape: shape, milliseconds: milliseconds, **settings
       server :postgresql, :delayd, :redis
       ours
       lasts 12
