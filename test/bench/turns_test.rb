@@ -54,6 +54,18 @@ class BenchTurnsTest < Minitest::Test
     assert_operator samples.first["elapsed"], :>=, 0.3
   end
 
+  # Each read the other's line, and waited for its own for ever.
+  def test_processes_of_one_cell_work_without_a_break
+    server = Bench::Server.start(:delayd, ruby: Bench::RubyTarget.new(yjit: false))
+    samples, turns = measure(table("client_processes", processes: 2, requests: 20,
+                                                       port: server.port), 0.5)
+
+    assert_equal [0, 1], turns
+    assert_equal([0, 0], samples.map { |sample| sample["errors"] })
+  ensure
+    server&.stop
+  end
+
   def test_a_cell_that_fails_does_not_keep_the_others_from_their_turns
     samples, = measure(table("churn", jobs: "none"), 0.2)
     assert_equal 2, samples.count { |sample| sample["failure"] }
