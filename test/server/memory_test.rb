@@ -3,6 +3,7 @@
 require_relative "helper"
 require "json"
 require "neverblock"
+require "neverblock/server/exposition"
 require "neverblock/server/launcher"
 
 # What a server keeps of the past is bounded, whatever names a program makes up.

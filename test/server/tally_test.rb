@@ -48,6 +48,8 @@ class ServerTallyTest < Minitest::Test
 
   # More than one variable of the environment takes.
   PROGRAM = <<~'RUBY'
+    require "json" # as a master has
+    require "tempfile"
     handover = NB::Server::Handover.new(ENV)
     tally = handover.tally
     if ENV["AGAIN"]

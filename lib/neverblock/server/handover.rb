@@ -82,10 +82,11 @@ module NB
       end
       # rubocop:enable Metrics/ParameterLists
 
+      # A master has loaded Tempfile.
+      #
       # @return [File, nil] nil: there is no room for it, or (an ArgumentError) no folder for
       #   temporary files, so the counters restart at 0
       def self.file(text)
-        require "tempfile" # which a master has loaded
         Tempfile.create("nb-tally") do |file|
           File.unlink(file.path)
           file.write(text)

@@ -21,9 +21,10 @@ module NB
       end
 
       # @param workers [Array<WorkerProcess>] the living ones
+      # A master has loaded JSON; in a trap handler, nothing can be required.
+      #
       # @return [String] the numbers of these and of those that have ended
       def to_json(workers)
-        require "json" # which a master has loaded
         JSON.generate({ended: @ended.to_a, gone: @gone, died: @died,
                        workers: workers.map { |worker| [worker.pid, worker.metrics] }})
       end
