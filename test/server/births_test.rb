@@ -248,20 +248,13 @@ class ServerBirthsTest < Minitest::Test
     File.symlink(releases.first, "#{@dir}/current")
     File.write("#{@dir}/nb.rb", "workers 1\non_restart { ENV['HOOK'] = 'hook' }\n")
     launch(*nb("serve", "-b", "unix://#{@socket}"), env: {"PWD" => "#{@dir}/current"}, chdir: "#{@dir}/current")
-    assert_equal File.realpath(releases.first), text
+    assert_equal File.realpath(releases.first), body
     File.unlink("#{@dir}/current")
     File.symlink(releases.last, "#{@dir}/current")
     Process.kill("USR2", @pid)
     # The old worker answers, too, until it has gone.
-    answer = eventually { text.then { |told| told unless told == File.realpath(releases.first) } }
+    answer = eventually { body.then { |told| told unless told == File.realpath(releases.first) } }
     assert_equal "hook #{File.realpath(releases.last)}", answer
-  end
-
-  def text
-    UNIXSocket.open(@socket) do |socket|
-      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-      socket.read[/\r\n\r\n(.*)\z/m, 1]
-    end
   end
 
   # The environment of the application, and of what it starts.

@@ -8,13 +8,6 @@ require_relative "program"
 class ServerPlacesTest < Minitest::Test
   include ServerProgram
 
-  def text
-    UNIXSocket.open(@socket) do |socket|
-      socket.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-      socket.read[/\r\n\r\n(.*)\z/m, 1]
-    end
-  end
-
   # Bundler names it by the release's own folder.
   def test_usr2_takes_the_gemfile_of_the_release_that_a_link_names
     releases = %w[1 2].map { |name| File.join(File.realpath(@dir), name) }
@@ -26,14 +19,14 @@ class ServerPlacesTest < Minitest::Test
     link = "#{@dir}/current"
     File.symlink(releases.first, link)
     launch(RbConfig.ruby, Gem.bin_path("bundler", "bundle"), "exec", *nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"PWD" => link, "BUNDLE_GEMFILE" => nil}, chdir: link)
-    assert_equal "#{releases.first}/Gemfile", text
+    assert_equal "#{releases.first}/Gemfile", body
     File.unlink(link)
     File.symlink(releases.last, link)
     2.times do
       old = pids
       Process.kill("USR2", @pid)
       eventually { (now = pids).any? && (now & old).empty? && old.none? { |pid| alive?(pid) } }
-      assert_equal "#{releases.last}/Gemfile", text
+      assert_equal "#{releases.last}/Gemfile", body
     end
     assert_predicate finish, :success?
   end
@@ -43,7 +36,7 @@ class ServerPlacesTest < Minitest::Test
     File.write("#{@dir}/config.ru", "run ->(_env) { [200, {}, [$LOADED_FEATURES.map { |path| File.basename(path, '.rb') }.join(' ')]] }")
     @pid = spawn(*(nb("serve", "-b", "unix://#{@socket}") - ["--control", @control]), chdir: @dir, out: @log, err: @log, pgroup: true)
     loaded = eventually do
-      text.split
+      body.split
     rescue SystemCallError
       nil # it does not listen yet
     end

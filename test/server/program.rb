@@ -89,12 +89,16 @@ module ServerProgram
     false
   end
 
-  def get(path = "/")
+  # @return [String, nil] the body of the answer, on a connection of its own
+  def body(path = "/")
     UNIXSocket.open(@socket) do |socket|
       socket.write("GET #{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-      socket.read[/\d+\z/]&.to_i
+      socket.read[/\r\n\r\n(.*)\z/m, 1]
     end
   end
+
+  # @return [Integer, nil] the number at the end of the body
+  def get(path = "/") = body(path)&.slice(/\d+\z/)&.to_i
 
   # The same over TLS, for tests that have Certificates.
   def secure(port)
