@@ -4,6 +4,7 @@
 
 require_relative "helper"
 require_relative "../support/certificates"
+require "neverblock/server/tls"
 require "tmpdir"
 
 # TLS without a proxy: what goes in and out, what is left open, and how many there may be.
@@ -38,6 +39,16 @@ class ServerTlsTest < Minitest::Test
     "127.0.0.1:99999?cert=cert&key=key" => /a port is a number from 0 to 65535/,
     "?cert=cert&key=key" => /bind: expected/, "a@b:0/x?cert=cert&key=key#y" => /no file for key/, "" => /no file for cert and key/
   }.freeze
+
+  # The other direction closes it, perhaps while this one waits to close its half.
+  def test_the_end_of_a_client_may_come_after_that_of_the_server
+    client, gone = IO.pipe
+    gone.close
+    outside, = UNIXSocket.pair.each(&:close)
+    received = Thread::Queue.new
+    NB::Server::Tls.allocate.send(:receive, client, outside, received)
+    assert_equal 1, received.size
+  end
 
   def test_localhost_is_both_loopbacks
     server = serve_tls(host: "localhost", &HELLO)

@@ -237,8 +237,9 @@ module NB
 
       # Passes on what the client sends.
       def receive(secure, outside, received)
-        whole = pump(secure) { |part| pass(part, outside) }
-        whole ? outside.close_write : cut(secure, outside)
+        pump(secure) { |part| pass(part, outside) } ? outside.close_write : cut(secure, outside)
+      rescue IOError
+        raise unless outside.closed? # by the other direction, perhaps while this close waited
       ensure
         received << true
       end
@@ -277,9 +278,7 @@ module NB
       # reset the connection, so does this.
       def cut(secure, outside, reset: false)
         socket = secure.to_io
-        return outside&.close if socket.closed?
-
-        socket.setsockopt(Socket::Option.linger(true, 0)) if reset
+        socket.setsockopt(Socket::Option.linger(true, 0)) if reset && !socket.closed?
         socket.close
         outside&.close
       end
