@@ -7,7 +7,7 @@ require "timeout"
 # scheduler in both cases. Here a class that is given goes there as an exception.
 module NB
   module Repairs
-    # @return what to raise in the block; nil: none was given
+    # @return what to raise in the block
     # @api private
     def self.timeout_error(klass, message)
       return klass unless klass.equal?(Timeout::Error) && loop_here
@@ -24,7 +24,7 @@ module NB
       # A method with `def` passes its block on without making a Proc of it.
       owner.class_eval do
         def timeout(sec, klass = nil, message = nil, &block) # :nodoc:
-          klass = NB::Repairs.timeout_error(klass, message)
+          klass = NB::Repairs.timeout_error(klass, message) if klass
           timeout_without_neverblock(sec, klass, message, &block)
         end
       end
