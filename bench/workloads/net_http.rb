@@ -11,7 +11,7 @@ module Bench
 
       def prepare
         @body = Random.new(2008).bytes(params[:bytes])
-        @server = KeepAliveServer.new(runtime, @body)
+        @server = KeepAliveServer.new(servers, @body)
         @port = @server.port
       end
 
@@ -23,6 +23,9 @@ module Bench
       end
 
       private
+
+      # @return [#start] what the server's connections run on
+      def servers = runtime
 
       def fetch
         Net::HTTP.start("127.0.0.1", @port) do |http|

@@ -16,10 +16,8 @@ module Bench
       PAUSE = 0.001
 
       def prepare
+        super
         @late = []
-        @body = Random.new(2008).bytes(params[:bytes])
-        @server = KeepAliveServer.new(Threads, @body)
-        @port = @server.port
       end
 
       # @return [Integer] requests
@@ -46,6 +44,8 @@ module Bench
       end
 
       private
+
+      def servers = Threads
 
       def note(late)
         loop do

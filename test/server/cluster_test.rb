@@ -117,13 +117,7 @@ class ServerClusterTest < Minitest::Test
 
   def test_term_waits_for_what_runs
     start("-w", "2")
-    answer = Thread.new { get("/wait") }
-    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
-    Process.kill("TERM", @pid)
-    eventually { !ready? }
-    go
-    assert_kind_of Integer, answer.value
-    assert_predicate ended, :success?
+    assert_term_waits
   end
 
   # As under Puma: agents send there what they have kept.

@@ -71,13 +71,7 @@ class ServerPlacesTest < Minitest::Test
 
   def test_a_worker_drains_where_proc_does_not_show_its_master
     start("-w", "1", config: "#{HIDDEN}drain_timeout 10")
-    answer = Thread.new { get("/wait") }
-    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
-    Process.kill("TERM", @pid)
-    eventually { !ready? }
-    go
-    assert_kind_of Integer, answer.value
-    assert_predicate ended, :success?
+    assert_term_waits
     refute_match(/killing it/, log)
   end
 end

@@ -120,6 +120,17 @@ module ServerProgram
     ended
   end
 
+  # At TERM, a cluster answers the request that runs, and then ends.
+  def assert_term_waits
+    answer = Thread.new { get("/wait") }
+    eventually { stats["workers"].sum { |worker| worker["running"].to_i } == 1 }
+    Process.kill("TERM", @pid)
+    eventually { !ready? }
+    go
+    assert_kind_of Integer, answer.value
+    assert_predicate ended, :success?
+  end
+
   # @return [Process::Status] of the program, which is to end by itself
   def ended(seconds = 60)
     _, status = eventually(seconds) { Process.wait2(@pid, Process::WNOHANG) }
