@@ -12,8 +12,8 @@ Bench.table "b1" do
     run yet. Today each fiber's stack is two memory mappings, so that vm.max_map_count ends the row
     of fibers (about 31,700 at Linux' default of 65,530): the number reached is printed, and why. It
     is the whole machine's limit: `nb bench b1 b2 --maps 500000` raises it as long as it measures.
-    When all wait, they are let go and as many are created again, which shows who keeps stacks,
-    fibers or threads for a second use.
+    When all wait, they are let go and as many are created again, many times: their median shows who
+    keeps stacks, fibers or threads for a second use.
   TEXT
   axis :runtime, %w[fibers nb nb_pool async carbon itsi threads mn ractors], title: "what"
   axis :count, [10, 100, 1_000, 3_070, 10_000, 30_000, 100_000], title: "how many",
