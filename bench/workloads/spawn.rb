@@ -96,22 +96,15 @@ module Bench
 
       def complete? = @kept.size == params[:count]
 
-      # Many times, because few microseconds say little. Between them the dead are collected.
+      # Many times, because few microseconds say little.
       def again
         began = now
         times = []
         while times.empty? || now - began < AGAIN
-          collect
           times << timed { spawn_all }[:elapsed]
           release
         end
         @metrics[:again_us_each] = times.sort[times.size / 2] / params[:count] * 1e6 if complete?
-      end
-
-      def collect
-        GC.enable
-        GC.start
-        GC.disable
       end
 
       def note(sample, memory)
