@@ -72,7 +72,7 @@ module Bench
       ["F7", "other Rubies; but JRuby runs no C extension, and Rubinius has ended",
        "nb bench f1 f2 f3 --ruby PATH"]
     ],
-    "Ruby Net::HTTP performance study, TransmitPackets, AsyncIoTest (2008)" => [
+    "Ruby Net::HTTP performance study (2008); TransmitPackets, AsyncIoTest (2006)" => [
       ["G1", "rubyhttp: downloads from five sites", "nb rubyhttp", "#{TRANSFERS}#every-site"],
       ["G2", "Net::HTTP beside other clients", "nb rubyhttp -i all",
        "#{TRANSFERS}#every-client-at-the-fastest-site"],

@@ -8,7 +8,7 @@ require_relative "../../neverblock"
 module NB
   module CLI
     # `nb iotest`: how fast bytes go from disk to disk, over the network or without it; after the
-    # AsyncIoTest of 2008, with its letters.
+    # AsyncIoTest of 2006, with its letters.
     module Iotest
       # One line for the list of commands.
       SUMMARY = "measure how fast bytes go through network and disk"

@@ -1,9 +1,8 @@
 # frozen_string_literal: true
 
-
 module NB
   module CLI
-    # The options of `nb iotest`, checked. The letters are those of the AsyncIoTest of 2008.
+    # The options of `nb iotest`, checked. The letters are those of the AsyncIoTest of 2006.
     #
     # @example
     #   options = NB::CLI::IotestOptions.parse(%w[-c localhost -n -l 500M -k 256k])
