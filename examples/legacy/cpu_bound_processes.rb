@@ -7,7 +7,7 @@
 # Changed since, and why:
 # - "m0" for "m": Base64 in one line, so that a `gets` reads all of it
 # - `inject` for a loop, and one line with the time for the report of the benchmark library
-# - a wrong command line is told what is right; the article's took it for 0
+# - a wrong argument ends it with its usage; the article's program took it for 0
 # The table: nb bench f2. In a loop, NB.in_process { } does the same.
 
 processes, iterations = ARGV.map { |word| Integer(word, exception: false) }

@@ -8,7 +8,7 @@
 # - each thread returns its sum, as Thread#value gives it; the article's left it in a local of the
 #   thread
 # - `inject` for a loop, and one line with the time for the report of the benchmark library
-# - a wrong command line is told what is right; the article's took it for 0
+# - a wrong argument ends it with its usage; the article's program took it for 0
 # The table: nb bench f1
 
 threads, iterations = ARGV.map { |word| Integer(word, exception: false) }

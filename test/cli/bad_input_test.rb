@@ -62,7 +62,7 @@ class BadInputTest < Minitest::Test
     "iotest -s -c localhost" => /either -s .* or -c/,
     "rubyhttp --impl=" => /unknown: ""; known are stock/,
     "rubyhttp combine ." => /Is a directory: \./,
-    "jobs bogus" => /unknown queue "bogus": there are/,
+    "jobs bogus" => /unknown queue "bogus"; known are/,
     "rubyhttp --bogus" => /invalid option/, "help bogus" => /unknown command/,
     "help a b" => /takes one command/, "bogus" => /unknown command/,
     "profile -o . -e 1" => /-o: must name a file, got: "."/,

@@ -251,7 +251,8 @@ class IotestTest < Minitest::Test
     assert_equal [7, 7], [ours.size, rows.grep(/the same in C/).size], out
     %w[socat nc iperf3].each do |name|
       there = NB::CLI::Terminal.path(name == "nc" ? "nc.openbsd" : name)
-      assert_match(there ? /^#{name} +\d/ : /^#{name}, to compare with, is not installed/, out)
+      missing = /^not compared with #{name}, which is not installed/
+      assert_match(there ? /^#{name} +\d/ : missing, out)
     end
   end
 
@@ -263,7 +264,7 @@ class IotestTest < Minitest::Test
     out, errors, status = Open3.capture3(path, *Program::NB, "iotest", "suite", "20k")
 
     assert_equal ["", 0], [errors, status.exitstatus]
-    assert_match(/^nc, to compare with, fails: nc: invalid option -- 'N'$/, out)
+    assert_match(/^not compared with nc, which fails: nc: invalid option -- 'N'$/, out)
     assert_equal 7, out.scan(/^  the same in C/).size
   end
 end

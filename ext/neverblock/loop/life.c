@@ -333,7 +333,7 @@ static void refuse(nb_loop_t *loop)
             "NB.run; make a new one");
     rb_raise(rb_path2class("NB::WrongThreadError"),
              "this scheduler runs on %" PRIsVALUE " and was called from %" PRIsVALUE
-             ": only unblock, fiber_interrupt, stats and waits may be",
+             ": another thread may call only unblock, fiber_interrupt, stats and waits",
              rb_inspect(loop->thread), rb_inspect(rb_thread_current()));
 }
 

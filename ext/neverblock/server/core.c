@@ -127,7 +127,7 @@ static nb_server_t *started_server_of(VALUE self)
 {
     nb_server_t *server = server_of(self);
     if (!server->started)
-        rb_raise(rb_eRuntimeError, "the server does not run");
+        rb_raise(rb_eRuntimeError, "the server is not running");
     return server;
 }
 

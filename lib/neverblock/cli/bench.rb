@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-
 module NB
   module CLI
     # `nb bench`: measures the published tables again and reports them. The code is in bench/ of the

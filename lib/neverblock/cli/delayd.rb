@@ -26,9 +26,9 @@ module NB
         At Ctrl-C or SIGTERM it prints its counters and ends. It raises its limit of open files as far
         as the system permits; docs/TROUBLESHOOTING.md says how to raise it further.
       TEXT
-      # The listen queue: enough for more than 10,000 connections; the kernel may limit it further.
+      # The limit of open files that it asks for: one for each connection.
       OPEN_FILES = 65_536
-      # The cures.
+      # What to do about the errors of listening.
       CURES = {
         Errno::EADDRINUSE => ": choose another --port, or 0 for any free one",
         Errno::EADDRNOTAVAIL => ": --bind must be an address of this machine, or a name for one",

@@ -36,7 +36,7 @@ module NB
       def run
         results = with_servers(SERVERS.keys) do |servers|
           puts "Each page of the shop asks its database and two services (80 and 120 ms).",
-               "#{@clients} customers ask for #{@pages} pages: the same shop, the same moment.", ""
+               "#{@clients} customers ask each server for #{@pages} pages, both at once.", ""
           race = DemoRace.new(program, clients: @clients, pages: @pages)
           race.warm_up(servers.values)
           race.run(servers.transform_keys { |kind| SERVERS.fetch(kind).first })

@@ -40,8 +40,8 @@ module NB
       end
 
       def footer
-        "#{escape(RUBY_DESCRIPTION)}. Both servers ran at the same time, each one process; " \
-          "whiskers and repetitions are the business of nb bench."
+        "#{escape(RUBY_DESCRIPTION)}. Both servers ran at the same time, one process each. This " \
+          "is a single run: nb bench repeats its samples, and shows how they spread."
       end
 
       def lead

@@ -105,7 +105,7 @@ module NB
 
         def describe_pool(pool)
           ["pool #{pool[:name]}: #{pool[:in_use]} of #{pool[:size] || "unlimited"} in use, " \
-           "#{pool[:waiting] || "nobody knows who"} waiting",
+           "#{pool[:waiting] || "an unknown number"} waiting",
            *pool[:holders].map { |one| user("held at least", one, :held_seconds) },
            *pool[:waiters].map { |one| user("waited for", one, :waited_seconds) }]
         end

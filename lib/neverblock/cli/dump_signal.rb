@@ -43,8 +43,8 @@ module NB
 
       private
 
-      UNKNOWN = "process %d does not handle SIGPWR for NeverBlock, which might end it: give " \
-                "the address of its control socket, or have its program call NB.dump_on(\"PWR\")"
+      UNKNOWN = "process %d does not handle SIGPWR as NeverBlock does, so the signal might end " \
+                "it: give the address of its control socket, or have it call NB.dump_on(\"PWR\")"
       private_constant :UNKNOWN
 
       # The file may have been replaced since.

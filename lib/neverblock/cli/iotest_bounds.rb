@@ -40,7 +40,7 @@ module NB
         Bench.load_tree
         @c = ::Bench::Compiled.program("c_transfer")
       rescue UsageError, ::Bench::Error => error
-        @missing << "the program in C, to compare with: #{error.message}"
+        @missing << "not compared with C: #{error.message}"
         @c = nil
       end
 
@@ -63,13 +63,13 @@ module NB
       def measured(name)
         PIPES.key?(name) ? pipe(*PIPES[name]) : iperf
       rescue Failure => error
-        @missing << "#{name}, to compare with, fails: #{error.message}"
+        @missing << "not compared with #{name}, which fails: #{error.message}"
         nil
       end
 
       def installed?(program)
         Terminal.path(program) ||
-          !(@missing << "#{program}, to compare with, is not installed")
+          !(@missing << "not compared with #{program}, which is not installed")
       end
 
       def free_port = TCPServer.open("127.0.0.1", 0) { |server| server.local_address.ip_port }.to_s

@@ -56,7 +56,7 @@ module NB
         end
 
         def start(name, options)
-          raise UsageError, "unknown queue #{name.inspect}: there are " \
+          raise UsageError, "unknown queue #{name.inspect}; known are " \
                             "#{JobQueues::ALL.keys.join(", ")}" if
             name && !JobQueues::ALL.key?(name)
           raise Failure, "there is no config/environment.rb: start it in the folder of a Rails " \

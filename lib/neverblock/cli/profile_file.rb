@@ -34,7 +34,7 @@ module NB
       def write(profile)
         CLI.tell profile
         File.write(@path, profile.speedscope)
-        CLI.tell "Flame graph: #{@path}; open it at https://www.speedscope.app (it stays in your browser)"
+        CLI.tell "Flame graph: #{@path}; open it at https://www.speedscope.app, which reads it in your browser"
       rescue SystemCallError => error
         CLI.tell "the flame graph was not written: #{error.message}"
       end

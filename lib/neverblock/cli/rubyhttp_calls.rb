@@ -45,7 +45,8 @@ module NB
               yield
               messages.read
             end
-            Integer(table.read[/(\d+) total/, 1] || raise(Failure, "--calls: strace tells nothing"))
+            total = table.read[/(\d+) total/, 1]
+            Integer(total || raise(Failure, "--calls: strace printed no total"))
           end
         rescue Errno::ENOENT
           raise Failure, "--calls: needs the program strace, which is not installed"

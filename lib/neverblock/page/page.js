@@ -236,7 +236,7 @@ const poolCard = pool => {
   const waiters = (pool.waiters ?? []).map(one => person({...one, pid: pool.pid}, "waits", one.waited_seconds))
   const card = element("section", {className: "pool"}, element("h3", {textContent: pool.name}),
     element("meter", {max: pool.size || 1, value: pool.in_use ?? 0, ariaLabel: "in use"}),
-    element("p", {textContent: `${pool.in_use ?? "?"} of ${pool.size ?? "?"} in use, ${pool.waiting ?? 0} wait`}))
+    element("p", {textContent: `${pool.in_use ?? "?"} of ${pool.size ?? "?"} in use, ${pool.waiting ?? "?"} wait`}))
   if (holders.length || waiters.length) card.append(element("ul", {}, ...waiters, ...holders))
   return card
 }

@@ -10,7 +10,7 @@ module NB
     #
     # @api private
     module Setup
-      # The cures.
+      # What to do about each error.
       CURES = {
         Errno::EADDRINUSE => "another process listens there: end it, or choose another address",
         Errno::EACCES => "this user may not: choose a port from 1024 on, or another file",

@@ -34,7 +34,7 @@ module NB
         return JSON.parse(out) if status.success?
 
         errors.lines.map(&:strip).find { |line| !line.match?(/\A(\S+:\d+: warning:.*)?\z/) } ||
-          "exit #{status.exitstatus} without a word"
+          "it ended with status #{status.exitstatus} and no message"
       end
 
       private
