@@ -96,7 +96,7 @@ const requests = new Table(find("requests"), "Requests in flight", [
   {title: "Age", kind: "number", text: row => words.seconds(row.age_seconds)},
   {title: "Request", kind: "path", text: row => `${row.method} ${row.path}`, link},
   {title: "Waits for", text: row => row.waits_for ?? "it runs"},
-  {title: "For", kind: "number", text: row => words.seconds(row.waited_seconds)}
+  {title: "Waited", kind: "number", text: row => words.seconds(row.waited_seconds)}
 ], "No request runs.", trace("requests"))
 
 const fibers = new Table(find("fibers"), "Fibers", [
@@ -110,7 +110,7 @@ const stalls = new Table(find("stalls"), "What stopped the loop", [
   {title: "Longest", kind: "number", text: row => words.seconds(row.longest_ms / 1000)},
   {title: "Times", kind: "number", text: row => words.count(row.count)},
   {title: "Place", kind: "code", text: row => row.place + (row.method ? ` (${row.method})` : "")},
-  {title: "There it", text: row => row.doing},
+  {title: "Doing", text: row => row.doing},
   {title: "Last", kind: "number", text: row => `${words.seconds(row.last_seconds_ago)} ago`}
 ], "Nothing has stopped the loop for 100 ms or longer.")
 
@@ -133,7 +133,7 @@ const workerState = row => {
 
 const standing = process => process.loop?.stands_seconds > 0.3
 const every = (all, name) => all.flatMap(process => (process[name] ?? []).map(one =>
-  ({...one, pid: process.pid, key: `${process.pid}/${one.id ?? one.place ?? one.name}`})))
+  ({...one, pid: process.pid, worker: process.index, key: `${process.pid}/${one.id ?? one.place ?? one.name}`})))
 const own = request => request.path === OWN // of those who look
 const sum = (all, value) => all.reduce((total, process) => total + (value(process) ?? 0), 0)
 
@@ -236,7 +236,8 @@ const poolCard = pool => {
   const waiters = (pool.waiters ?? []).map(one => person({...one, pid: pool.pid}, "waits", one.waited_seconds))
   const card = element("section", {className: "pool"}, element("h3", {textContent: pool.name}),
     element("meter", {max: pool.size || 1, value: pool.in_use ?? 0, ariaLabel: "in use"}),
-    element("p", {textContent: `${pool.in_use ?? "?"} of ${pool.size ?? "?"} in use, ${pool.waiting ?? "?"} wait`}))
+    element("p", {textContent: `${pool.in_use ?? "?"} of ${pool.size ?? "?"} in use, ${pool.waiting ?? "?"} wait` +
+      (pool.worker === undefined ? "" : `; worker ${pool.worker}`)}))
   if (holders.length || waiters.length) card.append(element("ul", {}, ...waiters, ...holders))
   return card
 }

@@ -35,6 +35,7 @@ export class Table {
     })
     parent.append(this.none, this.table, this.rest)
     this.update([])
+    this.none.hidden = true // until the first snapshot says so
   }
 
   title({title, kind, hidden}) {
