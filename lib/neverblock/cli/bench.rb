@@ -177,9 +177,10 @@ module NB
           full, quick = [session::FULL, session::QUICK].map do |usual|
             short = usual == session::QUICK
             count = samples(table, usual[:looks].first, short)
-            ::Bench::Progress.duration(count * (table.lasts || (usual[:seconds] + 1)))
+            text = ::Bench::Progress.duration(count * (table.lasts || (usual[:seconds] + 1)))
+            "#{text} #{text.count(":") == 1 ? "min" : "h"}"
           end
-          "about #{full} for the first look, quick #{quick}"
+          "about #{full} for the first look, #{quick} with --quick"
         end
 
         def samples(table, passes, quick)

@@ -100,7 +100,7 @@ module NB
       # The line, and the method of Ruby or of a library that it called.
       def inner(entry)
         callee = entry.frames.first
-        text = (entry.place || callee).to_s
+        text = (entry.place || callee || "an unknown place").to_s
         callee && !callee.equal?(entry.place) ? "#{text}: #{callee.label}" : text
       end
 
