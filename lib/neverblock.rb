@@ -335,7 +335,7 @@ module NB
     # @scheduling never waits for other fibers
     def blocking(&block)
       Check.block("NB.blocking", block)
-      return Fiber.blocking { yield } if Fiber.respond_to?(:blocking) # not with the fiber
+      return Native.blocking { yield } if Native::BLOCKING # without the fiber as an argument
 
       Fiber.current.blocking? ? yield : Runner.new(nil).from_blocking_fiber(&block)
     end

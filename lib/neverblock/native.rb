@@ -73,4 +73,7 @@ NB::Native.chaos(NB::Native::CHAOS) if NB::Native::CHAOS
     Fiber.yield
   end
 end
+# Whether a fiber can block its thread for a while: Ruby 3.1 has no call for it, and see
+# hooks/fiber_blocking.c.
+NB::Native::BLOCKING = Fiber.respond_to?(:blocking) || NB::Native.find_blocking
 NB::Native.on_spawn { NB::Native.spawned } # with a Ruby frame below: see hooks/fiber.c

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "monitor"
 require "neverblock"
 
 # How a loop ends when something ends it: the others are cancelled, and nobody hangs.
@@ -82,7 +83,6 @@ class LoopEndTest < Minitest::Test
     assert_equal [:ended], log
   end
 
-  # On Ruby 3.1 it is a fiber of its own.
   def test_a_blocking_block_is_the_code_of_the_fiber_around_it
     NB.run do
       Thread.current[:before] = 1
@@ -98,6 +98,36 @@ class LoopEndTest < Minitest::Test
       assert_equal [4, 5], [values.next, values.next]
       assert_raises(StopIteration) { values.next }
     end
+  end
+
+  def test_a_blocking_block_holds_the_locks_of_the_fiber_around_it
+    lock = Monitor.new
+    mutex = Thread::Mutex.new
+    NB.run do
+      fiber = Fiber.current
+      mutex.lock
+
+      assert_equal([fiber, true, true, nil, true], lock.synchronize do
+        NB.blocking do
+          [Fiber.current, lock.synchronize { lock.mon_owned? }, mutex.owned?,
+           Fiber.current_scheduler, Fiber.current.blocking?]
+        end
+      end)
+      assert_equal [false, true], [fiber.blocking?, NB.running?]
+    end
+  end
+
+  def test_a_blocking_block_that_another_thread_strikes_ends
+    caught = NB.run do
+      thread = Thread.current
+      Array.new(20) do
+        Thread.new { thread.raise(IOError, "struck") }
+        NB.blocking { sleep(1) }
+      rescue IOError => error
+        [error.message, NB.running?, Fiber.current.blocking?]
+      end
+    end
+    assert_equal [["struck", true, false]], caught.uniq
   end
 
   def test_a_run_inside_a_blocking_block_inside_a_loop_has_waits_again

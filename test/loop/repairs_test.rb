@@ -160,6 +160,26 @@ class RepairsTest < Minitest::Test
     end
   end
 
+  # On Ruby 3.1, RubyGems autoloads a part of its own for this, under its monitor.
+  def test_bundler_can_be_required
+    assert_equal ruby('require "bundler"; p Bundler::VERSION'),
+                 ruby('NB.run { require "bundler"; p Bundler::VERSION }')
+  end
+
+  def test_an_autoloaded_file_is_loaded_by_the_fiber_that_names_it
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/names.rb", <<~RUBY)
+        Names = [Thread.current[:name], LOCK.mon_owned?, LOCK.synchronize { 1 }]
+        Thread.current[:name] = :after
+      RUBY
+      script = "require 'monitor'; LOCK = Monitor.new; autoload :Names, '#{folder}/names.rb'; " \
+               "all = -> { Thread.current[:name] = :before; " \
+               "p LOCK.synchronize { Names } + [Thread.current[:name]] }; "
+      assert_equal "[:before, true, 1, :after]\n", ruby("#{script} NB.run(&all)")
+      assert_equal ruby("#{script} all.call"), ruby("#{script} NB.run(&all)")
+    end
+  end
+
   # Each strikes where RubyGems looks for the file; the second in the blocking fiber of an autoload.
   def test_what_interrupts_a_require_leaves_it_to_others
     ['require "nothing"', "Nothing"].each do |line|

@@ -14,6 +14,7 @@ void Init_nb_hooks_block(VALUE cScheduler);
 void Init_nb_hooks_early(void);
 void Init_nb_hooks_mutex(void);
 void Init_nb_hooks_kept(void);
+void Init_nb_hooks_fiber_blocking(void);
 void Init_nb_hooks_matches(VALUE cScheduler);
 void Init_nb_hooks_process(VALUE cScheduler);
 void Init_nb_hooks_resolve(VALUE cScheduler);

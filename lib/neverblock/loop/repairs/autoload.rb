@@ -46,7 +46,8 @@ module NB
       proc do |path|
         next __send__(original, path) unless Repairs.loop_here && Repairs.autoloaded?(path)
 
-        ::Fiber.new(blocking: true) { __send__(original, path) }.resume
+        load = -> { __send__(original, path) }
+        Native::BLOCKING ? Native.blocking(&load) : ::Fiber.new(blocking: true, &load).resume
       end
     end
 
