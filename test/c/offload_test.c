@@ -82,6 +82,65 @@ static void work_of_a_closed_mailbox_is_dropped(void)
     close(wake);
 }
 
+static piece_t *slow_piece(int milliseconds)
+{
+    piece_t *piece = piece_of(milliseconds);
+    piece->work.slow = true;
+    return piece;
+}
+
+/* Collects until the piece is done, or for so many milliseconds. */
+static bool is_done_within(nb_mailbox_t *mail, int wake, const piece_t *piece, int milliseconds)
+{
+    uint64_t count;
+    for (int i = 0; i < milliseconds && !piece->done; i++) {
+        struct pollfd fd = {wake, POLLIN, 0};
+        if (poll(&fd, 1, 1) == 1 && read(wake, &count, sizeof(count)) > 0)
+            nb_mailbox_collect(mail);
+    }
+    return piece->done;
+}
+
+static void no_disk_waits_for_slow_work(void)
+{
+    int wake = eventfd(0, EFD_NONBLOCK);
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    static piece_t *slow[2 * NB_OFFLOAD_THREADS];
+    for (int i = 0; i < 2 * NB_OFFLOAD_THREADS; i++)
+        CHECK_EQ(0, nb_offload(mail, &(slow[i] = slow_piece(1500))->work));
+    piece_t *quick = piece_of(0), *last = slow[2 * NB_OFFLOAD_THREADS - 1];
+    CHECK_EQ(0, nb_offload(mail, &quick->work));
+    CHECK(is_done_within(mail, wake, quick, 1000));
+    CHECK_EQ(0, slow[0]->done);
+    CHECK(is_done_within(mail, wake, last, 20000));
+    for (int i = 0; i < 2 * NB_OFFLOAD_THREADS; i++)
+        CHECK_EQ(1, slow[i]->ran);
+    free(quick);
+    nb_mailbox_close(mail);
+    close(wake);
+}
+
+static void work_that_has_not_begun_can_be_withdrawn(void)
+{
+    int wake = eventfd(0, EFD_NONBLOCK);
+    nb_mailbox_t *mail = nb_mailbox_new(wake);
+    static piece_t *slow[NB_OFFLOAD_SLOW + 1];
+    for (int i = 0; i <= NB_OFFLOAD_SLOW; i++)
+        CHECK_EQ(0, nb_offload(mail, &(slow[i] = slow_piece(500))->work));
+    piece_t *next = slow[NB_OFFLOAD_SLOW], *quick = piece_of(0);
+    CHECK(nb_offload_withdraw(&next->work));
+    CHECK(!nb_offload_withdraw(&next->work));
+    CHECK_EQ(0, nb_offload(mail, &quick->work));
+    CHECK(is_done_within(mail, wake, quick, 5000));
+    CHECK(!nb_offload_withdraw(&quick->work));
+    for (int i = 0; i < NB_OFFLOAD_SLOW; i++)
+        CHECK(is_done_within(mail, wake, slow[i], 5000));
+    CHECK_EQ(0, next->ran + next->done);
+    free(quick);
+    nb_mailbox_close(mail);
+    close(wake);
+}
+
 /* Returns 0 when a child without threads of the parent's has its own work done. */
 static int works_in_a_child(void)
 {
@@ -121,6 +180,8 @@ int main(void)
 {
     RUN(every_piece_comes_back_once);
     RUN(work_of_a_closed_mailbox_is_dropped);
+    RUN(no_disk_waits_for_slow_work);
+    RUN(work_that_has_not_begun_can_be_withdrawn);
     RUN_NATIVELY(a_forked_child_has_none_of_the_threads_nor_their_work);
     return test_report();
 }

@@ -21,6 +21,26 @@ class RegularFileTest < Contract
     end
   end
 
+  # Nothing ends write(2) of a file, and nothing of it comes behind what the program does next.
+  contract "an interrupted write has ended", gap: nil do
+    temporary do |path|
+      File.open(path, "w") do |file|
+        file.sync = true
+        bytes = "A" * 20_000_000
+        10.times do |i|
+          Timeout.timeout(0.001 * i) { file.write(bytes) } if i.positive?
+        rescue Timeout::Error
+          size = File.size(path)
+          file.rewind
+          sleep 0.02
+          assert_equal size, File.size(path)
+          assert_equal 0, file.pos
+          file.truncate(0)
+        end
+      end
+    end
+  end
+
   CHDIRS = {
     "chdir" => ->(path, &block) { Dir.chdir(path, &block) },
     "fchdir" => ->(path, &block) { Dir.open(path) { |to| Dir.fchdir(to.fileno, &block) } },

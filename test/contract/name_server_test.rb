@@ -89,6 +89,31 @@ class NameServerTest < ScriptCase
     end)
   RUBY
 
+  # More names than native threads look up at a time.
+  asks "a file waits for no name server, and nothing is written after it was given up", <<~'RUBY', "[true, \"last\"]\n"
+    require "tempfile"
+    p(inside do
+      answered = 0
+      asking = Array.new(80) { |i| go { Addrinfo.getaddrinfo("slow#{i}.test", 80) && answered += 1 } }
+      sleep 0.1
+      Tempfile.create do |file|
+        writing = go { file.write("A" * 1_000_000) }
+        begin
+          Timeout.timeout(0.7) { finish(writing) }
+        rescue Timeout::Error
+          writing.cancel
+        end
+        first = answered.zero?
+        file.truncate(0)
+        file.rewind
+        file.write("last")
+        file.flush
+        asking.each { |one| finish(one) }
+        [first, File.read(file.path)]
+      end
+    end)
+  RUBY
+
   asks "a timeout does not wait for the answer", <<~'RUBY', "[true, :flowing]\n"
     p(inside do
       largest_gap do

@@ -8,6 +8,7 @@
 #define NB_BASE_MAILBOX_H
 
 #include "base/list.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct nb_mailbox nb_mailbox_t;
@@ -15,6 +16,8 @@ typedef struct nb_mailbox nb_mailbox_t;
 typedef struct nb_work {
     nb_list_t link; /* in the worker's queue, then in the mailbox */
     nb_mailbox_t *mail;
+    bool slow;                      /* may take as long as a name server does, not only a disk */
+    bool queued;                    /* it has not begun; the worker's */
     void (*run)(struct nb_work *);  /* on the worker's thread: no Ruby, no lock of ours held */
     void (*done)(struct nb_work *); /* on the loop's thread, from nb_mailbox_collect */
     void (*drop)(struct nb_work *); /* instead of done when the loop is gone: frees; any thread */

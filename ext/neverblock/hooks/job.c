@@ -30,6 +30,7 @@ typedef struct {
     nb_loop_t *loop;
     nb_job_t *job;
     nb_park_t park;
+    pid_t pid;
     bool finished;
 } nb_job_wait_t;
 
@@ -41,23 +42,47 @@ static VALUE wait_body(VALUE argument)
     return Qnil;
 }
 
-static VALUE wait_leave(VALUE argument)
+static bool has_ended(const nb_job_wait_t *wait)
+{
+    return wait->job->done || wait->loop->pid != wait->pid; /* in a child: its thread is gone */
+}
+
+/* Whatever else interrupts, as an `ensure` that waits. */
+static VALUE outlast(VALUE argument)
 {
     nb_job_wait_t *wait = (nb_job_wait_t *)argument;
-    wait->loop->external--;
-    if (wait->finished)
+    if (has_ended(wait) || wait->job->may_linger)
         return Qnil;
-    /* Woken and raised in during the same turn: the work is done, and nobody else will free it. */
-    if (wait->job->done)
+    nb_park_init(wait->loop, &wait->park, NB_PARK_OFFLOAD);
+    wait->job->park = &wait->park;
+    return rb_ensure(nb_park_value, (VALUE)&wait->park, outlast, argument);
+}
+
+static VALUE wait_end(VALUE argument)
+{
+    const nb_job_wait_t *wait = (nb_job_wait_t *)argument;
+    wait->loop->external--;
+    if (has_ended(wait))
         wait->job->release(wait->job);
     else
         wait->job->park = NULL;
     return Qnil;
 }
 
+static VALUE wait_leave(VALUE argument)
+{
+    nb_job_wait_t *wait = (nb_job_wait_t *)argument;
+    if (!wait->finished && nb_offload_withdraw(&wait->job->work))
+        wait->job->done = true;
+    if (!wait->finished)
+        return rb_ensure(outlast, argument, wait_end, argument);
+    wait->loop->external--;
+    return Qnil;
+}
+
 bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *))
 {
-    nb_job_wait_t wait = {.loop = loop, .job = job};
+    nb_job_wait_t wait = {.loop = loop, .job = job, .pid = loop->pid};
     job->work = (nb_work_t){.run = run, .done = on_done, .drop = on_drop};
     nb_park_init(loop, &wait.park, NB_PARK_OFFLOAD);
     job->park = &wait.park;

@@ -113,15 +113,25 @@ static nb_name_t *look_up(nb_loop_t *loop, const char *host)
     strcpy(name->host, host);
     name->loop = loop;
     nb_list_init(&name->waiters);
-    name->work = (nb_work_t){.run = run_lookup, .done = on_done, .drop = on_drop};
+    name->work = (nb_work_t){.run = run_lookup, .done = on_done, .drop = on_drop, .slow = true};
     if (nb_offload(loop->mail, &name->work) < 0) {
         run_lookup(&name->work); /* no thread is available: late is better than never */
-        name->until_ns = nb_clock_now() + KEEP_NS;
+        on_done(&name->work);
     }
     nb_list_append(&loop->names, &name->link);
     loop->forget_names = forget_names;
     loop->counters.resolves++;
     return name;
+}
+
+/* A lookup that has not begun, and that nobody waits for any more, would only keep others waiting.
+ */
+static void give_up(nb_name_t *name)
+{
+    if (name->until_ns || !nb_list_empty(&name->waiters) || !nb_offload_withdraw(&name->work))
+        return;
+    nb_list_remove(&name->link);
+    name_free(name);
 }
 
 static VALUE wait_body(VALUE argument)
@@ -134,7 +144,10 @@ static VALUE wait_leave(VALUE argument)
 {
     nb_waiter_t *waiter = (nb_waiter_t *)argument;
     waiter->park.loop->external--;
+    bool listed = !nb_list_empty(&waiter->link); /* not in a forked child */
     nb_list_remove(&waiter->link);
+    if (listed)
+        give_up(waiter->name);
     return Qnil;
 }
 
@@ -180,6 +193,7 @@ static VALUE rb_nb_scheduler_address_resolve(VALUE self, VALUE hostname)
         name = look_up(loop, host);
     if (!name->until_ns) {
         nb_park_init(loop, &waiter.park, NB_PARK_RESOLVE);
+        waiter.name = name;
         waiter.park.blocker = hostname;
         nb_list_append(&name->waiters, &waiter.link);
         loop->external++;

@@ -10,35 +10,52 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
-static nb_list_t queue = {&queue, &queue};
-static int threads, idle, queued;
+static nb_list_t quick = {&quick, &quick}, slow = {&slow, &slow};
+static int threads, idle, queued, slow_running;
 static bool guarded; /* against forks */
 
-/* Called with the lock; false when it is time to end. */
-static int await_work(void)
+/* Called with the lock. The work to do next; NULL: there is none, or only slow work, of which
+ * enough runs. */
+static nb_work_t *next_work(void)
+{
+    nb_list_t *queue = nb_list_empty(&quick) && slow_running < NB_OFFLOAD_SLOW ? &slow : &quick;
+    return nb_list_empty(queue) ? NULL : nb_container_of(queue->next, nb_work_t, link);
+}
+
+/* Called with the lock. */
+static void take_out(nb_work_t *work)
+{
+    nb_list_remove(&work->link);
+    work->queued = false;
+    queued--;
+}
+
+/* Called with the lock; NULL when it is time to end. */
+static nb_work_t *await_work(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
     idle++;
     int result = 0;
-    while (nb_list_empty(&queue) && result == 0)
+    while (!next_work() && result == 0)
         result = pthread_cond_timedwait(&work_came, &lock, &until);
     idle--;
-    return !nb_list_empty(&queue);
+    return next_work();
 }
 
 static void *thread_main(void *unused)
 {
     pthread_mutex_lock(&lock);
-    while (await_work()) {
-        nb_work_t *work = nb_container_of(queue.next, nb_work_t, link);
-        nb_list_remove(&work->link);
-        queued--;
+    for (nb_work_t *work; (work = await_work());) {
+        bool is_slow = work->slow;
+        take_out(work);
+        slow_running += is_slow;
         pthread_mutex_unlock(&lock);
         work->run(work);
         nb_mailbox_deliver(work);
         pthread_mutex_lock(&lock);
+        slow_running -= is_slow;
     }
     threads--;
     pthread_mutex_unlock(&lock);
@@ -62,8 +79,11 @@ static void fork_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&work_came, NULL);
-    nb_list_init(&queue);
-    threads = idle = queued = 0;
+    while (!nb_list_empty(&quick))
+        take_out(nb_container_of(quick.next, nb_work_t, link));
+    while (!nb_list_empty(&slow))
+        take_out(nb_container_of(slow.next, nb_work_t, link));
+    threads = idle = slow_running = 0;
 }
 
 /* Called with the lock. Signals stay with Ruby's own threads. */
@@ -97,13 +117,26 @@ int nb_offload(nb_mailbox_t *mail, nb_work_t *work)
     if (result == 0 || threads > 0) {
         result = 0;
         queued++;
-        nb_list_append(&queue, &work->link);
+        work->queued = true;
+        nb_list_append(work->slow ? &slow : &quick, &work->link);
         pthread_cond_signal(&work_came);
     }
     pthread_mutex_unlock(&lock);
     if (result < 0)
         nb_mailbox_take_back(work);
     return result;
+}
+
+bool nb_offload_withdraw(nb_work_t *work)
+{
+    pthread_mutex_lock(&lock);
+    bool was_queued = work->queued;
+    if (was_queued)
+        take_out(work);
+    pthread_mutex_unlock(&lock);
+    if (was_queued)
+        nb_mailbox_take_back(work);
+    return was_queued;
 }
 
 void nb_offload_counts(int *thread_count, int *queue_count)

@@ -11,9 +11,14 @@
 #include "base/mailbox.h"
 
 #define NB_OFFLOAD_THREADS 64 /* at most; each mostly waits for a name server or a disk */
+#define NB_OFFLOAD_SLOW 56 /* of these for slow work: no disk waits until a name server answers */
 
 /* Queues the work. Returns 0, or -errno if no thread could be started and none runs. */
 int nb_offload(nb_mailbox_t *mail, nb_work_t *work);
+
+/* Takes work out of the queue if it has not begun: it will neither run nor be done. Returns whether
+ * it was there. */
+bool nb_offload_withdraw(nb_work_t *work);
 
 /* Threads alive and work waiting, for stats. */
 void nb_offload_counts(int *threads, int *queued);
