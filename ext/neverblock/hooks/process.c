@@ -1,5 +1,6 @@
 /* process.c - process_wait: a child's end as a readable pidfd. Uses ruby.h. Read after: wait.h. */
 #include "base/clock.h"
+#include "base/list.h"
 #include "hooks/hooks.h"
 #include "loop/last_status.h"
 #include <errno.h>
@@ -16,34 +17,50 @@ static VALUE reap(VALUE pid, int flags)
     return rb_funcall(rb_path2class("Process::Status"), rb_intern("wait"), 2, pid, INT2NUM(flags));
 }
 
+/* On the stack of the fiber that waits for it. */
 typedef struct {
+    nb_list_t link; /* in awaited */
     nb_loop_t *loop;
-    VALUE fiber;
-    int fd;
+    VALUE scheduler, fiber;
+    pid_t pid;
+    int flags, fd; /* the pidfd, or -1 */
+    int status;    /* as of waitpid(2), once it is reaped */
+    bool reaped;   /* by rb_nb_native_reap_awaited */
     nb_hook_t fork_hook;
-} nb_pidfd_t;
+} nb_child_t;
 
-/* It is not a Ruby object, and the fiber that would close it is the parent's. */
-static void close_in_child(nb_hook_t *hook)
+static nb_list_t awaited = {&awaited, &awaited}; /* of all loops */
+
+/* The fiber that waits for it is the parent's. The fd is no Ruby object. */
+static void forget_in_child(nb_hook_t *hook)
 {
-    nb_pidfd_t *pidfd = nb_container_of(hook, nb_pidfd_t, fork_hook);
-    if (pidfd->fiber != rb_fiber_current())
-        close(pidfd->fd);
+    nb_child_t *child = nb_container_of(hook, nb_child_t, fork_hook);
+    nb_list_remove(&child->link);
+    if (child->fiber != rb_fiber_current() && child->fd >= 0)
+        close(child->fd);
 }
 
-static VALUE await_end(VALUE argument)
+/* @!visibility private - reaps the children that fibers wait for and that have ended. For whoever
+ * is about to reap any child: without a loop, a thread that waits in waitpid(2) is always quicker
+ *   than a handler of CHLD. */
+static VALUE rb_nb_native_reap_awaited(VALUE mod)
 {
-    nb_pidfd_t *pidfd = (nb_pidfd_t *)argument;
-    return INT2FIX(nb_wait_fd(pidfd->loop, pidfd->fd, NB_READABLE, NB_NEVER));
-}
-
-static VALUE close_pidfd(VALUE argument)
-{
-    nb_pidfd_t *pidfd = (nb_pidfd_t *)argument;
-    nb_list_remove(&pidfd->fork_hook.link);
-    nb_fdtable_closing(&pidfd->loop->fds, pidfd->fd);
-    close(pidfd->fd);
+    for (nb_list_t *item = awaited.next; item != &awaited; item = item->next) {
+        nb_child_t *child = nb_container_of(item, nb_child_t, link);
+        if (!child->reaped)
+            child->reaped = waitpid(child->pid, &child->status, WNOHANG) == child->pid;
+    }
     return Qnil;
+}
+
+/* Ruby has no other function that makes a Process::Status. */
+static VALUE status_of(const nb_child_t *child)
+{
+    VALUE before = rb_last_status_get(), status;
+    rb_last_status_set(child->status, child->pid);
+    status = rb_last_status_get();
+    nb_last_status_restore(child->loop, before);
+    return status;
 }
 
 typedef struct {
@@ -84,16 +101,57 @@ static VALUE rb_nb_native_await_child(VALUE mod, VALUE child, VALUE flags)
     return Qnil;
 }
 
-/* For cases without a pidfd: any child, a process group, a kernel older than 5.3. Somebody else may
- * be quicker to reap what the thread has seen. */
-static VALUE wait_in_thread(VALUE self, VALUE pid, VALUE flags)
+/* Somebody else may be quicker to reap what has ended. */
+static VALUE reap_child(const nb_child_t *child)
 {
-    VALUE status;
+    return child->reaped ? status_of(child) : reap(PIDT2NUM(child->pid), child->flags | WNOHANG);
+}
+
+/* For cases without a pidfd: any child, a process group, a kernel older than 5.3. */
+static VALUE wait_in_thread(const nb_child_t *child)
+{
+    VALUE status, pid = PIDT2NUM(child->pid);
     do {
-        rb_funcall(self, rb_intern("await_child"), 2, pid, flags);
-        status = reap(pid, NUM2INT(flags) | WNOHANG);
+        rb_funcall(child->scheduler, rb_intern("await_child"), 2, pid, INT2NUM(child->flags));
+        status = reap_child(child);
     } while (NIL_P(status));
     return status;
+}
+
+static VALUE await_end(VALUE argument)
+{
+    const nb_child_t *child = (nb_child_t *)argument;
+    if (child->fd < 0)
+        return wait_in_thread(child);
+    nb_wait_fd(child->loop, child->fd, NB_READABLE, NB_NEVER);
+    return reap_child(child);
+}
+
+static VALUE forget(VALUE argument)
+{
+    nb_child_t *child = (nb_child_t *)argument;
+    nb_list_remove(&child->link);
+    nb_list_remove(&child->fork_hook.link);
+    if (child->fd < 0)
+        return Qnil;
+    nb_fdtable_closing(&child->loop->fds, child->fd);
+    close(child->fd);
+    return Qnil;
+}
+
+/* Returns the child's pidfd; -1 if there is none, and then whether it has ended already. */
+static int open_pidfd(pid_t pid, int flags, bool *ended)
+{
+    int fd = -1;
+    errno = 0;
+#if defined(__linux__) && defined(SYS_pidfd_open)
+    if (pid > 0 && !(flags & WUNTRACED))
+        fd = (int)syscall(SYS_pidfd_open, pid, 0);
+#endif
+    *ended = fd < 0 && errno == ESRCH;
+    if (fd >= 0)
+        rb_update_max_fd(fd);
+    return fd;
 }
 
 /* @overload process_wait(pid, flags)
@@ -104,27 +162,27 @@ static VALUE wait_in_thread(VALUE self, VALUE pid, VALUE flags)
  *   @scheduling may wait */
 static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
 {
-    int options = NUM2INT(flags);
-    nb_pidfd_t pidfd = {.loop = nb_loop_get(self), .fd = -1};
-    if (nb_last_status_clears(pidfd.loop, pid))
+    bool ended;
+    nb_child_t child = {.loop = nb_loop_get(self),
+                        .scheduler = self,
+                        .fiber = rb_fiber_current(),
+                        .pid = NUM2PIDT(pid),
+                        .flags = NUM2INT(flags),
+                        .fork_hook.call = forget_in_child};
+    if (nb_last_status_clears(child.loop, pid))
         return Qnil;
-    nb_chaos_step(pidfd.loop);
-    VALUE status = reap(pid, options | WNOHANG); /* ended already, or no child of ours */
-    if ((options & WNOHANG) || !NIL_P(status))
+    nb_chaos_step(child.loop);
+    VALUE status = reap(pid, child.flags | WNOHANG); /* ended already, or no child of ours */
+    if ((child.flags & WNOHANG) || !NIL_P(status))
         return status;
-    errno = 0;
-#if defined(__linux__) && defined(SYS_pidfd_open)
-    if (NUM2PIDT(pid) > 0 && !(options & WUNTRACED))
-        pidfd.fd = (int)syscall(SYS_pidfd_open, NUM2PIDT(pid), 0);
-#endif
-    if (pidfd.fd < 0)
-        return errno == ESRCH ? reap(pid, options | WNOHANG) : wait_in_thread(self, pid, flags);
-    rb_update_max_fd(pidfd.fd);
-    pidfd.fiber = rb_fiber_current();
-    pidfd.fork_hook.call = close_in_child;
-    nb_loop_on_fork(pidfd.loop, &pidfd.fork_hook);
-    rb_ensure(await_end, (VALUE)&pidfd, close_pidfd, (VALUE)&pidfd);
-    return reap(pid, options | WNOHANG);
+    child.fd = open_pidfd(child.pid, child.flags, &ended);
+    if (ended)
+        return reap(pid, child.flags | WNOHANG);
+    nb_list_init(&child.link);
+    if (child.pid > 0)
+        nb_list_append(&awaited, &child.link);
+    nb_loop_on_fork(child.loop, &child.fork_hook);
+    return rb_ensure(await_end, (VALUE)&child, forget, (VALUE)&child);
 }
 
 /* @!visibility private - clears $?: the fiber goes on with other work. For pools. */
@@ -147,6 +205,7 @@ void Init_nb_hooks_process(VALUE cScheduler)
     rb_define_method(cScheduler, "clear_last_status", rb_nb_scheduler_clear_last_status, 0);
     rb_define_method(cScheduler, "last_status=", rb_nb_scheduler_set_last_status, 1);
     rb_define_method(cScheduler, "process_wait", rb_nb_scheduler_process_wait, 2);
-    rb_define_singleton_method(rb_path2class("NB::Native"), "await_child", rb_nb_native_await_child,
-                               2);
+    VALUE mNative = rb_path2class("NB::Native");
+    rb_define_singleton_method(mNative, "await_child", rb_nb_native_await_child, 2);
+    rb_define_singleton_method(mNative, "reap_awaited", rb_nb_native_reap_awaited, 0);
 }

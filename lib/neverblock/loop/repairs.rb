@@ -24,6 +24,7 @@ module NB
       ["thread_stop", "3.1", nil],
       ["thread_pass", "3.1", nil],
       ["timeout_class", "3.1", nil],
+      ["process_wait", "3.1", nil],
       ["flock", "3.1", nil],
       ["dir_chdir", "3.1", nil],
       ["sysread", "3.1", nil],
