@@ -56,6 +56,15 @@ class RunTest < ScriptCase
     p inside { sleep 0.01; 42 }
   RUBY
 
+  script "the block finds the $? of the code around it, and leaves its own", <<~'RUBY', out: "3\n4\n", only: :fibers
+    system("exit 3")
+    inside do
+      p $?.exitstatus
+      system("exit 4")
+    end
+    p $?.exitstatus
+  RUBY
+
   script "it ends when every fiber has ended", <<~'RUBY', out: "block\nlate\nafter\n", only: :fibers
     inside do
       block_is_over = Queue.new

@@ -152,7 +152,8 @@ module NB
     # @api private
     def call(&block)
       locals = fiber_locals
-      @fiber = Fiber.schedule { conduct(locals, &block) }
+      status = $?
+      @fiber = Fiber.schedule { conduct(locals, status, &block) }
       serve
       Native.last_status = @last_status # the block's, as without a loop
       leave
@@ -235,8 +236,9 @@ module NB
     # Runs the block in its fiber. Whatever ends the fiber, there is an outcome, for which {#serve}
     # waits: Thread#raise and timeouts around NB.run also strike outside the block, and
     # Fiber#kill is no exception.
-    def conduct(locals, &block)
+    def conduct(locals, status, &block)
       @fiber = Fiber.current
+      Native.last_status = status
       @scheduler.thread_fiber = @fiber if @own
       @outer = @scheduler.__send__(:lead, @fiber)
       locals.each { |key, value| Thread.current[key] = value }
