@@ -55,6 +55,14 @@ static VALUE rb_nb_carrier_lingers_p(VALUE self)
     return carrier->conn && carrier->conn->state == NB_CONN_LINGER ? Qtrue : Qfalse;
 }
 
+/* @overload detached?
+ *   @return [Boolean] whether a hijack has made the socket the application's */
+static VALUE rb_nb_carrier_detached_p(VALUE self)
+{
+    const nb_carrier_t *carrier = rb_check_typeddata(self, &carrier_type);
+    return carrier->detached ? Qtrue : Qfalse;
+}
+
 void nb_carrier_init(VALUE server_module)
 {
     cCarrier = rb_define_class_under(server_module, "Carrier", rb_cObject);
@@ -62,4 +70,5 @@ void nb_carrier_init(VALUE server_module)
     rb_undef_alloc_func(cCarrier);
     rb_define_method(cCarrier, "cut?", rb_nb_carrier_cut_p, 0);
     rb_define_method(cCarrier, "lingers?", rb_nb_carrier_lingers_p, 0);
+    rb_define_method(cCarrier, "detached?", rb_nb_carrier_detached_p, 0);
 }

@@ -13,6 +13,7 @@
 typedef struct nb_carrier {
     nb_conn_t *conn; /* NULL: the connection has ended */
     bool cut;        /* the answer broke off, and only the end of the connection would show it */
+    bool detached;   /* a hijack has taken the socket out of the server */
 } nb_carrier_t;
 
 /* An NB::Server::Carrier for conn. */

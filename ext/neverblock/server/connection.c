@@ -88,6 +88,8 @@ void nb_conn_close(nb_conn_t *conn)
 int nb_conn_detach(nb_conn_t *conn)
 {
     int fd = conn->watch.fd;
+    if (conn->carrier)
+        conn->carrier->detached = true;
     nb_conn_until_close(conn, false);
     nb_reader_take_last(conn);
     unlink_all(conn);

@@ -6,6 +6,7 @@ require "socket"
 require "uri"
 require_relative "admission"
 require_relative "binding"
+require_relative "tls_transfer"
 
 module NB
   class Server
@@ -16,9 +17,8 @@ module NB
     # @api private
     class Tls
       extend Forwardable
+      include TlsTransfer
 
-      # The largest TLS record.
-      PART_BYTES = 16_384
       # The client's socket, and the two of the socket pair.
       FDS_EACH = 3
       # Seconds that connections stay with the kernel while fds or memory are short.
@@ -26,8 +26,6 @@ module NB
       # Seconds for a handshake while the server drains: browsers open connections they may never
       # use.
       HANDSHAKE = 2
-      # Seconds for a client that still sends, as in connection.c.
-      LINGER = 2
 
       # What follows the question mark; :listener is our own, see {#inheritance}.
       OPTIONS = %w[cert key listener].freeze
@@ -102,7 +100,7 @@ module NB
         @core, @options = core, options
         most = [options[:connections], Options.connections_by_fd_limit / FDS_EACH].min
         @open = Thread::SizedQueue.new(most)
-        @serving = {}.compare_by_identity # fiber => whether its handshake is done
+        @serving = {}.compare_by_identity # fiber => Coupling, or false before the handshake
         @ended = Thread::Queue.new
         @waiting = Admission.new { |socket| serve(socket, Fiber.current) }
         @accepting = Fiber.schedule { accept_all }
@@ -132,6 +130,7 @@ module NB
       # @param seconds [Numeric, nil] the limit
       # @return [Boolean] whether they all have
       def join(seconds)
+        let_go
         handshakes = [HANDSHAKE, seconds].compact.min
         within(handshakes) || stop { |done| !done }
         within(seconds && (seconds - handshakes))
@@ -205,104 +204,38 @@ module NB
         false
       end
 
+      # As without TLS, a hijacked socket is the application's: it keeps no server from ending. It
+      # works as long as the loop runs, and does not keep that running.
+      def let_go
+        hijacked = @serving.select { |_, coupling| coupling && coupling.carrier.detached? }
+        hijacked.each do |fiber, coupling|
+          forget(fiber)
+          [fiber, coupling.receiver].each do |one|
+            Fiber.scheduler.__send__(:idle_begin, one) if one.alive?
+          end
+        end
+      end
+
+      def forget(fiber)
+        return unless @serving.key?(fiber)
+
+        @serving.delete(fiber)
+        @open.pop
+        @ended << true if @serving.empty? && @ended.empty? # nobody takes it before a stop
+      end
+
       def serve(socket, fiber)
         @serving[fiber] = false
         secure = OpenSSL::SSL::SSLSocket.new(socket, @context).tap { |tls| tls.sync_close = true }
         ::Timeout.timeout(@options[:header_timeout]) { secure.accept }
-        @serving[fiber] = true
-        couple(secure, socket.remote_address.ip_address)
+        couple(secure, socket.remote_address.ip_address, fiber)
       rescue ::Timeout::Error
         @core.count_timeout
       rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, FiberError
         nil # not an HTTPS client; or there is no room for the second fiber
       ensure
         socket.close unless socket.closed?
-        @serving.delete(fiber)
-        @open.pop
-        @ended << true if @serving.empty? && @ended.empty? # nobody takes it before a stop
-      end
-
-      # Carries bytes both ways until the server ends its side or either side breaks.
-      def couple(secure, address)
-        inside, outside = UNIXSocket.pair
-        inside.autoclose = false # the core's
-        carrier = @core.adopt(inside.fileno, true, address) or return
-        received = Thread::Queue.new
-        Fiber.schedule { receive(secure, outside, received) }
-        whole = pump(outside) { |part| send_part(secure, part) } && !carrier.cut?
-        end_well(secure, carrier, received) if whole
-      ensure
-        cut(secure, outside, reset: carrier ? carrier.cut? : false)
-      end
-
-      # Passes on what the client sends.
-      def receive(secure, outside, received)
-        pump(secure) { |part| pass(part, outside) } ? outside.close_write : cut(secure, outside)
-      rescue IOError
-        raise unless outside.closed? # by the other direction, perhaps while this close waited
-      ensure
-        received << true
-      end
-
-      # Drops what comes after the core has ended: its answer may still be on its way.
-      def pass(part, outside)
-        outside.write(part)
-      rescue Errno::EPIPE
-        Fiber.scheduler.yield
-      end
-
-      # Closing a socket with unread bytes resets it, and the client may never see the answer. So a
-      # client that still sends gets its time, as without TLS.
-      def end_well(secure, carrier, received)
-        return secure.close unless carrier.lingers? || secure.to_io.wait_readable(0)
-
-        secure.sync_close = false
-        secure.close
-        secure.to_io.close_write
-        ::Timeout.timeout(LINGER) { received.pop }
-      rescue ::Timeout::Error, SystemCallError
-        nil # it has had its time, or is gone
-      end
-
-      # Reads until the end of `from`. True: the other side can still be written.
-      def pump(from)
-        loop { yield from.readpartial(PART_BYTES) }
-      rescue EOFError
-        true
-      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError
-        false
-      end
-
-      # Closes without the notice that everything has been sent (close_notify). A client that does
-      # not look for that notice must not take a part for the whole either: where the core would
-      # reset the connection, so does this.
-      def cut(secure, outside, reset: false)
-        socket = secure.to_io
-        socket.setsockopt(Socket::Option.linger(true, 0)) if reset && !socket.closed?
-        socket.close
-        outside&.close
-      end
-
-      # The same rule as for the core's own clients: time is up when they accept no byte.
-      def send_part(secure, part)
-        until part.empty?
-          case written = secure.write_nonblock(part, exception: false)
-          when :wait_writable then wait_for(secure.to_io, IO::WRITABLE)
-          when :wait_readable then wait_for(secure.to_io, IO::READABLE)
-          else part = part.byteslice(written..)
-          end
-        end
-      end
-
-      # The socket becomes writable only when much of it is free; a slow client may need longer for
-      # that.
-      def wait_for(socket, events)
-        taken = @core.unacknowledged(socket.fileno)
-        return if Fiber.scheduler.io_wait(socket, events, @options[:write_timeout])
-        return if @core.unacknowledged(socket.fileno) < taken
-
-        @core.count_timeout
-        raise Errno::ETIMEDOUT, "the client reads nothing"
+        forget(fiber)
       end
     end
   end
