@@ -120,6 +120,35 @@ class ServerHandlersTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # It is a daemon already: if it forked again, its workers would lose their master.
+  def test_usr2_of_a_daemon
+    launch_daemon(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-o", "127.0.0.1", "-p", @port.to_s, "-P", "#{@dir}/pid", "-O", "Workers=1", "-D"))
+    2.times do
+      old = eventually { pids.first }
+      Process.kill("USR2", @daemon)
+      eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
+      assert_equal pids.first, ask
+      assert_equal @daemon, File.read("#{@dir}/pid").to_i
+    end
+    Process.kill("TERM", @daemon)
+    eventually { !alive?(@daemon) }
+  ensure
+    [@daemon, File.size?("#{@dir}/pid") && File.read("#{@dir}/pid").to_i].compact.uniq.each { |pid| end_group(pid) }
+  end
+
+  # Of a daemon and its workers.
+  def end_group(pid)
+    Process.kill("KILL", -Process.getpgid(pid))
+  rescue Errno::ESRCH
+    nil # it has ended
+  end
+
+  def launch_daemon(*command)
+    Process.wait(spawn(*command, chdir: @dir, %i[out err] => @log))
+    eventually { ready? }
+    @daemon = eventually { File.read("#{@dir}/pid").to_i.nonzero? }
+  end
+
   def test_a_port_in_use_is_said_in_one_line
     server = TCPServer.new("127.0.0.1", @port)
     out, status = Open3.capture2e(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-o", "127.0.0.1", "-p", @port.to_s), chdir: @dir)

@@ -4,10 +4,14 @@
 # has taken over the workers of the program before, it stays as their master: without a gem that
 # Bundler looks for, say, or under rackup for an application that does not load.
 #
-# Loads nothing and defines nothing unless that happens.
+# It also is a daemon already if the program before was one (rackup -D, rails server -d): another
+# fork would part the workers from their master.
+#
+# Loads nothing, and defines nothing else, unless that happens.
 lambda do |own, pid|
   options = ENV["RUBYOPT"].to_s.split - [own]
   ENV["RUBYOPT"] = options.empty? ? nil : options.join(" ")
+  Process.singleton_class.prepend(Module.new { def daemon(*) = 0 })
   at_exit do
     next if Process.pid != pid || ENV["NB_OLD_WORKERS"].to_s.empty? || $!.is_a?(SignalException)
 
