@@ -285,8 +285,10 @@ static int flush_file(nb_conn_t *conn, nb_output_t *output)
             nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
-        if (sent <= 0) /* the client has gone, or the file was truncated */
+        if (sent <= 0) { /* the client has gone, or the file was truncated */
+            conn->server->counters.resets += sent < 0;
             return -1;
+        }
         turn += (size_t)sent;
         output->file_left -= (uint64_t)sent;
         conn->server->counters.response_bytes += (uint64_t)sent;

@@ -65,7 +65,7 @@ ssize_t nb_reader_receive(nb_conn_t *conn)
             return 0;
         }
         conn->readable = false;
-        if (size < 0)
+        if (size < 0 && conn->state != NB_CONN_IDLE && conn->state != NB_CONN_LINGER)
             server->counters.resets++;
         conn->hung_up = true;
         return -1;

@@ -32,7 +32,7 @@ module NB
           [:counter, "Requests that the server refused without calling the application"],
         nb_http_rejections: [:counter, "Of the refusals: a full queue, or too long a wait in it"],
         nb_http_timeouts: [:counter, "Requests and connections ended by a time limit"],
-        nb_http_resets: [:counter, "Connections that broke during a response"],
+        nb_http_resets: [:counter, "Connections that broke during a request or response"],
         nb_http_errors: [:counter, "Exceptions that the application did not rescue"],
         nb_http_request_bytes: [:counter, "Bytes received"],
         nb_http_response_bytes: [:counter, "Bytes sent"],
