@@ -113,8 +113,10 @@ static VALUE rb_nb_exchange_detach(VALUE self)
     bool local = request->conn->local;
     request->hijacked = true;
     VALUE io = socket_of(nb_conn_detach(request->conn), local);
-    if (RSTRING_LEN(unread))
+    if (RSTRING_LEN(unread)) {
         rb_funcall(io, rb_intern("ungetbyte"), 1, unread);
+        rb_extend_object(io, rb_const_get(rb_mNBServer, rb_intern("EarlyBytes")));
+    }
     return io;
 }
 
