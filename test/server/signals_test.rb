@@ -26,6 +26,20 @@ class ServerSignalsTest < Minitest::Test
 
   def running = stats["workers"].sum { |worker| worker["running"].to_i }
 
+  # As on macOS.
+  def test_a_system_without_pwr
+    File.write("#{@dir}/without.rb", <<~RUBY)
+      Signal.singleton_class.prepend(Module.new { def list = super.except("PWR") })
+      class Object
+        def trap(name, ...) = name == "PWR" ? raise(ArgumentError, "unsupported signal 'SIGPWR'") : super
+      end
+    RUBY
+    start("-w", "1", env: {"RUBYOPT" => "-r#{@dir}/without"})
+    assert_equal serving_pids, [get]
+    Process.kill("HUP", @pid)
+    assert_predicate finish, :success?
+  end
+
   def seconds
     start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     yield

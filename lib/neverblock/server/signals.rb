@@ -14,8 +14,8 @@ module NB
     #
     # @api private
     module Signals
-      # The signals that are handled.
-      NAMES = %w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU].freeze
+      # The signals that are handled: macOS has no PWR.
+      NAMES = (%w[TERM INT QUIT HUP PWR USR1 USR2 TTIN TTOU] & Signal.list.keys).freeze
       # Those that end the process.
       ENDING = %w[TERM INT QUIT].freeze
       # The variable with the signals that arrived before this program replaced another in its
