@@ -101,7 +101,7 @@ module NB
       @app = app
       @log = Checks.writer(:log, log)
       @options = Options.new(**options)
-      @bindings = Address.all(bind)
+      @bindings = Address.all(bind, proxied: @options[:proxy_protocol])
       @drain_timeout = Checks.seconds(:drain_timeout, drain_timeout, zero: true)
       @commands = Thread::Queue.new
       @core = Core.new

@@ -79,6 +79,7 @@ struct nb_conn {
     bool holds_last;    /* each read leaves its last byte with the kernel: see reader.c */
     bool last_held;     /* it does so now */
     bool https;
+    bool proxied;   /* its proxy is still to say who the client is */
     uint8_t family; /* of peer: AF_INET, AF_INET6 or 0 */
     uint16_t port;  /* the listener's */
     unsigned char peer[16];

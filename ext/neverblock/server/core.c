@@ -180,6 +180,7 @@ static VALUE rb_nb_core_configure(VALUE self, VALUE app, VALUE env_template, VAL
         .body_bytes_per_second = number(options, "body_bytes_per_second"),
         .cancel_when_gone = flag(options, "cancel_when_gone"),
         .early_hints = flag(options, "early_hints"),
+        .proxy_protocol = flag(options, "proxy_protocol"),
         .shared = flag(options, "shared"),
         .body_streaming = flag(options, "body_streaming"),
         .log = flag(options, "log"),

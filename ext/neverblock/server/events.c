@@ -159,6 +159,7 @@ nb_conn_t *nb_conn_open(nb_server_t *server, int fd, const nb_arrival_t *arrival
     conn->server = server;
     conn->local = conn->holds_last = arrival->local;
     conn->https = arrival->https;
+    conn->proxied = server->options.proxy_protocol;
     conn->port = arrival->port;
     conn->writable = true; /* readable is told by the first event */
     conn->timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_due};

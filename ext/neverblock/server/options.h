@@ -26,6 +26,7 @@ typedef struct {
     uint64_t body_bytes_per_second; /* of one body at least, on average; 0: any */
     bool cancel_when_gone;          /* a client that hangs up cancels its request */
     bool early_hints;
+    bool proxy_protocol; /* each connection begins with the header of the PROXY protocol */
     bool shared;         /* other processes accept on the same listeners */
     bool body_streaming; /* large bodies are read by the application while they arrive */
     bool log;            /* one call of #log_access per request */

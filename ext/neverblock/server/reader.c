@@ -7,6 +7,7 @@
  * Read after: reader.h.
  */
 #include "server/reader.h"
+#include "http/proxied.h"
 #include "loop/chaos.h"
 #include "server/body.h"
 #include "server/deadline.h"
@@ -294,9 +295,44 @@ static nb_advance_t receive_head(nb_conn_t *conn, nb_incoming_t *incoming)
     return NB_ADVANCE_REQUEST;
 }
 
+/* Part of what the proxy says of its client has arrived. */
+static nb_advance_t wait_for_proxied(nb_conn_t *conn, const nb_incoming_t *incoming)
+{
+    if (incoming->in_scratch && nb_buffer_append(&conn->in, incoming->bytes, incoming->size) < 0)
+        return NB_ADVANCE_GONE;
+    return NB_ADVANCE_WAIT;
+}
+
+/* The first bytes of a proxy's connection name the client, whose own bytes come after them. */
+static nb_advance_t read_proxied(nb_conn_t *conn, nb_incoming_t *incoming)
+{
+    nb_proxied_t proxied;
+    int result = nb_proxied_read(&proxied, incoming->bytes, incoming->size);
+    if (result == NB_PROXIED_MORE)
+        return wait_for_proxied(conn, incoming);
+    if (result == NB_PROXIED_BAD) {
+        nb_head_start(&conn->server->head); /* none was read */
+        return refuse(conn, incoming, 400, "the PROXY protocol is missing or malformed");
+    }
+    conn->proxied = false;
+    if (proxied.family) {
+        conn->family = (uint8_t)proxied.family;
+        memcpy(conn->peer, proxied.address, sizeof(conn->peer));
+    }
+    incoming->size -= proxied.size;
+    if (incoming->in_scratch) {
+        incoming->bytes += proxied.size;
+    } else {
+        conn->in.size = incoming->size;
+        memmove(conn->in.bytes, conn->in.bytes + proxied.size, incoming->size);
+    }
+    return incoming->size ? NB_ADVANCE_REQUEST : NB_ADVANCE_WAIT;
+}
+
 static nb_advance_t advance_head(nb_conn_t *conn, nb_incoming_t *incoming)
 {
-    bool fresh = conn->in.size > 0 && !conn->partial; /* left over from the request before */
+    /* left over from the request before */
+    bool fresh = conn->in.size > 0 && !conn->partial && !conn->proxied;
     if (fresh)
         lies_in_connection(conn, incoming);
     for (;;) {
@@ -304,6 +340,11 @@ static nb_advance_t advance_head(nb_conn_t *conn, nb_incoming_t *incoming)
         if (advance != NB_ADVANCE_REQUEST)
             return advance;
         fresh = false;
+        if (conn->proxied && (advance = read_proxied(conn, incoming)) != NB_ADVANCE_REQUEST) {
+            if (advance != NB_ADVANCE_WAIT || !conn->readable)
+                return advance;
+            continue;
+        }
         int result = read_head(conn, incoming->bytes, incoming->size);
         if (result == NB_HEAD_DONE)
             return after_head(conn, incoming);

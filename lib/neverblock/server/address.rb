@@ -9,13 +9,18 @@ module NB
     # @api private
     module Address
       LOCALHOST = %r{\A(?:tcp|ssl)://\Klocalhost(?=[:/?]|\z)}
-      private_constant :LOCALHOST
+      TLS = "ssl://"
+      private_constant :LOCALHOST, :TLS
 
       # @param addresses [String, Array<String>] the value of `bind:`
+      # @param proxied [Boolean] the value of `proxy_protocol:`
       # @return [Array<Binding, Tls>] at least one
       # @raise [ArgumentError]
-      def self.all(addresses)
+      def self.all(addresses, proxied: false)
         list = Array(addresses)
+        raise ArgumentError, "proxy_protocol: does not go with #{TLS}: let the proxy decrypt" if
+          proxied && list.any? { |address| address.to_s.start_with?(TLS) }
+
         list.empty? ? refuse(addresses) : list.flat_map { |address| each_of(address) }
       end
 
@@ -35,7 +40,7 @@ module NB
       # @raise [ArgumentError]
       def self.parse(address)
         refuse(address) unless address.is_a?(String)
-        return Binding.parse(address) unless address.start_with?("ssl://")
+        return Binding.parse(address) unless address.start_with?(TLS)
 
         require_relative "tls"
         Tls.parse(address)

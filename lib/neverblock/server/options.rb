@@ -41,6 +41,8 @@ module NB
                                           "read while it arrives, not from a file"],
         cancel_when_gone: [false, :boolean, "a client that leaves cancels its request"],
         early_hints: [false, :boolean, "whether rack.early_hints is offered"],
+        proxy_protocol: [false, :boolean, "each connection begins with the PROXY protocol's " \
+                                          "header, version 1 or 2, which names the client"],
         collect_when_idle: [false, :boolean, "full garbage collections wait until no request " \
                                     "runs, at most 5 s (Ruby 3.4)"]
       }.freeze
