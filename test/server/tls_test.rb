@@ -122,6 +122,15 @@ class ServerTlsTest < Minitest::Test
     end
   end
 
+  # A browser would only say that the connection was reset.
+  def test_a_request_without_tls_gets_a_word
+    serve_tls(&HELLO)
+    answer = exchange("GET / HTTP/1.1\r\n#{HOST}X: #{"x" * 10_000}\r\n\r\n", shut: false)
+    head, body = answer.split("\r\n\r\n", 2)
+    assert_match(/\AHTTP\/1.1 400 Bad Request\r\n.*Content-Length: #{body.bytesize}\r\n/m, head)
+    assert_equal "This port speaks HTTPS: ask by https://\n", body
+  end
+
   def test_a_session_is_taken_up_again
     serve_tls(&HELLO)
     first = secure(max_version: OpenSSL::SSL::TLS1_2_VERSION)

@@ -31,7 +31,10 @@ module NB
       OPTIONS = %w[cert key listener].freeze
       # OpenSSL 1.1 has no such option (1 << 7), and needs none.
       IGNORE_EOF = defined?(OpenSSL::SSL::OP_IGNORE_UNEXPECTED_EOF) ? 1 << 7 : 0
-      private_constant :OPTIONS, :IGNORE_EOF
+      # The answer to a request without TLS.
+      NOT_HTTPS = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n" \
+                  "Connection: close\r\n\r\nThis port speaks HTTPS: ask by https://\n"
+      private_constant :OPTIONS, :IGNORE_EOF, :NOT_HTTPS
 
       class << self
         # @raise [ArgumentError]
@@ -231,11 +234,21 @@ module NB
         couple(secure, socket.remote_address.ip_address, fiber)
       rescue ::Timeout::Error
         @core.count_timeout
-      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, FiberError
-        nil # not an HTTPS client; or there is no room for the second fiber
+      rescue OpenSSL::SSL::SSLError, SystemCallError, IOError, FiberError => error
+        explain(socket) if error.message.include?("http request") # so OpenSSL calls it
+        # Otherwise it is no HTTPS client, or there is no room for the second fiber.
       ensure
         socket.close unless socket.closed?
         forget(fiber)
+      end
+
+      # Whoever has typed http:// for https:// learns why there is no page, as from nginx.
+      def explain(socket)
+        socket.write_nonblock(NOT_HTTPS)
+        socket.close_write
+        ::Timeout.timeout(LINGER) { loop { socket.readpartial(PART_BYTES) } }
+      rescue ::Timeout::Error, SystemCallError, IOError
+        nil # it has closed, or had its time
       end
     end
   end
