@@ -133,18 +133,35 @@ class ServerHandlersTest < Minitest::Test
     Process.kill("TERM", @daemon)
     eventually { !alive?(@daemon) }
   ensure
-    [@daemon, File.size?("#{@dir}/pid") && File.read("#{@dir}/pid").to_i].compact.uniq.each { |pid| end_group(pid) }
+    end_daemons
   end
 
-  # Of a daemon and its workers.
-  def end_group(pid)
-    Process.kill("KILL", -Process.getpgid(pid))
-  rescue Errno::ESRCH
-    nil # it has ended
+  # And their workers.
+  def end_daemons
+    written = File.read("#{@dir}/pid").to_i if File.size?("#{@dir}/pid")
+    [@daemon, written].compact.uniq.each do |pid|
+      Process.kill("KILL", -Process.getpgid(pid))
+    rescue Errno::ESRCH
+      nil # it has ended
+    end
+  end
+
+  # Rack 2 sends a daemon to the root folder, where config/neverblock.rb and the program are not.
+  def test_a_daemon_of_rack_2
+    File.write("#{@dir}/server.rb", %(gem "rack", "~> 2.2"\nrequire "rack"\nRack::Server.start\n))
+    launch_daemon(*ruby("server.rb", "-s", "neverblock", "-o", "127.0.0.1", "-p", @port.to_s, "-P", "#{@dir}/pid", "-O", "Workers=1", "-D"))
+    old = eventually { pids.first }
+    Process.kill("USR2", @daemon)
+    eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
+    assert_equal pids.first, ask
+    Process.kill("TERM", @daemon)
+    eventually { !alive?(@daemon) }
+  ensure
+    end_daemons
   end
 
   def launch_daemon(*command)
-    Process.wait(spawn(*command, chdir: @dir, %i[out err] => @log))
+    Process.wait(spawn({"PWD" => @dir}, *command, chdir: @dir, %i[out err] => @log))
     eventually { ready? }
     @daemon = eventually { File.read("#{@dir}/pid").to_i.nonzero? }
   end

@@ -18,6 +18,7 @@ module Rackup
       # @return [void]
       # @scheduling always waits
       def self.run(app, **options)
+        return_home if options[:daemonize]
         config = configure(options)
         config.on_restart { forget_pidfile(options[:pid]) }
         launcher = NB::Server::Launcher.new(config, app: app, kept_file: options[:pid])
@@ -25,6 +26,13 @@ module Rackup
         launcher.run
       rescue NB::Server::SetupError => error
         abort "neverblock: #{error.message}"
+      end
+
+      # A daemon of Rack 2 is in the root folder, where neither config/neverblock.rb is nor, at USR2,
+      # its program. With Rack 3 it stays where it was started.
+      def self.return_home
+        home = ENV.fetch("PWD", "")
+        Dir.chdir(home) if Dir.pwd == "/" && File.directory?(home)
       end
 
       # Errors of the configuration are reported in one line, as by `nb serve`.
@@ -54,7 +62,7 @@ module Rackup
         host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
         "tcp://#{host}:#{port}"
       end
-      private_class_method :configure, :apply, :address
+      private_class_method :return_home, :configure, :apply, :address
 
       # Rails and rackup write a pidfile, and exit if it names a running process: the one that USR2
       # has just replaced.
