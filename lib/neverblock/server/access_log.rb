@@ -5,8 +5,8 @@ require_relative "text"
 
 module NB
   class Server
-    # One line per response. Common is Apache's combined format, followed by the time in the queue
-    # and in the application (ms) and the request id. JSON has the same values under keys.
+    # One line per response. Common is Apache's common format, followed by the time in the
+    # application and in the queue (ms) and the request id. JSON has the same values under keys.
     #
     # @api private
     class AccessLog
