@@ -150,6 +150,14 @@ class ServerTlsTest < Minitest::Test
     assert_equal "", told + @log.string
   end
 
+  # curl --http1.0 offers only that.
+  def test_a_client_chooses_among_our_protocols
+    serve_tls(&HELLO)
+    {%w[http/1.0] => "http/1.0", %w[h2 http/1.0 http/1.1] => "http/1.1"}.each do |offered, chosen|
+      assert_equal chosen, secure(alpn_protocols: offered).alpn_protocol
+    end
+  end
+
   # Whoever ends it, and however.
   def test_a_handshake_that_takes_too_long_is_counted_and_holds_nobody_up
     serve_tls(header_timeout: 0.3, &HELLO)

@@ -34,7 +34,9 @@ module NB
       # The answer to a request without TLS.
       NOT_HTTPS = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n" \
                   "Connection: close\r\n\r\nThis port speaks HTTPS: ask by https://\n"
-      private_constant :OPTIONS, :IGNORE_EOF, :NOT_HTTPS
+      # By their names in ALPN, the preferred one first.
+      PROTOCOLS = %w[http/1.1 http/1.0].freeze
+      private_constant :OPTIONS, :IGNORE_EOF, :NOT_HTTPS, :PROTOCOLS
 
       class << self
         # @raise [ArgumentError]
@@ -174,9 +176,8 @@ module NB
       # Returns a String or raises: anything else ends in a backtrace. The client gets an alert (RFC
       # 7301 3.2).
       def protocol(offered)
-        return "http/1.1" if offered.include?("http/1.1")
-
-        raise OpenSSL::SSL::SSLError, "the client speaks none of our protocols"
+        PROTOCOLS.find { |name| offered.include?(name) } or
+          raise OpenSSL::SSL::SSLError, "the client speaks none of our protocols"
       end
 
       # As with plain listeners: beyond the limit, or without fds, connections stay with the kernel,
