@@ -33,6 +33,14 @@ class CloseTest < Contract
     [waiting.failure, waiting.failure.cause].map(&:inspect)
   end
 
+  same_as_threads "close of a frozen IO writes what is left" do
+    reader, writer = keep(*IO.pipe)
+    writer.sync = false
+    writer.write("left")
+    writer.freeze.close
+    [writer.closed?, reader.read]
+  end
+
   same_as_threads "close wakes a writer" do
     _, writer = keep(*UNIXSocket.pair)
     waiting = parked { writer.write("x" * 5_000_000) }

@@ -141,6 +141,8 @@ static VALUE rb_nb_native_flush_before(VALUE mod, VALUE io, VALUE method)
         name == rb_intern("close_write") ? writing != io : name != rb_intern("close_read");
     if (!writes || !RFILE(writing)->fptr || nb_io_is_closed(writing))
         return Qnil;
+    if (OBJ_FROZEN(writing)) /* Ruby closes it, but lets nobody flush it */
+        return Qnil;
     int mode = nb_io_mode(writing);
     if ((mode & FMODE_WRITABLE) && !(mode & FMODE_SYNC))
         rb_io_flush(writing);
