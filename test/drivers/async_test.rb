@@ -128,6 +128,24 @@ class AsyncTest < Contract
     end
   end
 
+  contract "with_timeout lets a block compute, and ends it where it waits", gap: nil do
+    ticks = 0
+    clock = Thread.new { loop { sleep(0.05) && ticks += 1 } } # threads get turns meanwhile
+    computed = false
+    Sync do |task|
+      assert_raises(Async::TimeoutError) do
+        task.with_timeout(0.01) do
+          nil while ticks < 6
+          computed = true
+          sleep 5
+        end
+      end
+    end
+    assert computed
+  ensure
+    clock&.kill&.join
+  end
+
   contract "with_timeout when no time is left" do
     Sync do |task|
       [-1, 0, nil].each do |time|

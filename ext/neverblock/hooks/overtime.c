@@ -104,6 +104,8 @@ static nb_timeout_t *overdue_in(nb_loop_t *loop, uint64_t now, uint64_t *next_ns
         if (timer->on_due != overtime.on_due)
             continue;
         nb_timeout_t *timeout = nb_container_of(timer, nb_timeout_t, timer);
+        if (timeout->lets_compute)
+            continue;
         uint64_t look = timeout->deadline_ns + GRACE_NS;
         if (look <= now && computes(timeout)) {
             if (!found || timeout->deadline_ns < found->deadline_ns)

@@ -76,7 +76,7 @@ static void mark_timeouts(nb_loop_t *loop)
 static VALUE timeout_body(VALUE argument)
 {
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
-    if (!timeout->loop->virtual_ns) /* there computing takes no time */
+    if (!timeout->loop->virtual_ns && !timeout->lets_compute) /* there computing takes no time */
         nb_overtime_watch(timeout->deadline_ns);
     VALUE value = rb_yield(timeout->duration);
     if (timeout->interrupted) /* Thread.handle_interrupt has held it back */
@@ -147,15 +147,8 @@ static bool is_endless(VALUE duration)
            !(NUM2DBL(duration) < ENDLESS_SECONDS);
 }
 
-/* @overload timeout_after(duration, exception, *arguments)
- *   Runs the block; raises in it if it waits, or computes, past the deadline.
- *   @param duration [Numeric] seconds >= 0; from 9e9 on there is no deadline, as for NaN
- *   @param exception [Class, Exception] what to raise; plain Timeout::Error cannot be rescued by
- *     `rescue => e` inside the block, as without a scheduler
- *   @yield [duration]
- *   @return the block's value
- *   @scheduling may wait */
-static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
+/* lets_compute: only waits of the block end it. */
+static VALUE limit(int argc, VALUE *argv, VALUE self, bool lets_compute)
 {
     rb_check_arity(argc, 2, 3);
     nb_loop_t *loop = nb_loop_get(self);
@@ -172,6 +165,7 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
         .message = argc > 2 ? argv[2] : Qnil,
         .raised = Qundef,
         .held.release = release,
+        .lets_compute = lets_compute,
     };
     timeout.depth = nb_shield_depth(loop, timeout.fiber);
     nb_list_init(&timeout.held.link);
@@ -180,6 +174,25 @@ static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
     timeout.deadline_ns = nb_deadline(loop, argv[0]);
     nb_loop_add_timer(loop, &timeout.timer, timeout.deadline_ns);
     return rb_ensure(timeout_protected, (VALUE)&timeout, timeout_leave, (VALUE)&timeout);
+}
+
+/* @overload timeout_after(duration, exception, *arguments)
+ *   Runs the block; raises in it if it waits, or computes, past the deadline.
+ *   @param duration [Numeric] seconds >= 0; from 9e9 on there is no deadline, as for NaN
+ *   @param exception [Class, Exception] what to raise; plain Timeout::Error cannot be rescued by
+ *     `rescue => e` inside the block, as without a scheduler
+ *   @yield [duration]
+ *   @return the block's value
+ *   @scheduling may wait */
+static VALUE rb_nb_scheduler_timeout_after(int argc, VALUE *argv, VALUE self)
+{
+    return limit(argc, argv, self, false);
+}
+
+/* @!visibility private - the same, but a block that computes goes on: it ends at its next wait. */
+static VALUE rb_nb_scheduler_timeout_at_wait(int argc, VALUE *argv, VALUE self)
+{
+    return limit(argc, argv, self, true);
 }
 
 /* @!visibility private - ends at once every block whose timeout raises an instance of klass. */
@@ -206,6 +219,7 @@ void Init_nb_hooks_timeout(VALUE cScheduler)
 {
     nb_struck_init(cScheduler);
     rb_define_method(cScheduler, "timeout_after", rb_nb_scheduler_timeout_after, -1);
+    rb_define_private_method(cScheduler, "timeout_at_wait", rb_nb_scheduler_timeout_at_wait, -1);
     rb_define_private_method(cScheduler, "expire", rb_nb_scheduler_expire, 1);
     nb_overtime_init(on_timeout);
 }

@@ -137,14 +137,15 @@ module NB
           @scheduler.__send__(:give_way, fiber)
         end
 
-        # Works like Async::Scheduler's method.
+        # Works like Async::Scheduler's method: ends the block at a wait, never while it computes.
+        # Async's own code, as that of its pools, relies on that.
         # @scheduling may wait, as the block does
         def with_timeout(duration, exception = ::Async::TimeoutError,
                          message = "execution expired", &block)
           seconds = Timers.seconds(duration)
           return Timers.limit(seconds, exception.new(message), &block) unless block.arity.zero?
 
-          @scheduler.timeout_after(seconds, exception, message) { yield }
+          @scheduler.__send__(:timeout_at_wait, seconds, exception, message) { yield }
         end
 
         # Works like Async::Scheduler's method.
