@@ -43,7 +43,9 @@ class LeftOpenTest < Minitest::Test
     "mysql2 half a stream" => ->(db) { db.query("SELECT 1 UNION SELECT 2", stream: true, cache_rows: false).first },
     "mysql2 a second result" => ->(db) { db.query("SELECT 1; SELECT 2") },
     "mysql2 a prepared stream" => ->(db) { db.prepare("SELECT 1 UNION SELECT 2").execute(stream: true, cache_rows: false) },
-    "trilogy a second result" => ->(db) { db.query("SELECT 1; SELECT 2") }
+    "trilogy a second result" => ->(db) { db.query("SELECT 1; SELECT 2") },
+    # Its packets have the numbers that the answer to another query would have.
+    "trilogy a second result that looks like another answer" => ->(db) { db.query("SELECT seq FROM seq_1_to_253; SELECT 2") }
   }.freeze
 
   LIBRARIES.each do |name, (connect, read)|
@@ -67,18 +69,34 @@ class LeftOpenTest < Minitest::Test
   end
 
   UNREAD.each do |what, leave|
-    define_method("test_#{what.tr(" ", "_")}") do
-      library = what[/\w+/]
-      options = Databases.mariadb.options.merge(MULTI.fetch(library))
-      connect = library == "mysql2" ? -> { Mysql2::Client.new(**options) } : -> { Trilogy.new(options) }
-      NB.run do
-        NB.timeout(15) do
-          pool = NB::ConnectionPool.new(size: 1, &connect)
-          2.times do
-            pool.with { |db| leave.call(db) }
-            assert_equal [42], pool.with { |db| LIBRARIES.fetch(library).last[db, "SELECT 42"] }
+    ways = { "" => ->(pool) { pool.with { |db| leave.call(db) } },
+             "_by_an_error" => ->(pool) { pool.with { |db| leave.call(db) && raise(KeyError) } rescue KeyError } }
+    ways.each do |way, left|
+      define_method("test_#{what.tr(" ", "_")}#{way}") do
+        NB.run do
+          NB.timeout(15) do
+            pool = mysql_pool(what[/\w+/])
+            2.times do
+              left.call(pool)
+              assert_equal [42], pool.with { |db| LIBRARIES.fetch(what[/\w+/]).last[db, "SELECT 42"] }
+            end
           end
         end
+      end
+    end
+  end
+
+  # Somebody rescued the error, so the block ended as ever.
+  %w[mysql2 trilogy].each do |library|
+    define_method("test_#{library}_lost_in_the_block") do
+      NB.run do
+        pool = mysql_pool(library)
+        pool.with do |db|
+          Timeout.timeout(0.1) { db.query("SELECT SLEEP(20)") }
+        rescue Timeout::Error
+          nil
+        end
+        assert_equal [42], pool.with { |db| LIBRARIES.fetch(library).last[db, "SELECT 42"] }
       end
     end
   end
@@ -132,6 +150,11 @@ class LeftOpenTest < Minitest::Test
   private
 
   def inside(world, &block) = world == "loop" ? NB.run(&block) : yield
+
+  def mysql_pool(library)
+    options = Databases.mariadb.options.merge(MULTI.fetch(library))
+    NB::ConnectionPool.new(size: 1) { library == "mysql2" ? Mysql2::Client.new(**options) : Trilogy.new(options.dup) }
+  end
 
   # A pool of one connection, and a watcher.
   def watched(connect, read)

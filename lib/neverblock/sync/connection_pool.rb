@@ -38,7 +38,8 @@ module NB
     # The errors by which the usual drivers report a lost connection.
     DEAD = %i[closed? finished?].freeze
     ALIVE = lambda do |connection|
-      DEAD.none? { |name| connection.respond_to?(name) && connection.public_send(name) }
+      DEAD.none? { |name| connection.respond_to?(name) && connection.public_send(name) } &&
+        !Tidy.lost?(connection)
     end
     # If a server takes longer than this to answer, the connection is given up.
     TIDY_SECONDS = 5
@@ -62,7 +63,8 @@ module NB
     # @param timeout [Float, nil] seconds that {#with} waits for its turn, 0 or more; nil: no limit.
     #   Making a connection does not count: the driver's own timeout limits that
     # @param alive [#call] gets an idle connection and returns whether it can be used; it may wait.
-    #   Default: false if `connection.closed?` or `connection.finished?`
+    #   Default: false if `connection.closed?` or `connection.finished?`, or if trilogy's `check`
+    #   fails
     # @param tidy [#call] gets a connection whose block was left in the middle, and returns whether
     #   it can be used; it may wait, and raising means no. If given, it also decides after a timeout
     #   or a cancel. Default: see above

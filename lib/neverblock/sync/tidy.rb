@@ -55,6 +55,15 @@ module NB
         false # the connection is closed
       end
 
+      # Whether the connection is lost without being closed: trilogy only shuts its socket down, and
+      # its `check` tells.
+      #
+      # @param connection [Object]
+      # @return [Boolean]
+      # @raise [StandardError] the driver's own: the connection is lost
+      # @scheduling never waits
+      def lost?(connection) = trilogy?(connection) && !connection.check
+
       # @return [Boolean] whether the connection can be used again
       # @raise [StandardError] the driver's own: the connection cannot be used again
       # @scheduling may wait
@@ -62,6 +71,8 @@ module NB
         if connection.respond_to?(:transaction_status)
           postgresql(connection)
         elsif connection.respond_to?(:affected_rows) && connection.respond_to?(:query)
+          raise "a result is unread" if trilogy?(connection) && connection.more_results_exist?
+
           connection.query("ROLLBACK") # fails if the connection is lost, or a result half read
         elsif connection.respond_to?(:transaction_active?) && connection.transaction_active?
           connection.rollback
@@ -75,8 +86,12 @@ module NB
         @asked[about].any? { |type, question| connection.is_a?(type) && question.call(connection) }
       end
 
+      # Trilogy takes whatever comes next for the answer to its next query, such as the rest of the
+      # answer before.
+      def trilogy?(connection) = connection.respond_to?(:more_results_exist?)
+
       def unread?(connection)
-        return connection.more_results_exist? if connection.respond_to?(:more_results_exist?)
+        return connection.more_results_exist? if trilogy?(connection)
 
         asked?(connection, :unread)
       end
