@@ -2,13 +2,14 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
+require_relative "sqlite3/sharing"
 require_relative "sqlite3/transaction"
 require_relative "sqlite3/waits"
 
 # sqlite3's `busy_timeout=` sleeps in C while another connection holds the lock. Here it becomes a
 # busy handler that sleeps in Ruby, so other fibers run. SQLite allows no other use of the
-# connection meanwhile: it belongs to one fiber at a time. Everything else that sqlite3 does holds
-# Ruby's lock, in threads as well as here.
+# connection meanwhile, so who else uses it waits ({NB::Drivers::SQLite::Sharing}). Everything else
+# that sqlite3 does holds Ruby's lock, in threads as well as here.
 module NB
   module Drivers
     # Waits for the lock of a database.
@@ -24,7 +25,11 @@ module NB
         # Seconds between two attempts. SQLite begins with 1 ms and goes up to 100 ms.
         INTERVAL = 0.002
 
+        # @return [Numeric]
+        attr_reader :milliseconds
+
         def initialize(milliseconds)
+          @milliseconds = milliseconds
           @seconds = milliseconds / 1000.0
         end
 
@@ -45,11 +50,27 @@ module NB
           @handler = handler
         end
 
+        # @return [Fiber, nil] the last one that was in the handler, and perhaps still is
+        attr_reader :fiber
+
         # @return [Object] what the handler returns
         def call(count)
+          @fiber = Fiber.current
           @since = Process.clock_gettime(Process::CLOCK_MONOTONIC) if count.zero?
           Waits.looks(@since)
           Waits.inside { @handler.call(count) }
+        end
+
+        # Waits until no other fiber is in the handler. Asks the stack, because SQLite goes on when
+        # the handler has returned.
+        #
+        # @return [void]
+        # @scheduling may wait
+        # @thread any
+        def await_turn
+          until (fiber = @fiber).nil? || fiber.equal?(Fiber.current)
+            Waits.inside?(fiber) ? sleep(0.001) : @fiber = nil
+          end
         end
       end
 
@@ -104,26 +125,34 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
                                 versions: [">= 1.6", "< 3"]) do |driver|
   sqlite = NB::Drivers::SQLite
   guards = Gem::Version.new(SQLite3::VERSION) < Gem::Version.new(sqlite::ENDS_CALLS)
+  in_c = SQLite3::Database.instance_method(:busy_timeout=)
   waiting = Module.new do
     define_method(:busy_timeout=) do |milliseconds|
       time = milliseconds.is_a?(Numeric) && milliseconds.positive?
-      next super(milliseconds) unless driver.on? && time
-
-      busy_handler(sqlite::Wait.new(milliseconds))
+      if driver.on? && time
+        busy_handler(sqlite::Wait.new(milliseconds))
+      else
+        sqlite::Sharing.stop(self)
+        super(milliseconds)
+      end
     end
     define_method(:busy_timeout) { |milliseconds| __send__(:busy_timeout=, milliseconds) }
     define_method(:busy_handler) do |handler = nil, &block|
       handler ||= block
-      if handler && driver.on?
-        handler = sqlite::Watched.new(handler)
-        handler = sqlite::Guard.new(handler) if guards
+      sqlite::Sharing.stop(self)
+      next super(handler, &nil) unless handler && driver.on?
+
+      watched = sqlite::Watched.new(handler)
+      outer = guards ? sqlite::Guard.new(watched) : watched
+      super(outer, &nil).tap do
+        by_itself = -> { in_c.bind_call(self, handler.milliseconds) } if handler.is_a?(sqlite::Wait)
+        sqlite::Sharing.start(self, watched, by_itself, -> { super(outer, &nil) })
       end
-      super(handler, &nil)
     end
   end
-  SQLite3::Database.prepend(waiting, sqlite::Transaction.new(driver))
+  SQLite3::Database.prepend(waiting, sqlite::Sharing::Database, sqlite::Transaction.new(driver))
   preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
-  SQLite3::Statement.prepend(sqlite::Beginning.new(preparing))
+  SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement)
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))

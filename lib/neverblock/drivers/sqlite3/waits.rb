@@ -94,8 +94,8 @@ module NB
           # @api private
           def forked = @fibers = ObjectSpace::WeakMap.new
 
-          private
-
+          # @return [Boolean] whether the fiber is in a busy handler
+          # @api private
           def inside?(fiber)
             fiber.alive? && fiber.backtrace_locations&.any? do |place|
               place.path == __FILE__ && place.base_label == "inside"
@@ -125,6 +125,7 @@ module NB
           begins = method(:begins?)
           define_method(name) do |database, sql|
             extend(Begin) if begins.call(sql)
+            Sharing.enter(database)
             super(database, sql)
           end
           private(name)
