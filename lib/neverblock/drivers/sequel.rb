@@ -6,6 +6,7 @@ require_relative "../sync/interruption"
 require_relative "../sync/tidy"
 require_relative "sequel/accounts"
 require_relative "sequel/connecting"
+require_relative "sequel/prepared"
 require_relative "sequel/timed"
 
 module NB
@@ -230,7 +231,7 @@ module NB
 
       Sequel.const_set(:SEQUEL, driver)
       ::Sequel.extend(Sequel)
-      ::Sequel::Database.prepend(Sequel::Database, Sequel::Timed)
+      ::Sequel::Database.prepend(Sequel::Database, Sequel::Prepared, Sequel::Timed)
       ::Sequel::ConnectionPool.include(Sequel::Pool)
       ::Sequel::ConnectionPool.prepend(Sequel::Connecting)
       Pools.source { Sequel::Accounts.all }
