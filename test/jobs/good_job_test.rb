@@ -90,6 +90,16 @@ class GoodJobTest < Minitest::Test
     assert_equal %w[enter leave] * 10, steps.map(&:first)
   end
 
+  # GoodJob notes which of them run, before each of them.
+  def test_jobs_with_a_rule_share_connections_too
+    start(fibers: true, threads: 50, env: { APP_CONNECTIONS: "6", **gate(26) })
+    enqueue(CountedJob, 50, 1000)
+    done
+    assert_operator most_at_once, :>, 25
+    assert_equal 0, stop
+    assert_match(/busy 0, dead 0/, exit_notes.first)
+  end
+
   # As GoodJob locks by itself: each job that runs has a connection.
   def test_advisory_locks_hold_a_connection_for_each_job
     start(fibers: true, threads: 20, lock_strategy: "advisory", env: { APP_CONNECTIONS: "8" })

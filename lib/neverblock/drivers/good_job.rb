@@ -54,6 +54,18 @@ module NB
         end
       end
 
+      # Prepended to GoodJob::ActiveJobExtensions::Concurrency::Rule.
+      module Rule
+        # Works like GoodJob's own method, but what it does before a job leases no connection until
+        # the end of that job.
+        # @api private
+        def evaluate(...)
+          return super unless JobLoop.current
+
+          ::GoodJob::Job.connection_pool.with_connection(prevent_permanent_checkout: true) { super }
+        end
+      end
+
       # Prepended to the singleton class of ActiveJob::Base.
       module Execution
         # Works like Active Job's own method, which a stop may end.
@@ -74,6 +86,7 @@ module NB
           ::GoodJob::JobPerformer.prepend(Performer)
           ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
           ::GoodJob::Configuration.prepend(Count.for(threads_setting))
+          ::GoodJob::ActiveJobExtensions::Concurrency::Rule.prepend(Rule)
           ActiveSupport.on_load(:active_job) { singleton_class.prepend(Execution) }
           JobStop.install
         end

@@ -234,6 +234,15 @@ class LimitedJob < ApplicationJob
   end
 end
 
+# Asks a slow service, after GoodJob has counted how many of its kind run.
+class CountedJob < CallJob
+  if defined?(GoodJob)
+    include GoodJob::ActiveJobExtensions::Concurrency
+
+    good_job_concurrency_rule(label: "counted", apply_label: true, perform_limit: 1000)
+  end
+end
+
 # Ends the thread that runs it, once.
 class KillingJob < ApplicationJob
   def perform(number)
