@@ -86,9 +86,43 @@ class RailsAsyncJobsTest < Minitest::Test
         assert_equal %w[1 2 3 4 5], Array.new(5) { told }.sort
       end
     end
+
+    define_method("test_delayed_jobs_run_in_the_order_of_their_times_with_#{mode}") do
+      run.call do
+        { "3" => 0.3, "1" => 0.1, "2" => 0.2 }.each do |text, seconds|
+          TellingJob.set(wait: seconds.seconds).perform_later(text)
+        end
+        assert_equal %w[1 2 3], Array.new(3) { told }
+        TellingJob.set(wait: 0.01.seconds).perform_later("4")
+        assert_equal "4", told
+      end
+    end
+  end
+
+  # A fiber for each would need two of the system's memory mappings, and it allows 65,530.
+  def test_one_fiber_waits_for_all_delayed_jobs
+    NB.run do
+      maps = memory_mappings
+      100.times { TellingJob.set(wait: 1.hour).perform_later("much later") }
+      assert_operator memory_mappings - maps, :<, 100
+    end
+  end
+
+  # The child of a fork has the parent's list, too.
+  def test_a_child_runs_no_delayed_jobs_of_its_parent
+    NB.run do
+      TellingJob.set(wait: 0.01.seconds).perform_later("parent's")
+      child = fork do
+        NB.run { TellingJob.set(wait: 0.02.seconds).perform_later("child's") && sleep(0.1) }
+        exit!(TellingJob.told.size == 1)
+      end
+      assert_predicate Process.wait2(child).last, :success?
+    end
   end
 
   private
+
+  def memory_mappings = File.foreach("/proc/self/maps").count
 
   def reporting(log, errors)
     logger = ActiveJob::Base.logger

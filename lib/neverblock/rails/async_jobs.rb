@@ -2,6 +2,7 @@
 
 require_relative "../error_report"
 require_relative "../sync/fiber_pool"
+require_relative "delayed_jobs"
 
 module NB
   module Rails
@@ -22,17 +23,13 @@ module NB
           end
         end
 
-        # Works like Rails' own method, after a sleep in a fiber.
+        # Works like Rails' own method, for the fibers of this loop.
         # @api private
         def enqueue_at(job, timestamp, queue_name:)
           delay = timestamp - Time.current.to_f
           return super if immediate || !delay.positive? || !NB.running?
 
-          # As with threads, the program does not wait for it.
-          Fiber.schedule do
-            Fiber.scheduler.idle { sleep(delay) }
-            enqueue(job, queue_name: queue_name)
-          end
+          delayed.add(delay, [job, queue_name])
         end
 
         # Works like Rails' own method, and waits for the fibers of this loop, too.
@@ -55,11 +52,20 @@ module NB
         end
 
         # One pool per loop, for each adapter its own.
-        def fibers
+        def fibers = per_thread(:neverblock_jobs) { FiberPool.new(@async_executor.max_length) }
+
+        # One per loop, like the pool.
+        def delayed
+          per_thread(:neverblock_delayed_jobs) do
+            DelayedJobs.new { |job, queue_name| enqueue(job, queue_name: queue_name) }
+          end
+        end
+
+        def per_thread(name)
           thread = Thread.current
-          pools = thread.thread_variable_get(:neverblock_jobs) ||
-                  thread.thread_variable_set(:neverblock_jobs, {}.compare_by_identity)
-          pools[self] ||= FiberPool.new(@async_executor.max_length)
+          all = thread.thread_variable_get(name) ||
+                thread.thread_variable_set(name, {}.compare_by_identity)
+          all[self] ||= yield
         end
       end
 
