@@ -14,9 +14,6 @@ module NB
       # Pattern of a line => what to use instead.
       WAYS = {
         /thread_variable_(get|set)\b/ => OWN,
-        /\bThreadLocalVar\.new\b/ =>
-          "use Concurrent::FiberLocalVar (concurrent-ruby 1.2), or Thread.current[:name], " \
-          "which is the fiber's own",
         /\bThread\.(?:attr_(?:accessor|writer)\b|\w+\W.*\battr_(?:accessor|writer)\b)/ => OWN,
         /\[\s*#{KEY}\s*\]\s*(?:\|\||&&|[-+])?=(?![=~>])/ => KEPT,
         # What a Hash with a default, or an earlier line, keeps for it.

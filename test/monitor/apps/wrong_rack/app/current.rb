@@ -5,7 +5,7 @@ class Current
   def self.user = Thread.current.thread_variable_get(:user)
   # thread_variable_set in a comment is no finding
 
-  # The same in other words.
+  # In a loop this one belongs to the fiber.
   CLIENT = Concurrent::ThreadLocalVar.new
 end
 
