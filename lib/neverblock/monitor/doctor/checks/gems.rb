@@ -35,8 +35,9 @@ module NB
     }.freeze
     # Gems whose thread state belongs to the thread, or is cured.
     THREAD_WISE = %w[
-      activerecord activesupport async-http bundler capybara concurrent-ruby curb debug excon
-      fiber-local httpx neverblock newrelic_rpm puma sentry-ruby timeout typhoeus
+      activerecord activeresource activesupport async-http bundler capybara chewy concurrent-ruby
+      curb debug excon fiber-local httpx mongoid neverblock newrelic_rpm puma sentry-ruby timeout
+      typhoeus
     ].freeze
     # Gems that keep state in fiber storage from this version on, which Ruby 3.2 brought.
     FIBER_WISE = { "bullet" => Gem::Version.new("8.3.1") }.freeze
