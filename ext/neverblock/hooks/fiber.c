@@ -292,31 +292,6 @@ static VALUE rb_nb_scheduler_forget_interrupts(VALUE self)
     return Qnil;
 }
 
-/* @!visibility private - raises in every fiber that waits, except the caller, blocking ones, and
- *   those that `told` (a WeakMap) has as keys; adds them to it. */
-static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message, VALUE told)
-{
-    nb_loop_t *loop = nb_loop_get(self);
-    VALUE fibers = rb_ary_new(), owners = rb_ary_new(), current = rb_fiber_current();
-    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
-        const nb_park_t *park = loop->parked.slots[i].value;
-        if (!park)
-            continue;
-        rb_ary_push(fibers, park->fiber);
-        rb_ary_push(owners, park->owner);
-    }
-    for (long i = 0; i < RARRAY_LEN(fibers); i++) {
-        VALUE fiber = RARRAY_AREF(fibers, i);
-        if (fiber == current || RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ||
-            RTEST(rb_funcall(told, rb_intern("key?"), 1, fiber)))
-            continue;
-        rb_funcall(told, rb_intern("[]="), 2, fiber, Qtrue);
-        nb_idle_over(loop, RARRAY_AREF(owners, i));
-        nb_interrupt(loop, fiber, rb_funcall(klass, id_new, 1, message));
-    }
-    return Qnil;
-}
-
 /* @overload yield
  *   Lets the other ready fibers run, then continues.
  *   @scheduling may wait */
@@ -373,7 +348,6 @@ void Init_nb_hooks_fiber(VALUE cScheduler)
     rb_define_singleton_method(mNative, "spawned", rb_nb_native_spawned, 0);
     rb_define_method(cScheduler, "fiber", rb_nb_scheduler_fiber, 0);
     rb_define_method(cScheduler, "forget_interrupts", rb_nb_scheduler_forget_interrupts, 0);
-    rb_define_private_method(cScheduler, "interrupt_all", rb_nb_scheduler_interrupt_all, 3);
     rb_define_method(cScheduler, "yield", rb_nb_scheduler_yield, 0);
     rb_define_method(cScheduler, "run", rb_nb_scheduler_run, 0);
     rb_define_method(cScheduler, "waiting?", rb_nb_scheduler_waiting_p, 1);

@@ -101,9 +101,56 @@ static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exce
     return Qnil;
 }
 
+/* @!visibility private - raises in every fiber that waits, except the caller, blocking ones, and
+ *   those that `told` (a WeakMap) has as keys; adds them to it. */
+static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message, VALUE told)
+{
+    nb_loop_t *loop = nb_loop_get(self);
+    VALUE fibers = rb_ary_new(), owners = rb_ary_new(), current = rb_fiber_current();
+    loop->ends = true;
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].value;
+        if (!park)
+            continue;
+        rb_ary_push(fibers, park->fiber);
+        rb_ary_push(owners, park->owner);
+    }
+    for (long i = 0; i < RARRAY_LEN(fibers); i++) {
+        VALUE fiber = RARRAY_AREF(fibers, i);
+        if (fiber == current || RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ||
+            RTEST(rb_funcall(told, rb_intern("key?"), 1, fiber)))
+            continue;
+        rb_funcall(told, rb_intern("[]="), 2, fiber, Qtrue);
+        nb_idle_over(loop, RARRAY_AREF(owners, i));
+        nb_interrupt(loop, fiber, rb_funcall(klass, rb_intern("new"), 1, message));
+    }
+    return Qnil;
+}
+
+/* @!visibility private - the fibers that `told` has as keys and that wait again, neither in an
+ *   `ensure` nor in a `rescue`: they have rescued what was to end them, and go on. */
+static VALUE rb_nb_scheduler_going_on(VALUE self, VALUE told)
+{
+    const nb_loop_t *loop = nb_loop_get(self);
+    VALUE fibers = rb_ary_new();
+    for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
+        const nb_park_t *park = loop->parked.slots[i].value;
+        if (park && park->kind < NB_PARK_YIELD && park->state == NB_PARKED && !park->unwinds &&
+            NIL_P(rb_hash_aref(loop->deferred, park->fiber)))
+            rb_ary_push(fibers, park->fiber);
+    }
+    VALUE found = rb_ary_new();
+    for (long i = 0; i < RARRAY_LEN(fibers); i++)
+        if (RTEST(rb_funcall(told, rb_intern("key?"), 1, RARRAY_AREF(fibers, i))))
+            rb_ary_push(found, RARRAY_AREF(fibers, i));
+    return found;
+}
+
 void Init_nb_hooks_fiber_interrupt(VALUE cScheduler)
 {
     id_alive = rb_intern("alive?");
     id_raise = rb_intern("raise");
     rb_define_method(cScheduler, "fiber_interrupt", rb_nb_scheduler_fiber_interrupt, 2);
+    rb_define_private_method(cScheduler, "interrupt_all", rb_nb_scheduler_interrupt_all, 3);
+    rb_define_private_method(cScheduler, "going_on", rb_nb_scheduler_going_on, 1);
 }

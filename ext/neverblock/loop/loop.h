@@ -96,6 +96,7 @@ typedef struct nb_loop {
     struct nb_park *runner; /* who is inside nb_run, usually the thread's root fiber; or NULL */
     bool interrupted;       /* the runner must check the thread's interrupts */
     atomic_bool asleep;     /* in the kernel without the GVL, or about to be */
+    bool ends;              /* its fibers have been told to end */
     bool signalled;         /* the wake fd was written since the loop fell asleep */
     unsigned clears_status; /* calls of Process.wait that clear $?; loop/last_status.h */
     int wake_fds[2];        /* read and write end; the same eventfd on Linux */

@@ -317,6 +317,8 @@ nb_reason_t nb_park(nb_park_t *park)
         raise_deferred(park);
     }
     note_time(park);
+    if (loop->ends)
+        park->unwinds = RTEST(rb_gv_get("$!"));
     if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
         (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {

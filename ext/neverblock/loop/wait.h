@@ -72,6 +72,7 @@ typedef struct nb_park {
     uint8_t kind, state, reason;
     bool linked;      /* nb_park_of finds it */
     bool handed_over; /* its fiber is in nb_hand_over */
+    bool unwinds;     /* where the loop ends: in an `ensure` or `rescue`, which it lets finish */
     bool for_signal;  /* a bare `sleep`: a signal ends it, and nothing else need do so */
 } nb_park_t;
 

@@ -28,11 +28,16 @@ module NB
     include Operations
 
     @opening = []
+    @left = []
 
     class << self
       # @return [Array<Proc>] called before each loop opens
       # @api private
       attr_reader :opening
+
+      # @return [Array<Fiber>] that went on, whatever told them to end
+      # @api private
+      attr_reader :left
 
       # Registers a block that is called before each loop opens.
       #
@@ -80,6 +85,7 @@ module NB
     # @scheduling never waits
     def initialize(backend: nil, repairs: true, clock: :real)
       refuse_ractor unless Repairs.main?
+      @pid = Process.pid
       virtual = VirtualTime.asked?(clock)
       Repairs.install if repairs
       Scheduler.opening.each(&:call)
@@ -121,9 +127,14 @@ module NB
       2.times do |round| # the first time, a pooled fiber may have been between two jobs
         end_fibers("the loop is closing", again: round == 1)
         self.yield # `run` would not wait for those in #idle
-        run
+        insist { run }
       end
     end
+
+    # Seconds until a fiber that has rescued NB::Cancelled, and goes on, gets the next one; and how
+    # often. Then the loop ends without it.
+    INSIST_SECONDS, INSIST_TIMES = 1, 3
+    private_constant :INSIST_SECONDS, :INSIST_TIMES
 
     # @return [Boolean] whether all fibers are to end
     # @api private
@@ -151,7 +162,45 @@ module NB
     def end_fibers(message, again: false)
       @ending = true
       @told = ObjectSpace::WeakMap.new if again || !@told
+      Scheduler.left.each { |one| @told[one] = true }
       interrupt_all(Cancelled, message, @told)
+    end
+
+    # Runs the block, which waits until the told fibers have ended. Not in a forked child, where
+    # there may be no fiber left to which a new one could return.
+    def insist
+      return yield if stats[:fibers].zero? || @pid != Process.pid
+
+      insisting = fiber { idle { tell_again } }
+      begin
+        yield
+      ensure
+        fiber_interrupt(insisting, Cancelled.new("the loop has closed")) if insisting.alive?
+        self.yield
+      end
+    end
+
+    # Those in an `ensure` or a `rescue` are left to finish it, however long that takes.
+    def tell_again
+      INSIST_TIMES.times do
+        sleep(INSIST_SECONDS)
+        swallowers.each { |one| fiber_interrupt(one, Cancelled.new("the loop is closing")) }
+      end
+      sleep(INSIST_SECONDS)
+      swallowers.each { |one| leave_behind(one) }
+    end
+
+    def swallowers = going_on(@told) - Scheduler.left
+
+    # It stays in memory, for a queue or a lock may point to its stack.
+    def leave_behind(fiber)
+      Scheduler.left << fiber
+      owner = waits.find { |wait| wait[:fiber].equal?(fiber) }&.fetch(:owner)
+      lead(nil) # of the thread's own code, `idle` would change nothing
+      idle_begin(owner) if owner
+      ErrorReport.tell("NeverBlock: the loop ends without a fiber that has rescued NB::Cancelled " \
+                       "#{INSIST_TIMES + 1} times and goes on: " \
+                       "#{Dump.place(fiber.backtrace.to_a)}\n")
     end
 
     def refuse_ractor

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+require_relative "../support/subprocess"
+
+# How a loop ends whose fibers rescue NB::Cancelled and go on. In virtual time, so that the seconds
+# between two cancels take none.
+class LoopInsistTest < Minitest::Test
+  def test_it_cancels_again_who_has_rescued_it
+    assert_equal [:value, 4], within_time { |caught| swallowing(3, caught) && :value }
+    assert_equal [:value, 2], within_time { |caught| swallowing(1, caught) && :value }
+    caught = []
+    assert_raises(IOError) do
+      NB.run(clock: :virtual) { swallowing(3, caught, background: false) && raise(IOError) }
+    end
+    assert_equal 4, caught.size
+  end
+
+  def test_it_ends_without_who_goes_on_for_ever
+    result = Subprocess.ruby(<<~'RUBY')
+      NB.run(clock: :virtual) do
+        queue = Thread::Queue.new
+        NB.async do
+          loop do
+            queue.pop
+          rescue Exception
+            nil
+          end
+        end
+        exit 3
+      end
+    RUBY
+    assert_equal 3, result.status.exitstatus
+    assert_match(/ends without a fiber that has rescued NB::Cancelled 4 times .*-e:5:/, result.err)
+  end
+
+  # What left the wait is still `$!` there.
+  def test_it_waits_for_an_ensure_and_a_rescue_however_long_they_take
+    finished = []
+    NB.run(clock: :virtual) do
+      NB.async(background: true) do
+        sleep
+      ensure
+        sleep(100) && finished << :ensure
+      end
+      NB.async(background: true) do
+        sleep
+      rescue NB::Cancelled
+        sleep(100) && finished << :rescue
+        raise
+      end
+    end
+    assert_equal %i[ensure rescue], finished.sort
+  end
+
+  private
+
+  def swallowing(times, caught, background: true)
+    NB.async(background: background) do
+      times.times do
+        sleep
+      rescue NB::Cancelled => error
+        caught << error
+      end
+      sleep
+    rescue NB::Cancelled => error
+      caught << error
+    end
+  end
+
+  # @return [Array] the block's value, and the number of cancels
+  def within_time
+    caught = []
+    thread = Thread.new { NB.run(clock: :virtual) { yield caught } }
+    assert thread.join(60), "the loop hangs"
+    [thread.value, caught.size]
+  end
+end
