@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "neverblock"
+require "socket"
 require_relative "../support/subprocess"
 
 class OffloadTest < Minitest::Test
@@ -46,6 +47,22 @@ class OffloadTest < Minitest::Test
       sleep 0.001 until offload.stats[:busy] <= 0
       assert_equal 0, offload.stats[:busy], "struck as #{step} returned"
       break if ended
+    end
+  end
+
+  # Without a loop, too, no such call waits for other threads.
+  def test_rubys_own_lookups_wait_for_no_block_of_the_program
+    { 443 => -> { Addrinfo.tcp("127.0.0.1", "https").ip_port },
+      EOFError => -> { TCPServer.open("127.0.0.1", "0") { |server| raise EOFError if server } },
+      SocketError => -> { Addrinfo.tcp("127.0.0.1", "no such service") } }.each do |result, ask|
+      NB.run do
+        gate = Thread::Queue.new
+        blocks = Array.new(40) { NB.async { NB.offload { gate.pop } } }
+        sleep 0.001 until gate.num_waiting >= NB::Offload.default.size
+        assert_operator result, :===, outcome(&ask)
+      ensure
+        blocks.each { gate << true }.each(&:wait)
+      end
     end
   end
 
@@ -284,6 +301,12 @@ class OffloadTest < Minitest::Test
   end
 
   private
+
+  def outcome
+    yield
+  rescue IOError, SocketError => error
+    error
+  end
 
   def named_caller = yield
 end

@@ -179,6 +179,19 @@ module NB
     # @thread any
     def call(&block) = start(&block).value
 
+    # The same before all that waits for a thread, and beyond the limit: for Ruby's own methods. All
+    # threads may be busy with blocks of the program that wait for what the caller does next.
+    #
+    # @api private
+    def call_first(&block)
+      job = begin
+        start(urgent: true, &block)
+      rescue ThreadError # the threads that there are
+        start(&block)
+      end
+      job.value
+    end
+
     # @return [Hash{Symbol => Integer}] :size, :threads, :busy, :queued
     # @thread any
     def stats

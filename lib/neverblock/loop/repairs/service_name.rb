@@ -48,14 +48,14 @@ module NB
       # @yield a lookup that reports its own errors, inside a loop
       # @api private
       def look_up(query, &call)
-        return Offload.default.call(&call) if more_than_addresses?(*query)
+        return Offload.default.call_first(&call) if more_than_addresses?(*query)
 
         begin
           yield
         rescue SocketError
           raise unless query[2] # for any family: the name is unknown
 
-          Offload.default.call(&call) # raises the exact error
+          Offload.default.call_first(&call) # raises the exact error
         end
       end
 
@@ -115,7 +115,7 @@ module NB
     # @return [Integer] the port of a service given by name
     # @api private
     def self.port_of(service, type)
-      Offload.default.call { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
+      Offload.default.call_first { Addrinfo.getaddrinfo(nil, service, nil, type).first.ip_port }
     end
 
     # Makes the error of a socket name the requested service instead of its port.
@@ -147,7 +147,7 @@ module NB
           end
           # Such a host is lost when Ruby asks for addresses.
           whole = places.any? { |at| Repairs.whole?(arguments[at - 1]) }
-          Repairs.as_asked(asked) { whole ? Offload.default.call(&call) : call.call }
+          Repairs.as_asked(asked) { whole ? Offload.default.call_first(&call) : call.call }
         end
       end
     end
