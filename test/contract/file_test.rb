@@ -41,6 +41,20 @@ class RegularFileTest < Contract
     end
   end
 
+  [true, false].each do |sync|
+    same_as_threads "what is written before a string that the encoding has not, sync #{sync}" do
+      temporary do |path|
+        File.open(path, "w:ISO-8859-1") do |file|
+          file.sync = sync
+          failed = outcome { file.write("one", :two, "\u65e5", "three") }
+          [failed, file.write("e", "\u00e9"), outcome { file.puts("four", "\u65e5") }].push(
+            file.tap(&:flush).then { File.binread(path) }
+          )
+        end
+      end
+    end
+  end
+
   CHDIRS = {
     "chdir" => ->(path, &block) { Dir.chdir(path, &block) },
     "fchdir" => ->(path, &block) { Dir.open(path) { |to| Dir.fchdir(to.fileno, &block) } },

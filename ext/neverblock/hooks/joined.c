@@ -4,9 +4,11 @@
  * puts is a write of the line and of "\n". Under a scheduler Ruby calls io_write for each, and
  * between two calls others may run: lines of two fibers would mix (Ruby 3.1 to 3.4).
  */
+#include "hooks/descriptor.h"
 #include "hooks/hooks.h"
 #include <ruby/encoding.h>
 #include <ruby/fiber/scheduler.h>
+#include <ruby/io.h>
 #include <ruby/ractor.h>
 
 static ID id_original;
@@ -39,9 +41,19 @@ static VALUE write_joined(int argc, const VALUE *argv, VALUE self)
     return count;
 }
 
+/* A buffered IO takes one string after the other, those before one that its encoding does not have,
+ * too. */
+static bool takes_each(VALUE self)
+{
+    VALUE io = RFILE(self)->fptr ? rb_io_get_write_io(self) : self;
+    return RFILE(io)->fptr && !nb_io_is_closed(io) &&
+           !(nb_io_mode(io) & (FMODE_SYNC | FMODE_TTY)) &&
+           !NIL_P(rb_funcall(io, rb_intern("external_encoding"), 0));
+}
+
 static VALUE call_write(int argc, VALUE *argv, VALUE self)
 {
-    if (argc > 1 && nb_is_loop(rb_fiber_scheduler_current()))
+    if (argc > 1 && nb_is_loop(rb_fiber_scheduler_current()) && !takes_each(self))
         return write_joined(argc, argv, self);
     return rb_funcallv(self, id_original, argc, argv);
 }
