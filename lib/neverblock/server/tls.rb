@@ -214,7 +214,7 @@ module NB
         hijacked = @serving.select { |_, coupling| coupling && coupling.carrier.detached? }
         hijacked.each do |fiber, coupling|
           forget(fiber)
-          [fiber, coupling.receiver].each do |one|
+          [fiber, *coupling.receiver].each do |one|
             Fiber.scheduler.__send__(:idle_begin, one) if one.alive?
           end
         end
