@@ -7,6 +7,7 @@
  * Read after: response.h, response_head.h, response_parts.h.
  */
 #include "server/response.h"
+#include "hooks/descriptor.h"
 #include "http/status.h"
 #include "server/body.h"
 #include "server/date.h"
@@ -121,6 +122,16 @@ static VALUE without_path(VALUE unused, VALUE error)
     return Qnil;
 }
 
+/* Whether the File is open for another file than the one that now has its path. */
+static bool is_replaced(VALUE body, const struct stat *found)
+{
+    struct stat own;
+    if (!RB_TYPE_P(body, T_FILE) || nb_io_is_closed(body) ||
+        fstat(rb_io_descriptor(body), &own) < 0)
+        return false;
+    return own.st_dev != found->st_dev || own.st_ino != found->st_ino;
+}
+
 /* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
  * size, or -1 if this is no body that is a whole file. */
 static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
@@ -140,7 +151,7 @@ static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
     int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return -1;
-    if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) ||
+    if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || is_replaced(body, &status) ||
         (head->length != NB_LENGTH_UNKNOWN && head->length != (uint64_t)status.st_size)) {
         close(file); /* a part of it, or no plain file: the body's own each knows better */
         return -1;
