@@ -143,6 +143,9 @@ static void test_good_requests(void)
          LENGTH, 1);
     good(GET H "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\r\n", "/", "", "a",
          KEEP | NB_HEAD_UPGRADE, 0);
+    good(GET H "Upgrade: websocket\r\nConnection: keep-alive\r\n\r\n", "/", "", "a", KEEP, 0);
+    good("GET / HTTP/1.0\r\nUpgrade: websocket\r\nConnection: keep-alive, upgrade\r\n\r\n", "/", "",
+         "", KEEP, 0);
     good(GET H "X: \x80\xff caf\xc3\xa9\t.\r\n\r\n", "/", "", "a", KEEP, 0);
     good(GET H "X:\r\nY:   \r\n\r\n", "/", "", "a", KEEP, 0);
     good("M-SEARCH /a|b^`{}[]\\%zz HTTP/1.1\r\n" H "\r\n", "/a|b^`{}[]\\%zz", "", "a", KEEP, 0);
@@ -197,6 +200,7 @@ static void test_request_lines(void)
     HEAD("GET a:443 HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("CONNECT a HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("CONNECT a: HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
+    HEAD("CONNECT a1 HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("CONNECT :1 HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
     HEAD("CONNECT / HTTP/1.1\r\n", NB_HEAD_BAD_TARGET);
 }
@@ -311,10 +315,15 @@ static void test_limits(void)
     /* "GET /" + n + " HTTP/1.1\r\n" is 16 + n bytes. */
     expect(read_long("GET /", "a", 240, " HTTP/1.1\r\n" H "\r\n"), NB_HEAD_DONE, "line at limit");
     expect(read_long("GET /", "a", 241, " HTTP/1.1\r\n" H "\r\n"), NB_HEAD_LONG_LINE, "line");
+    expect(read_long("GET /", "a", 250, ""), NB_HEAD_MORE, "line without end, below the limit");
+    expect(read_long("GET /", "a", 251, ""), NB_HEAD_LONG_LINE, "line without end, at the limit");
     expect(read_long("GET /", "a", 60000, ""), NB_HEAD_LONG_LINE, "line without end");
     expect(read_long(GET H "X: ", "a", 2048 - 32, "\r\n\r\n"), NB_HEAD_DONE, "head at limit");
     expect(read_long(GET H "X: ", "a", 2048 - 31, "\r\n\r\n"), NB_HEAD_LONG_HEAD, "head");
+    expect(read_long(GET H "X: ", "a", 2048 - 29, ""), NB_HEAD_MORE, "head without end, below");
+    expect(read_long(GET H "X: ", "a", 2048 - 28, ""), NB_HEAD_LONG_HEAD, "head without end, at");
     expect(read_long(GET H "X: ", "a", 60000, ""), NB_HEAD_LONG_HEAD, "head without end");
+    expect(read_long("\r\n", "\r", 1, ""), NB_HEAD_BAD_METHOD, "a second empty line");
     expect(read_long(GET H, "X: a\r\n", 15, "\r\n"), NB_HEAD_DONE, "fields at limit");
     expect(read_long(GET H, "X: a\r\n", 16, "\r\n"), NB_HEAD_MANY_FIELDS, "fields");
 }
@@ -408,6 +417,11 @@ static void test_chunked(void)
     CHUNKS_OK("A\r\n0123456789\r\n00b\r\n0123456789x\r\n00\r\n\r\n", "01234567890123456789x", 0);
     CHUNKS_OK("1;a\r\nx\r\n0;b=c;d=\"e\\\";\" \t; f\r\n\r\n", "x", 0);
     CHUNKS_OK("1 ;a = b;c\r\nx\r\n0\r\nX: y\r\nZ:\r\n\r\n", "x", 0);
+    /* more digits than one size may have */
+    CHUNKS_OK(
+        "1\r\na\r\n1\r\nb\r\n1\r\nc\r\n1\r\nd\r\n1\r\ne\r\n1\r\nf\r\n1\r\ng\r\n1\r\nh\r\n1\r\ni\r\n"
+        "1\r\nj\r\n1\r\nk\r\n1\r\nl\r\n1\r\nm\r\n1\r\nn\r\n1\r\no\r\n1\r\np\r\n1\r\nq\r\n0\r\n\r\n",
+        "abcdefghijklmnopq", 0);
     CHUNKS("5\r\nhel", NB_CHUNKED_MORE);
     CHUNKS("0\r\n", NB_CHUNKED_MORE);
     CHUNKS("0\r\nX: y\r\n", NB_CHUNKED_MORE);
@@ -425,7 +439,12 @@ static void test_chunked(void)
     CHUNKS("5;a\nhello\r\n0\r\n\r\n", NB_CHUNKED_BAD_EXTENSION);
     CHUNKS("5\r\nhello0\r\n", NB_CHUNKED_BAD_END);
     CHUNKS("5\r\nhello\n0\r\n", NB_CHUNKED_BAD_END);
+    CHUNKS("5;a=\"\x7f\"\r\nhello\r\n", NB_CHUNKED_BAD_EXTENSION);
     CHUNKS("5\r\nhello\rX", NB_CHUNKED_BAD_END);
+    CHUNKS("5\r\nhelloX\n", NB_CHUNKED_BAD_END);
+    CHUNKS("0\r\nX: y\rZ", NB_CHUNKED_BAD_TRAILER);
+    CHUNKS("0\r\nX: \x7f\r\n\r\n", NB_CHUNKED_BAD_TRAILER);
+    CHUNKS("0\r\n\rX", NB_CHUNKED_BAD_TRAILER);
     CHUNKS("0\r\n X: y\r\n\r\n", NB_CHUNKED_BAD_TRAILER);
     CHUNKS("0\r\nX y\r\n\r\n", NB_CHUNKED_BAD_TRAILER);
     CHUNKS("0\r\nX: y\n\r\n", NB_CHUNKED_BAD_TRAILER);
