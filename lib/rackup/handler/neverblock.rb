@@ -28,8 +28,8 @@ module Rackup
         abort "neverblock: #{error.message}"
       end
 
-      # A daemon of Rack 2 is in the root folder, where neither config/neverblock.rb is nor, at USR2,
-      # its program. With Rack 3 it stays where it was started.
+      # A daemon of Rack 2 is in the root folder, where it finds neither config/neverblock.rb nor,
+      # at USR2, its program. With Rack 3 it stays where it was started.
       def self.return_home
         home = ENV.fetch("PWD", "")
         Dir.chdir(home) if Dir.pwd == "/" && File.directory?(home)
