@@ -37,6 +37,7 @@ module Others
 
   # Parts of ruby/spec, which lies in the same sources.
   SPECS = {
+    "capi" => %w[optional/capi], # compiles extensions against the headers of this Ruby
     "core" => %w[argf conditionvariable dir enumerator exception fiber file filetest gc io kernel
                  main mutex objectspace process queue signal sizedqueue systemexit thread
                  threadgroup tracepoint].map { |name| "core/#{name}" },
@@ -257,6 +258,7 @@ module Others
                           "sinatra-contrib"],
     "warden" => ["wardencommunity/warden", "v1.2.9", "v1.2.9", :rspec, %w[spec/**/*_spec.rb]],
     "async" => ["socketry/async", nil, "v2.43.0", :sus, ASYNC],
+    "async-pool" => ["socketry/async-pool", nil, "v0.11.2", :sus, %w[test/**/*.rb]],
     "curb" => ["gem:curb", "1.4.1", "1.4.1", :test_unit, CURB, :installed],
     "ethon" => ["typhoeus/ethon", "v0.18.0", "v0.18.0", :rspec, %w[spec/**/*_spec.rb]],
     "graphql" => ["rmosolgo/graphql-ruby", "v2.6.9", "v2.6.9", :minitest, GRAPHQL, :graphql],
