@@ -106,6 +106,20 @@ class SequelTest < Transparency
     end
   end
 
+  # It strikes who has yet to read, not who waits in mysql2, which would close the connection.
+  def test_a_result_that_a_timeout_leaves_unread_is_lent_to_nobody
+    NB.run do
+      with_database(Databases.mariadb.url, max_connections: 1) do |db|
+        [{ stream: true, cache_rows: false }, { async: true }].each do |options|
+          assert_raises(Timeout::Error) do
+            NB.timeout(0.05) { db.synchronize { |client| [client.query("SELECT 1 UNION SELECT 2", **options), sleep(5)] } }
+          end
+          assert_equal 7, db.get(7)
+        end
+      end
+    end
+  end
+
   # pg keeps its connection, with the query still running.
   def test_a_query_that_a_timeout_leaves_in_postgresql_is_cancelled
     NB.run do

@@ -139,7 +139,7 @@ module NB
 
         settled = false
         running = cancel(connection)
-        open = running || (!postgresql?(connection) && Tidy.in_transaction?(connection))
+        open = running || (!postgresql?(connection) && Tidy.left_open?(connection))
         Tidy.call(connection) if open
         settled = true
         nil
