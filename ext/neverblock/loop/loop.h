@@ -10,7 +10,7 @@
  *   stacks · sampler · subject · profile   where time goes
  *   stall · ledger                      what is known of a loop that stands still
  *   peer · virtual                      a clock for tests
- *   interrupt · loop                    exceptions for a fiber; a turn
+ *   interrupt · loop · share            exceptions for a fiber; a turn; those of other threads
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
  *   gvl · place · witness · incident · watchdog   standing still
  *   life · guest · orphan               beginning, end, and odd places
@@ -113,6 +113,9 @@ typedef struct nb_loop {
     uint64_t now_ns;          /* the clock at the last turn */
     uint64_t turn_ns;         /* then, when the fiber that runs had waited for its turn; those that
                                  it starts belong to its turn until they wait */
+    uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as share.c knows */
+    uint64_t gvl_share_ns;    /* how long the loop then keeps it at least */
+    long gvl_sleeps;          /* how often its thread had slept until then */
     uint64_t virtual_ns;      /* of a loop whose time is not real, loop/virtual.h; else 0 */
     size_t fibers;            /* scheduled, not ended, not idle: what keeps `run` going */
     size_t idle_fibers;       /* inside Scheduler#idle */

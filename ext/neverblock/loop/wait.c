@@ -7,6 +7,7 @@
 #include "loop/lapse.h"
 #include "loop/last_status.h"
 #include "loop/profile.h"
+#include "loop/share.h"
 #include <ruby/fiber/scheduler.h>
 
 static void on_due(nb_timer_t *timer)
@@ -94,8 +95,10 @@ static void nb_shuffle(nb_loop_t *loop)
 static nb_park_t *next_ready(nb_loop_t *loop)
 {
     loop->since_poll++;
-    if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop)))
+    if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop))) {
+        nb_share(loop);
         nb_loop_turn(loop, false);
+    }
     nb_shuffle(loop);
     nb_park_t *next = nb_ready_pop(&loop->ready);
     if (next) {
@@ -229,12 +232,14 @@ static VALUE park_wait(VALUE argument)
         enter(loop, self, self->first, self->first);
     while (self->state != NB_RUNNING) {
         nb_park_t *next = next_ready(loop);
-        if (!next)
+        if (!next) {
+            nb_share(loop);
             nb_loop_turn(loop, true);
-        else if (next->kind == NB_PARK_START)
+        } else if (next->kind == NB_PARK_START) {
             start_new(loop, self, next);
-        else if (next->fiber != self->fiber)
+        } else if (next->fiber != self->fiber) {
             enter(loop, self, next->fiber, next->owner);
+        }
     }
     return Qnil;
 }

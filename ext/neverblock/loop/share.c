@@ -1,0 +1,54 @@
+/* share.c - lets other threads run while fibers are ready. Uses ruby.h. Read after: share.h. */
+#include "loop/share.h"
+#include "base/clock.h"
+#include <ruby/thread.h>
+#include <sys/resource.h>
+
+/* How often the thread has slept in the kernel: for events, or for the GVL after Ruby or a call
+ * gave it to others. Every Ruby would have to be asked in its own way. */
+static long sleeps_so_far(void)
+{
+#ifdef RUSAGE_THREAD
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) == 0)
+        return usage.ru_nvcsw;
+#endif
+    return 0;
+}
+
+static VALUE let_run(VALUE unused)
+{
+    rb_thread_schedule();
+    return Qnil;
+}
+
+/* Those that wait for the GVL go first, each until it waits, or for Ruby's 100 ms if it computes.
+ * The loop then keeps it twice as long as it was away, unless Ruby takes it: beside threads that
+ * compute it has as much of the time as each of them. */
+static void give_way(nb_loop_t *loop, uint64_t now_ns)
+{
+    loop->gvl_since_ns = now_ns; /* in case it raises */
+    nb_loop_look(loop, let_run, Qnil);
+    loop->gvl_since_ns = nb_clock_now();
+    uint64_t away_ns = loop->gvl_since_ns - now_ns;
+    loop->gvl_share_ns = 2 * away_ns;
+    loop->gvl_sleeps = sleeps_so_far();
+}
+
+void nb_share_gvl(nb_loop_t *loop)
+{
+    if (loop->virtual_ns)
+        return;
+    uint64_t now_ns = nb_clock_now();
+    if (rb_thread_alone() || rb_thread_interrupted(loop->thread)) {
+        loop->gvl_since_ns = now_ns;
+        return;
+    }
+    long sleeps = sleeps_so_far();
+    if (sleeps == loop->gvl_sleeps) {
+        give_way(loop, now_ns);
+        return;
+    }
+    nb_share_anew(loop, now_ns);
+    loop->gvl_sleeps = sleeps;
+}

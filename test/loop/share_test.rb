@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "neverblock"
+require "socket"
+
+# A loop whose fibers always have something to do shares the GVL with the other threads. All is
+# measured in CPU time, which a busy machine changes little.
+class ShareTest < Minitest::Test
+  LIMIT = 60
+  TURNS = 100
+  # CPU seconds of the loop for each. Ruby takes the GVL by itself only after 0.1 s.
+  AT_MOST = 0.005
+
+  def setup
+    NB.run {} # loads the rest
+    @begun = Thread::Queue.new # closed
+  end
+
+  def test_a_thread_that_waits_a_little_gets_its_turn
+    waiting = Thread.new { @begun.pop || TURNS.times { sleep 0.0001 } }
+    assert_operator busy_loop { waiting.alive? }, :<, TURNS * AT_MOST
+  end
+
+  def test_a_thread_that_moves_bytes_gets_its_turn
+    reader, writer = IO.pipe
+    moving = Thread.new { @begun.pop || TURNS.times { writer << "x" && reader.getc } }
+    assert_operator busy_loop { moving.alive? }, :<, TURNS * AT_MOST
+  end
+
+  def test_a_thread_that_computes_takes_no_more_than_its_part
+    computing = Thread.new { nil until Thread.current[:stop] }
+    began = cpu(:PROCESS)
+    mine = busy_loop { cpu(:PROCESS) - began < 2 }
+    assert_operator mine, :>, (cpu(:PROCESS) - began) / 4
+  ensure
+    computing[:stop] = true
+    computing.join
+  end
+
+  private
+
+  # Runs fibers that always have something to do.
+  #
+  # @yieldreturn [Boolean] whether to go on
+  # @return [Float] CPU seconds of the loop's thread
+  def busy_loop(&go_on)
+    began = cpu(:THREAD)
+    NB.run do
+      echoes = Array.new(20) { NB.async { echo(&go_on) } }
+      @begun.close
+      NB.timeout(LIMIT) { echoes.each(&:wait) }
+    end
+    cpu(:THREAD) - began
+  end
+
+  def echo
+    here, there = UNIXSocket.pair
+    answering = NB.async { there.write(there.readpartial(9)) until there.closed? }
+    here.write("x") && here.readpartial(9) while yield
+  ensure
+    answering&.cancel
+    [here, there].each(&:close)
+  end
+
+  def cpu(what) = Process.clock_gettime(Process.const_get("CLOCK_#{what}_CPUTIME_ID"))
+end
