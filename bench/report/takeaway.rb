@@ -56,9 +56,12 @@ module Bench
       def list(cells, all)
         cells.group_by { |cell| cell[:rival] }.map do |rival, found|
           whole = found.size == all.count { |cell| cell[:rival] == rival }
-          whole ? rival : "#{rival} (#{found.map { |cell| cell[:where] }.join(", ")})"
+          whole ? rival : "#{rival} (#{found.map { |cell| quoted(cell[:where]) }.join(", ")})"
         end.join("; ")
       end
+
+      # A column's name may have a comma of its own.
+      def quoted(where) = where.include?(", ") ? "“#{where}”" : where
 
       # The last column for which both numbers are there.
       def change
