@@ -2,11 +2,11 @@
 
 require "digest"
 require_relative "server"
+require_relative "page/download"
 require_relative "page/gate"
 require_relative "page/live"
 require_relative "page/mount"
 require_relative "page/source"
-require_relative "page/story"
 
 module NB
   # A live page about this server: requests in flight, fibers, stalls, pools, workers. It is a Rack
@@ -111,7 +111,7 @@ module NB
       name = "neverblock-#{Time.now.utc.strftime("%Y%m%d-%H%M%S")}.txt"
       headers = {"content-type" => TEXT_TYPE,
                  "content-disposition" => "attachment; filename=\"#{name}\""}
-      [200, headers, [Story.text(json(env, Story::DETAIL))]]
+      [200, headers, [Download.text(json(env, Download::DETAIL))]]
     end
 
     # Other servers would occupy a thread for each viewer: there the page polls instead.

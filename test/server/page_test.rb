@@ -321,6 +321,9 @@ class ServerPageBrowserTest < Minitest::Test
     eventually { text("#pools").to_s.match?(%r{GET /pool/\w waits for [\d.]+ .?s at config\.ru:\d}) }
     assert_match(%r{GET /pool/\w holds one for}, text("#pools"))
     assert_match(/^backend\s+1 of 1 in use, [12] wait/, text("#pools"))
+    dump = get("/neverblock/dump").body
+    assert_match(/^pool backend: 1 of 1 in use, [12] waiting$/, dump)
+    assert_equal pids.sort, dump.scan(/^process (\d+), worker \d: /).flatten.map(&:to_i).sort
     assert_equal "2", text("#workers-count")
     pids.each { |pid| assert_includes text("#workers"), pid.to_s }
     assert_equal 2, @browser.evaluate("document.querySelectorAll('#workers tbody tr').length")
