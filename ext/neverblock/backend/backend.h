@@ -1,7 +1,7 @@
 /* backend.h - what the loop asks the kernel: which fds are ready. Pure C; never sees a fiber.
  *
  * One table of functions per backend; a backend registers interest, the fd table (loop/fdtable.c)
- * keeps everything else. Used by: fdtable.c, loop.c.
+ * keeps everything else.
  */
 #ifndef NB_BACKEND_H
 #define NB_BACKEND_H

@@ -1,4 +1,4 @@
-/* buffer.h - bytes that grow by doubling. Pure C. Used by: the server's room. */
+/* buffer.h - bytes that grow by doubling. Pure C. */
 #ifndef NB_BUFFER_H
 #define NB_BUFFER_H
 

@@ -1,4 +1,4 @@
-/* clock.h - the one clock and the one conversion of seconds. Pure C. Used by: everything. */
+/* clock.h - the one clock and the one conversion of seconds. Pure C. */
 #ifndef NB_CLOCK_H
 #define NB_CLOCK_H
 

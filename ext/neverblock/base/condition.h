@@ -2,7 +2,7 @@
  *
  * macOS cannot set the clock of a condition variable, but can wait for a time span. On other
  * systems without pthread_condattr_setclock, a step of the system's clock makes one wait longer or
- * shorter. Used by: hooks/overtime.c, loop/watchdog.c.
+ * shorter.
  */
 #ifndef NB_CONDITION_H
 #define NB_CONDITION_H

@@ -1,5 +1,4 @@
-/* list.h - an intrusive doubly linked ring. Pure C. Used by: fdtable.c, offload/pool.c, resolve.c.
- */
+/* list.h - an intrusive doubly linked ring. Pure C. */
 #ifndef NB_LIST_H
 #define NB_LIST_H
 

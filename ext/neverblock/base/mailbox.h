@@ -2,7 +2,7 @@
  *
  * A worker delivers finished work into the mailbox of the loop that asked for it, and writes the
  * loop's wake fd; the loop collects the work on its own thread. So loop/ does not know workers, and
- * workers do not know the loop. Used by: loop/wake.c, loop/life.c, offload/pool.c.
+ * workers do not know the loop.
  */
 #ifndef NB_BASE_MAILBOX_H
 #define NB_BASE_MAILBOX_H

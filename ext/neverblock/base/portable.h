@@ -1,8 +1,7 @@
 /* portable.h - calls that only Linux has, and their equivalents elsewhere. Pure C.
  *
  * Built with NB_PORTABLE=1, the extension uses the equivalents on Linux, too, so that they can be
- * tested there. Used by: hooks/io.c, listener.c, output.c, refusal.c, core.c, deadline.c,
- * mysql_free.c.
+ * tested there.
  */
 #ifndef NB_PORTABLE_H
 #define NB_PORTABLE_H

@@ -1,4 +1,4 @@
-/* ptrmap.h - pointer -> pointer, open addressing. Pure C. Used by: wait.c.
+/* ptrmap.h - pointer -> pointer, open addressing. Pure C.
  *
  * Finds the wait of a fiber in about 5 ns; a Ruby Hash or st_table costs ten times as much and
  * allocates. Keys are never 0, values never NULL. A removed entry keeps its key, with the value

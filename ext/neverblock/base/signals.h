@@ -1,7 +1,4 @@
-/* signals.h - what a signal handler of ours holds back while it runs. Pure C.
- *
- * Used by: loop/witness.c, loop/sampler.c.
- */
+/* signals.h - what a signal handler of ours holds back while it runs. Pure C. */
 #ifndef NB_BASE_SIGNALS_H
 #define NB_BASE_SIGNALS_H
 

@@ -7,8 +7,7 @@
  * Requests of one connection are answered one after another, as HTTP/1.1 asks; the delay of a
  * pipelined request begins when those before it have been answered.
  *
- * Read after: delayd_request.h, loop/timers.h. Used by: delayd.c, delayd_connection.c,
- * delayd_ruby.c.
+ * Read after: delayd_request.h, loop/timers.h.
  */
 #ifndef NB_DELAYD_H
 #define NB_DELAYD_H

@@ -4,7 +4,7 @@
  *      |                                          `--no room--> WRITING --room--> READING
  *      `-- 400, or a close with input left --> LINGERING --end of input, or 1 s--> closed
  *
- * Read after: delayd.h. Used by: delayd.c.
+ * Read after: delayd.h.
  */
 #ifndef NB_DELAYD_CONNECTION_H
 #define NB_DELAYD_CONNECTION_H

@@ -1,5 +1,4 @@
-/* delayd_request.c - reads an HTTP/1.x request head line by line. Pure C. Used by:
- * delayd_connection.c.
+/* delayd_request.c - reads an HTTP/1.x request head line by line. Pure C.
  *
  * A head that arrives in pieces is read again from its start each time. It has 8 KB at most, and
  * nearly every request comes in one piece: to keep a position is not worth the lines.

@@ -1,7 +1,5 @@
 /* delayd_request.h - reads as much of an HTTP/1.x request head as a delay server needs. Pure C:
  * bytes in, numbers out, no allocation, nothing kept.
- *
- * Used by: delayd_connection.c.
  */
 #ifndef NB_DELAYD_REQUEST_H
 #define NB_DELAYD_REQUEST_H

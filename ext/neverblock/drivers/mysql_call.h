@@ -1,4 +1,4 @@
-/* mysql_call.h - mysql2's calls into its library. Uses ruby.h. Used by: init.c. */
+/* mysql_call.h - mysql2's calls into its library. Uses ruby.h. */
 #ifndef NB_MYSQL_CALL_H
 #define NB_MYSQL_CALL_H
 

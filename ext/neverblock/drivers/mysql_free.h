@@ -1,6 +1,4 @@
-/* mysql_free.h - frees mysql2's garbage once its connection is idle. Uses ruby.h. Used by:
- * mysql_call.c.
- */
+/* mysql_free.h - frees mysql2's garbage once its connection is idle. Uses ruby.h. */
 #ifndef NB_MYSQL_FREE_H
 #define NB_MYSQL_FREE_H
 

@@ -3,8 +3,6 @@
  * We are not linked against it: its functions are looked up through mysql2's own shared object, and
  * the parts of its structs that we read are repeated here. Both follow MariaDB Connector/C 3.1 to
  * 3.4 (include/mysql.h, include/ma_pvio.h; the order of these fields has not changed since 3.0).
- *
- * Used by: mysql_wait.c, mysql_free.c.
  */
 #ifndef NB_MYSQL_LIBRARY_H
 #define NB_MYSQL_LIBRARY_H

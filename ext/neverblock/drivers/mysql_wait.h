@@ -1,7 +1,7 @@
 /* mysql_wait.h - lets the MySQL client library wait in our loop. Uses ruby.h.
  *
  * Read after: mysql_library.h.
- * Used by: mysql_call.c. */
+ */
 #ifndef NB_MYSQL_WAIT_H
 #define NB_MYSQL_WAIT_H
 

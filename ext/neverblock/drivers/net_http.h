@@ -1,5 +1,4 @@
-/* net_http.h - replaces Net::HTTP's hot methods for plain cases. Uses ruby.h. Used by: init.c,
- * net_http_write.c. */
+/* net_http.h - replaces Net::HTTP's hot methods for plain cases. Uses ruby.h. */
 #ifndef NB_NET_HTTP_H
 #define NB_NET_HTTP_H
 

@@ -1,5 +1,4 @@
-/* net_http_write.h - writes the head of a request as Net::HTTP does. Uses ruby.h.
- * Used by: init.c. */
+/* net_http_write.h - writes the head of a request as Net::HTTP does. Uses ruby.h. */
 #ifndef NB_NET_HTTP_WRITE_H
 #define NB_NET_HTTP_WRITE_H
 

@@ -2,8 +2,6 @@
  *
  * A number stands for a file only until others run: in a park, a yield, without the GVL, in any
  * Ruby method. So it is obtained after all of these, and checked again if one came in between.
- *
- * Used by: hooks/io.c, io_wait.c, file.c, select.c, mode.c.
  */
 #ifndef NB_HOOKS_DESCRIPTOR_H
 #define NB_HOOKS_DESCRIPTOR_H

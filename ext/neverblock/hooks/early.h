@@ -12,7 +12,7 @@
  * sleeps in the same way until the threads that use the IO have left it, and they unblock it in the
  * name of its thread.
  *
- * Read after: wait.h. Used by: block.c, time.c, mutex.c.
+ * Read after: wait.h.
  */
 #ifndef NB_EARLY_H
 #define NB_EARLY_H

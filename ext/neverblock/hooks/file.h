@@ -1,5 +1,4 @@
-/* file.h - fds that may be in blocking mode: files, ttys, inherited pipes. Uses ruby.h.
- * Used by: hooks/io.c. */
+/* file.h - fds that may be in blocking mode: files, ttys, inherited pipes. Uses ruby.h. */
 #ifndef NB_HOOKS_FILE_H
 #define NB_HOOKS_FILE_H
 

@@ -1,5 +1,4 @@
-/* hold_buffer.h - keeps an IO::Buffer in place while a hook moves bytes. Uses ruby.h.
- * Used by: hooks/io.c, file.c. */
+/* hold_buffer.h - keeps an IO::Buffer in place while a hook moves bytes. Uses ruby.h. */
 #ifndef NB_HOOKS_HOLD_BUFFER_H
 #define NB_HOOKS_HOLD_BUFFER_H
 

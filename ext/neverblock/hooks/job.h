@@ -1,5 +1,5 @@
 /* job.h - one fiber waits for one piece of offloaded work. Uses ruby.h. Read after: pool.h, wait.h.
- * Used by: hooks/file.c. */
+ */
 #ifndef NB_HOOKS_JOB_H
 #define NB_HOOKS_JOB_H
 

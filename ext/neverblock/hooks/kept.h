@@ -1,5 +1,4 @@
-/* kept.h - the list of the mutexes that a thread has locked. Uses ruby.h.
- * Used by: block.c, fiber.c. */
+/* kept.h - the list of the mutexes that a thread has locked. Uses ruby.h. */
 #ifndef NB_KEPT_H
 #define NB_KEPT_H
 

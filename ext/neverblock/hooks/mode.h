@@ -3,8 +3,6 @@
  * Ruby makes its sockets and pipes non-blocking, tries a call, and waits through the scheduler when
  * the answer is EAGAIN. A socket that came from outside (for_fd, as from systemd) or was told
  * nonblock = false never answers so.
- *
- * Used by: counted.c.
  */
 #ifndef NB_HOOKS_MODE_H
 #define NB_HOOKS_MODE_H

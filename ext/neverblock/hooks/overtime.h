@@ -1,5 +1,4 @@
-/* overtime.h - a block that computes past its deadline. Uses ruby.h. Read after: timeout.h.
- * Used by: timeout.c. */
+/* overtime.h - a block that computes past its deadline. Uses ruby.h. Read after: timeout.h. */
 #ifndef NB_HOOKS_OVERTIME_H
 #define NB_HOOKS_OVERTIME_H
 

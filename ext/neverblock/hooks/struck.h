@@ -1,6 +1,4 @@
-/* struck.h - what a timeout raises, and whether one has. Uses ruby.h. Read after: timeout.h.
- * Used by: timeout.c, overtime.c.
- */
+/* struck.h - what a timeout raises, and whether one has. Uses ruby.h. Read after: timeout.h. */
 #ifndef NB_HOOKS_STRUCK_H
 #define NB_HOOKS_STRUCK_H
 

@@ -1,6 +1,4 @@
-/* timeout.h - one call of timeout_after. Uses ruby.h. Read after: timers.h. Used by: timeout.c,
- * overtime.c.
- */
+/* timeout.h - one call of timeout_after. Uses ruby.h. Read after: timers.h. */
 #ifndef NB_HOOKS_TIMEOUT_H
 #define NB_HOOKS_TIMEOUT_H
 

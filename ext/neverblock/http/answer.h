@@ -3,7 +3,7 @@
  * It reads heads as nearly all servers send them, and leaves all others to the caller: how clients
  * read folded lines, bare line feeds and the like is up to them.
  *
- * Read after: field.h. Used by: drivers/net_http.c.
+ * Read after: field.h.
  */
 #ifndef NB_HTTP_ANSWER_H
 #define NB_HTTP_ANSWER_H

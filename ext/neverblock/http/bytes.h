@@ -1,7 +1,4 @@
-/* bytes.h - looking at the bytes of a request: spans, digits, blanks, words, lists. Pure C.
- *
- * Used by: head.c, target.c, field.c, server/env.c, server/response_head.c.
- */
+/* bytes.h - looking at the bytes of a request: spans, digits, blanks, words, lists. Pure C. */
 #ifndef NB_HTTP_BYTES_H
 #define NB_HTTP_BYTES_H
 

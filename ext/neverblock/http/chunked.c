@@ -3,7 +3,7 @@
  * Each byte moves the state by one step, except in data, which is passed on in one piece.
  * The grammar is that of RFC 9112 7.1, with "bad" blanks only where it has BWS.
  *
- * Read after: chunked.h, tables.h. Used by: server/body.c.
+ * Read after: chunked.h, tables.h.
  */
 #include "chunked.h"
 #include "tables.h"

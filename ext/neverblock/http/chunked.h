@@ -1,6 +1,6 @@
 /* chunked.h - takes a chunked request body apart, RFC 9112 7.1. Pure C, no allocation.
  *
- * Read after: head.h. Used by: server/body.c.
+ * Read after: head.h.
  *
  *     while ((result = nb_chunked_read(&chunked, bytes, size, &piece)) == NB_CHUNKED_DATA) {
  *         append(body, bytes + piece.at, piece.size);

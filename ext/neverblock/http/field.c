@@ -1,6 +1,6 @@
 /* field.c - cuts one field line into name and value. Pure C, no allocation.
  *
- * Read after: field.h, tables.h. Used by: head.c.
+ * Read after: field.h, tables.h.
  */
 #include "field.h"
 #include "bytes.h"

@@ -1,6 +1,6 @@
 /* field.h - one field line of a head. Pure C, no allocation.
  *
- * Read after: tables.h. Used by: head.c, server/env.c.
+ * Read after: tables.h.
  */
 #ifndef NB_HTTP_FIELD_H
 #define NB_HTTP_FIELD_H

@@ -3,7 +3,7 @@
  * Read nb_head_read (last function) first: it cuts lines; request_line and field_line judge one
  * line each; finish judges what can only be known at the empty line.
  *
- * Read after: head.h, target.h, field.h. Used by: server/reader.c.
+ * Read after: head.h, target.h, field.h.
  */
 #include "head.h"
 #include "bytes.h"

@@ -4,7 +4,7 @@
  * Strict where RFC 9110 and 9112 let a server choose: it refuses whatever two readers could
  * understand differently, so that no proxy in front can see another framing than ours.
  *
- * Read after: tables.h. Used by: server/reader.c.
+ * Read after: tables.h.
  *
  * The whole read loop:
  *

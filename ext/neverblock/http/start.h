@@ -1,4 +1,4 @@
-/* start.h - X-Request-Start: when a proxy got the request. Pure C. Used by: server/timing.c. */
+/* start.h - X-Request-Start: when a proxy got the request. Pure C. */
 #ifndef NB_HTTP_START_H
 #define NB_HTTP_START_H
 

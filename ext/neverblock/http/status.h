@@ -1,7 +1,4 @@
-/* status.h - the words behind a status, RFC 9110 15. Pure C.
- *
- * Used by: server/response_head.c, server/connection.c.
- */
+/* status.h - the words behind a status, RFC 9110 15. Pure C. */
 #ifndef NB_HTTP_STATUS_H
 #define NB_HTTP_STATUS_H
 

@@ -48,10 +48,7 @@ slots = Array.new(SLOTS, 0)
 NAMES.each_with_index { |name, index| slots[slot(name, factors)] = index + 1 }
 
 puts <<~C
-  /* tables.h - character classes and the common field names. Pure C. Written by tables.rb.
-   *
-   * Used by: head.c, chunked.c, server/env.c, server/response_head.c.
-   */
+  /* tables.h - character classes and the common field names. Pure C. Written by tables.rb. */
   #ifndef NB_HTTP_TABLES_H
   #define NB_HTTP_TABLES_H
 

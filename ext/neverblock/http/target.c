@@ -1,6 +1,6 @@
 /* target.c - the target of a request line, RFC 9112 3.2. Pure C, no allocation.
  *
- * Read after: target.h, tables.h. Used by: head.c.
+ * Read after: target.h, tables.h.
  */
 #include "target.h"
 #include "bytes.h"

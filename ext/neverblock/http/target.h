@@ -1,7 +1,7 @@
 /* target.h - what a request line asks for: path and query, host of an absolute target. Pure C, no
  * allocation.
  *
- * Read after: head.h. Used by: head.c.
+ * Read after: head.h.
  */
 #ifndef NB_HTTP_TARGET_H
 #define NB_HTTP_TARGET_H

@@ -5,7 +5,7 @@
  * fiber of all, whoever called transfer. For code in a fiber of the loop, that fiber takes the
  * place of the thread's first one: the end returns to it, with the value or the exception.
  *
- * Read after: wait.h. Used by: wait.c, hooks/transfer.c.
+ * Read after: wait.h.
  */
 #ifndef NB_AWAY_H
 #define NB_AWAY_H

@@ -4,8 +4,6 @@
  * What is meant for any of them has to be raised in the last one: it is the one that waits, and
  * from it Ruby hands the exception to the others. Ruby tells that a fiber has resumed another, but
  * not which.
- *
- * Used by: wait.c, wake.c, shield.c, hooks/timeout.c, hooks/overtime.c, hooks/block.c.
  */
 #ifndef NB_CHAIN_H
 #define NB_CHAIN_H

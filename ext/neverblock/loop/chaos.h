@@ -6,7 +6,7 @@
  * another's. Each seed leaves some sites out and draws a rate for the others, because faults that
  * always happen everywhere find less. What the kernel and other threads do is not decided here.
  *
- * Without NB_CHAOS all of this is empty. Used by: loop.c, wait.c, hooks/, server/.
+ * Without NB_CHAOS all of this is empty.
  */
 #ifndef NB_CHAOS_H
 #define NB_CHAOS_H

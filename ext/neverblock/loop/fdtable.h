@@ -6,7 +6,7 @@
  * about to sleep is verified against the kernel (one epoll_ctl, paid only when there is nothing to
  * do).
  *
- * Read after: list.h, backend.h. Used by: loop.c, wait.c, hooks/io.c.
+ * Read after: list.h, backend.h.
  */
 #ifndef NB_FDTABLE_H
 #define NB_FDTABLE_H

@@ -1,5 +1,4 @@
-/* gvl.h - whether a thread waits for the GVL. Uses ruby.h. Read after: base/clock.h.
- * Used by: watchdog.c, incident.c. */
+/* gvl.h - whether a thread waits for the GVL. Uses ruby.h. Read after: base/clock.h. */
 #ifndef NB_LOOP_GVL_H
 #define NB_LOOP_GVL_H
 

@@ -1,4 +1,4 @@
-/* last_status.h - each fiber has a $? of its own. Uses ruby.h. Read after: loop.h. Used by: wait.c.
+/* last_status.h - each fiber has a $? of its own. Uses ruby.h. Read after: loop.h.
  *
  * Ruby keeps the status of the last child in the thread, where all fibers of a loop would share it.
  * So a fiber that continues after a wait gets back the $? that it had before.

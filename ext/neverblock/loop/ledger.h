@@ -1,5 +1,4 @@
-/* ledger.h - the stalls of a process, by place. Pure C. Read after: stall.h.
- * Used by: incident.c, watchdog.c. */
+/* ledger.h - the stalls of a process, by place. Pure C. Read after: stall.h. */
 #ifndef NB_LOOP_LEDGER_H
 #define NB_LOOP_LEDGER_H
 

@@ -16,7 +16,7 @@
  *   life · guest · orphan               beginning, end, and odd places
  *   fork · blocking                     a child; calls that did not ask the loop
  *
- * Read after: timers.h, fdtable.h, ready.h, stall.h. Used by: wait.c, hooks/, server/.
+ * Read after: timers.h, fdtable.h, ready.h, stall.h.
  */
 #ifndef NB_LOOP_H
 #define NB_LOOP_H

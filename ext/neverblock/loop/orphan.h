@@ -9,7 +9,7 @@
  *   is made the heir's, who unlocks it.
  * - A mutex's waiting list lies on the stacks of the waiters, so they are taken off it.
  *
- * Read after: loop.h. Used by: fork.c.
+ * Read after: loop.h.
  */
 #ifndef NB_ORPHAN_H
 #define NB_ORPHAN_H

@@ -1,4 +1,4 @@
-/* peer.h - whether the other end of a file is in this process. Pure C. Used by: virtual.c. */
+/* peer.h - whether the other end of a file is in this process. Pure C. */
 #ifndef NB_PEER_H
 #define NB_PEER_H
 

@@ -1,5 +1,4 @@
-/* place.h - which of a thread's frames is the program's own. Uses ruby.h.
- * Used by: witness.c, blocking.c. */
+/* place.h - which of a thread's frames is the program's own. Uses ruby.h. */
 #ifndef NB_LOOP_PLACE_H
 #define NB_LOOP_PLACE_H
 

@@ -1,8 +1,7 @@
 /* profile.h - where the time of a loop's thread and of its fibers goes. Uses ruby.h.
  *
  * While a profile is on, each wait of a fiber is noted with its stack: how long the fiber waited,
- * and how long it then took until it ran. Read after: stacks.h, sampler.h. Used by: wait.c, wake.c,
- * loop.c, fork.c.
+ * and how long it then took until it ran. Read after: stacks.h, sampler.h.
  */
 #ifndef NB_LOOP_PROFILE_H
 #define NB_LOOP_PROFILE_H

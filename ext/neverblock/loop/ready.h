@@ -1,4 +1,4 @@
-/* ready.h - the ring of parks that may run. Pure C. Used by: loop.c, wait.c.
+/* ready.h - the ring of parks that may run. Pure C.
  *
  * A flat ring that only grows. An item taken out of the middle leaves a NULL that pop skips.
  */

@@ -1,7 +1,8 @@
 /* sampler.h - notes where a thread is, in signal handlers and Ruby's own hooks. Uses ruby.h.
  *
  * Nothing may be allocated there: notes lie in a ring until their owner takes them out.
- * Read after: stacks.h. Used by: profile.c. */
+ * Read after: stacks.h.
+ */
 #ifndef NB_LOOP_SAMPLER_H
 #define NB_LOOP_SAMPLER_H
 

@@ -1,5 +1,5 @@
 /* stacks.h - call stacks, and what happened at each of them, how often and how long. Uses ruby.h.
- * Used by: profile.c. */
+ */
 #ifndef NB_LOOP_STACKS_H
 #define NB_LOOP_STACKS_H
 

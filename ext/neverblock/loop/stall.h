@@ -1,5 +1,4 @@
-/* stall.h - the words of a report on a loop that stood still. Pure C. Read after: base/clock.h.
- * Used by: loop.h, ledger.c, witness.c, incident.c, watchdog.c. */
+/* stall.h - the words of a report on a loop that stood still. Pure C. Read after: base/clock.h. */
 #ifndef NB_LOOP_STALL_H
 #define NB_LOOP_STALL_H
 

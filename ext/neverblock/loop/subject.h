@@ -1,4 +1,4 @@
-/* subject.h - what a fiber waits for, in a few words. Uses ruby.h. Used by: profile.c. */
+/* subject.h - what a fiber waits for, in a few words. Uses ruby.h. */
 #ifndef NB_LOOP_SUBJECT_H
 #define NB_LOOP_SUBJECT_H
 

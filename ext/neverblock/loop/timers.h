@@ -1,7 +1,7 @@
 /* timers.h - a heap of deadlines. Pure C: no Ruby types, no allocation after the heap has grown.
  *
  * Four children per node: half the depth of a binary heap, and the children share cache lines.
- * Read after: clock.h. Used by: loop.c, wait.c.
+ * Read after: clock.h.
  */
 #ifndef NB_TIMERS_H
 #define NB_TIMERS_H

@@ -8,7 +8,7 @@
  * From outside comes what an offload thread, another joined thread or a child does, and I/O whose
  * other end is not in this process, or that other threads could write to.
  *
- * Read after: loop.h, peer.h. Used by: loop.c.
+ * Read after: loop.h, peer.h.
  */
 #ifndef NB_VIRTUAL_H
 #define NB_VIRTUAL_H

@@ -7,7 +7,7 @@
  *     nb_park_deadline(&park, nb_loop_clock(loop) + ns);
  *     if (nb_park(&park) == NB_WOKEN_BY_TIMER) ...
  *
- * Read after: loop.h. Used by: hooks/, server/.
+ * Read after: loop.h.
  */
 #ifndef NB_WAIT_H
 #define NB_WAIT_H

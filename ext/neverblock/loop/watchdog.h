@@ -1,5 +1,4 @@
-/* watchdog.h - notices a loop that stands still. Uses ruby.h. Read after: loop.h.
- * Used by: loop.c, guest.c, life.c, fork.c. */
+/* watchdog.h - notices a loop that stands still. Uses ruby.h. Read after: loop.h. */
 #ifndef NB_LOOP_WATCHDOG_H
 #define NB_LOOP_WATCHDOG_H
 

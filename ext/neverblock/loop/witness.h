@@ -1,5 +1,6 @@
 /* witness.h - where in the program threads are, asked from outside. Uses ruby.h.
- * Read after: loop.h, stall.h. Used by: incident.c, watchdog.c. */
+ * Read after: loop.h, stall.h.
+ */
 #ifndef NB_LOOP_WITNESS_H
 #define NB_LOOP_WITNESS_H
 

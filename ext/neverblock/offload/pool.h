@@ -2,8 +2,7 @@
  *
  * Threads start when work waits, and end after five idle seconds. Finished work goes into the
  * mailbox of the loop that asked. A forked child has neither the threads nor the work they had.
- * Read after: base/mailbox.h. Used by: hooks/job.c, hooks/resolve.c, hooks/report.c,
- * server/spool.c.
+ * Read after: base/mailbox.h.
  */
 #ifndef NB_OFFLOAD_POOL_H
 #define NB_OFFLOAD_POOL_H

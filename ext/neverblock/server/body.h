@@ -1,6 +1,6 @@
 /* body.h - a request body that did not come with its head: in memory, then in a file. Uses ruby.h.
  *
- * Read after: connection.h, http/chunked.h. Used by: reader.c, connection.c, input.c, exchange.c.
+ * Read after: connection.h, http/chunked.h.
  */
 #ifndef NB_SERVER_BODY_H
 #define NB_SERVER_BODY_H

@@ -1,6 +1,6 @@
 /* callbacks.h - what the application wants called after its response. Uses ruby.h.
  *
- * Read after: request.h. Used by: request.c.
+ * Read after: request.h.
  */
 #ifndef NB_SERVER_CALLBACKS_H
 #define NB_SERVER_CALLBACKS_H

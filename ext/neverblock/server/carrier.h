@@ -3,7 +3,7 @@
  * The socket pair between the two reports an end, but not a broken connection. Either side may be
  * gone before the other.
  *
- * Read after: server.h. Used by: connection.c, core.c.
+ * Read after: server.h.
  */
 #ifndef NB_SERVER_CARRIER_H
 #define NB_SERVER_CARRIER_H

@@ -1,6 +1,6 @@
 /* collect.h - collects garbage when the loop is about to sleep. Uses ruby.h.
  *
- * Read after: server.h. Used by: core.c.
+ * Read after: server.h.
  */
 #ifndef NB_SERVER_COLLECT_H
 #define NB_SERVER_COLLECT_H

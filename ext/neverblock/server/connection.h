@@ -25,7 +25,7 @@
  * In that case the struct stays, without an fd and in the state CLOSED, and the worker frees it
  * after the request (request.c).
  *
- * Read after: server.h. Used by: every file of this room but date.c and queue.c.
+ * Read after: server.h.
  */
 #ifndef NB_SERVER_CONNECTION_H
 #define NB_SERVER_CONNECTION_H

@@ -1,6 +1,6 @@
 /* date.c - the text of the Date field. Uses ruby.h.
  *
- * Read after: date.h. Used by: refusal.c, response_head.c, response.c.
+ * Read after: date.h.
  */
 #include "server/date.h"
 #include <stdio.h>

@@ -9,7 +9,7 @@
  *   WRITE              a wait until bytes are taken  closed, unless the client has taken any
  *   END                refusal, lingering            closed
  *
- * Read after: connection.h. Used by: body.c, reader.c, connection.c, events.c, request.c.
+ * Read after: connection.h.
  */
 #ifndef NB_SERVER_DEADLINE_H
 #define NB_SERVER_DEADLINE_H

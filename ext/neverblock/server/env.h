@@ -1,6 +1,7 @@
 /* env.h - the Rack env of one request. Uses ruby.h.
  *
- * Read after: request.h. Used by: request.c, core.c. */
+ * Read after: request.h.
+ */
 #ifndef NB_SERVER_ENV_H
 #define NB_SERVER_ENV_H
 

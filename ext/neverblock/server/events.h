@@ -1,6 +1,6 @@
 /* events.h - how a connection begins, and the events that arrive for it. Uses ruby.h. Read after:
  * connection.h.
- * Used by: listener.c, exchange.c, request.c, core.c. */
+ */
 #ifndef NB_SERVER_EVENTS_H
 #define NB_SERVER_EVENTS_H
 

@@ -1,6 +1,6 @@
 /* exchange.h - the application's access to its connection: NB::Server::Exchange. Uses ruby.h.
  *
- * Read after: request.h. Used by: env.c, response_head.c, response_parts.c, request.c, forked.c.
+ * Read after: request.h.
  */
 #ifndef NB_SERVER_EXCHANGE_H
 #define NB_SERVER_EXCHANGE_H

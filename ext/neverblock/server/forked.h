@@ -1,4 +1,4 @@
-/* forked.h - a server in a forked child. Uses ruby.h. Read after: server.h. Used by: core.c. */
+/* forked.h - a server in a forked child. Uses ruby.h. Read after: server.h. */
 #ifndef NB_SERVER_FORKED_H
 #define NB_SERVER_FORKED_H
 

@@ -1,6 +1,6 @@
 /* hints.h - "103 Early Hints", before a response. Uses ruby.h.
  *
- * Read after: response_head.h. Used by: response_parts.c.
+ * Read after: response_head.h.
  */
 #ifndef NB_SERVER_HINTS_H
 #define NB_SERVER_HINTS_H

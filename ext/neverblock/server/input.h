@@ -1,5 +1,5 @@
 /* input.h - the part of a request body that the application gets. Uses ruby.h. Read after: body.h.
- * Used by: env.c, exchange.c. */
+ */
 #ifndef NB_SERVER_INPUT_H
 #define NB_SERVER_INPUT_H
 

@@ -1,6 +1,7 @@
 /* listener.h - accepting connections. Uses ruby.h.
  *
- * Read after: server.h. Used by: worker.c, core.c. */
+ * Read after: server.h.
+ */
 #ifndef NB_SERVER_LISTENER_H
 #define NB_SERVER_LISTENER_H
 

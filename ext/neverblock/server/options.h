@@ -1,6 +1,6 @@
 /* options.h - the settings of a server, from NB::Server::Core#configure. Uses ruby.h.
  *
- * Read after: http/head.h. Used by: server.h.
+ * Read after: http/head.h.
  */
 #ifndef NB_SERVER_OPTIONS_H
 #define NB_SERVER_OPTIONS_H

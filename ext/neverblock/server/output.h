@@ -3,7 +3,7 @@
  * Nothing here closes a connection: that a client is gone is a verdict. connection.h has the same
  * functions for all files that are not below it.
  *
- * Read after: connection.h. Used by: connection.c, core.c (which marks the strings).
+ * Read after: connection.h.
  */
 #ifndef NB_SERVER_OUTPUT_H
 #define NB_SERVER_OUTPUT_H

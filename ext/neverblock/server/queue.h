@@ -1,5 +1,6 @@
 /* queue.h - connections that wait for a worker, first in, first out. Uses ruby.h. Read after:
- * connection.h. Used by: connection.c, worker.c. */
+ * connection.h.
+ */
 #ifndef NB_SERVER_QUEUE_H
 #define NB_SERVER_QUEUE_H
 

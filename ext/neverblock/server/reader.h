@@ -1,6 +1,6 @@
 /* reader.h - from bytes to a complete request. Uses ruby.h.
  *
- * Read after: connection.h, http/head.h. Used by: worker.c, connection.c, refusal.c, env.c.
+ * Read after: connection.h, http/head.h.
  */
 #ifndef NB_SERVER_READER_H
 #define NB_SERVER_READER_H

@@ -1,7 +1,7 @@
 /* refusal.h - the server's own answers that end a connection. Uses ruby.h.
  *
  * Read after: connection.h, reader.h.
- * Used by: events.c, worker.c, core.c. */
+ */
 #ifndef NB_SERVER_REFUSAL_H
 #define NB_SERVER_REFUSAL_H
 

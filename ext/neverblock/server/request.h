@@ -1,7 +1,6 @@
 /* request.h - one request that a worker runs. Uses ruby.h.
  *
- * Read after: connection.h, reader.h. Used by: worker.c and all files that an answer passes
- * through.
+ * Read after: connection.h, reader.h.
  */
 #ifndef NB_SERVER_REQUEST_H
 #define NB_SERVER_REQUEST_H

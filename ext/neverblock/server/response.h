@@ -1,5 +1,4 @@
-/* response.h - from the application's triple to bytes. Uses ruby.h. Read after: request.h.
- * Used by: request.c. */
+/* response.h - from the application's triple to bytes. Uses ruby.h. Read after: request.h. */
 #ifndef NB_SERVER_RESPONSE_H
 #define NB_SERVER_RESPONSE_H
 

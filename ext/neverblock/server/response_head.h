@@ -1,6 +1,6 @@
 /* response_head.h - the head of a response while it is built. Uses ruby.h.
  *
- * Read after: request.h. Used by: hints.c, response.c, response_parts.c.
+ * Read after: request.h.
  */
 #ifndef NB_SERVER_RESPONSE_HEAD_H
 #define NB_SERVER_RESPONSE_HEAD_H

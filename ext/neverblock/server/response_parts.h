@@ -1,5 +1,4 @@
-/* response_parts.h - a response that goes out in parts. Uses ruby.h. Read after: request.h.
- * Used by: response.c. */
+/* response_parts.h - a response that goes out in parts. Uses ruby.h. Read after: request.h. */
 #ifndef NB_SERVER_RESPONSE_PARTS_H
 #define NB_SERVER_RESPONSE_PARTS_H
 

@@ -18,7 +18,7 @@
  *
  * A connection notifies the files above it through nb_conn_tells_t.
  *
- * Read after: options.h, loop/loop.h. Used by: every file of this room.
+ * Read after: options.h, loop/loop.h.
  */
 #ifndef NB_SERVER_H
 #define NB_SERVER_H

@@ -1,6 +1,6 @@
 /* spool.h - files for large request bodies: without a name, and freed beside the loop. Uses ruby.h.
  *
- * Read after: loop/loop.h. Used by: body.c, request.c.
+ * Read after: loop/loop.h.
  */
 #ifndef NB_SERVER_SPOOL_H
 #define NB_SERVER_SPOOL_H

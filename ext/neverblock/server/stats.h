@@ -1,5 +1,4 @@
-/* stats.h - what a server reports about itself. Uses ruby.h. Read after: server.h. Used by:
- * core.c. */
+/* stats.h - what a server reports about itself. Uses ruby.h. Read after: server.h. */
 #ifndef NB_SERVER_STATS_H
 #define NB_SERVER_STATS_H
 

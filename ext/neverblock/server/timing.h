@@ -1,6 +1,6 @@
 /* timing.h - how long requests waited and took, in histograms of fixed buckets. Uses ruby.h.
  *
- * Read after: server.h, request.h. Used by: env.c, request.c, stats.c.
+ * Read after: server.h, request.h.
  */
 #ifndef NB_SERVER_TIMING_H
 #define NB_SERVER_TIMING_H

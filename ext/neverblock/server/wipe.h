@@ -1,6 +1,6 @@
 /* wipe.h - makes a fiber like new between two requests. Uses ruby.h.
  *
- * Read after: server.h. Used by: request.c, worker.c.
+ * Read after: server.h.
  */
 #ifndef NB_SERVER_WIPE_H
 #define NB_SERVER_WIPE_H

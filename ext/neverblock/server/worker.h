@@ -1,6 +1,7 @@
 /* worker.h - the pooled fibers that run requests. Uses ruby.h.
  *
- * Read after: server.h. Used by: core.c. */
+ * Read after: server.h.
+ */
 #ifndef NB_SERVER_WORKER_H
 #define NB_SERVER_WORKER_H
 
