@@ -10,7 +10,7 @@ require_relative "server/errors"
 require_relative "server/options"
 require_relative "server/collections"
 require_relative "server/core"
-require_relative "server/ferry"
+require_relative "server/loop_calls"
 require_relative "server/environment"
 require_relative "server/address"
 require_relative "server/stream"
@@ -177,7 +177,7 @@ module NB
         finished
       ensure
         end_at_once
-        @ferry&.close
+        @loop_calls&.close
         Server.running.delete(self)
         close
         @runs = false
@@ -285,7 +285,7 @@ module NB
       @core.start
       @collections&.start
       @scheduler = Fiber.scheduler
-      @core.ferry = @ferry = Ferry.new
+      @core.loop_calls = @loop_calls = LoopCalls.new
       @bindings.each { |binding| binding.attach(@core, @options) }
       @exit, @since, @ready = nil, now, true
     end
@@ -327,7 +327,7 @@ module NB
       @bindings.map { |binding| outlive { binding.join(left) } }.all? && finished
     end
 
-    def outlive(&wait) = @program ? Strays.outlive(method(:log_error), &wait) : yield
+    def outlive(&wait) = @program ? ForeignExceptions.outlive(method(:log_error), &wait) : yield
 
     # A second stop.
     def hurry

@@ -3,7 +3,7 @@
  * NB::Server::Exchange is rack.hijack, the input of the lazy body and, in response_parts.c, the
  * output of bodies and streams, and the early hints. It forgets the request when the request ends;
  * a call after that raises IOError. Calls from other threads run in the loop's own, through
- * NB::Server::Ferry.
+ * NB::Server::LoopCalls.
  *
  * Read after: exchange.h.
  */
@@ -49,11 +49,11 @@ bool nb_exchange_is_elsewhere(const nb_request_t *request)
     return rb_thread_current() != request->conn->server->loop->thread;
 }
 
-VALUE nb_exchange_ferry(VALUE self, const nb_request_t *request, const char *name, VALUE argument)
+VALUE nb_exchange_in_loop(VALUE self, const nb_request_t *request, const char *name, VALUE argument)
 {
     VALUE arguments[] = {self, ID2SYM(rb_intern(name)), argument};
-    return rb_funcallv(request->conn->server->self, rb_intern("ferry"), argument == Qundef ? 2 : 3,
-                       arguments);
+    return rb_funcallv(request->conn->server->self, rb_intern("call_in_loop"),
+                       argument == Qundef ? 2 : 3, arguments);
 }
 
 nb_request_t *nb_exchange_request(VALUE self)
@@ -105,7 +105,7 @@ static VALUE rb_nb_exchange_detach(VALUE self)
 {
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "detach", Qundef);
+        return nb_exchange_in_loop(self, request, "detach", Qundef);
     if (!nb_output_empty(request->conn))
         nb_conn_drain(request->conn);
     VALUE unread = unread_bytes(self);
@@ -131,7 +131,7 @@ static VALUE rb_nb_exchange_call(VALUE self)
 {
     nb_request_t *request = request_of(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "call", Qundef);
+        return nb_exchange_in_loop(self, request, "call", Qundef);
     VALUE key = rb_str_new_cstr("rack.hijack_io"), env = request->env;
     if (request->hijacked)
         return rb_hash_aref(env, key);
@@ -269,7 +269,7 @@ static VALUE rb_nb_exchange_close_input(VALUE self)
     if (!request || request->hijacked || request->conn->state == NB_CONN_CLOSED)
         return Qnil;
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "close_input", Qundef);
+        return nb_exchange_in_loop(self, request, "close_input", Qundef);
     request->input_closed = true;
     nb_conn_wake_waiters(request->conn, NB_READABLE);
     return Qnil;
@@ -281,7 +281,7 @@ static VALUE rb_nb_exchange_body(VALUE self)
     nb_request_t *request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "body", Qundef);
+        return nb_exchange_in_loop(self, request, "body", Qundef);
     while (nb_body_missing(conn)) {
         check_input(request);
         fetch_body(request);
@@ -303,7 +303,7 @@ static VALUE rb_nb_exchange_body_part(VALUE self)
 {
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "body_part", Qundef);
+        return nb_exchange_in_loop(self, request, "body_part", Qundef);
     nb_eager(request->conn->server->loop); /* a fast client must not starve the others */
     request = nb_exchange_request(self);
     nb_conn_t *conn = request->conn;

@@ -135,7 +135,7 @@ VALUE nb_exchange_write(VALUE self, VALUE string)
 {
     nb_request_t *request = writing_request_of(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "write", string);
+        return nb_exchange_in_loop(self, request, "write", string);
     return SIZET2NUM(write_part(request, string));
 }
 
@@ -144,7 +144,7 @@ static VALUE rb_nb_exchange_flush(VALUE self)
 {
     nb_request_t *request = writing_request_of(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "flush", Qundef);
+        return nb_exchange_in_loop(self, request, "flush", Qundef);
     nb_conn_flush(request->conn);
     return self;
 }
@@ -156,7 +156,7 @@ static VALUE rb_nb_exchange_end_response(VALUE self)
 {
     nb_request_t *request = writing_request_of(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "end_response", Qundef);
+        return nb_exchange_in_loop(self, request, "end_response", Qundef);
     bool is_short = request->framing == NB_FRAMING_LENGTH && request->length_left;
     if (request->framing != NB_FRAMING_CLOSE && !is_short)
         nb_response_end(request);
@@ -176,7 +176,7 @@ static VALUE rb_nb_exchange_early_hints(VALUE self, VALUE headers)
         return Qnil;
     nb_request_t *request = nb_exchange_request(self);
     if (nb_exchange_is_elsewhere(request))
-        return nb_exchange_ferry(self, request, "early_hints", headers);
+        return nb_exchange_in_loop(self, request, "early_hints", headers);
     nb_hints_send(self, headers);
     return Qnil;
 }

@@ -4,10 +4,10 @@ require "json"
 require "tempfile" # for the Handover, while its file is there
 require_relative "config"
 require_relative "handover"
-require_relative "hold"
+require_relative "failed_restart"
 require_relative "overview"
 require_relative "signals"
-require_relative "upkeep"
+require_relative "supervision"
 require_relative "worker_process"
 
 module NB
@@ -23,8 +23,8 @@ module NB
     #
     # @api private
     class Cluster
-      include Hold
-      include Upkeep
+      include FailedRestart
+      include Supervision
 
       # Seconds that a worker has after drain_timeout before it is killed.
       PATIENCE = 10
@@ -54,7 +54,7 @@ module NB
         @wake, @waker = IO.pipe
         receive_signals
         hold(@config.fault) if @config.fault
-        @server = (prepare { @launcher.new_server } unless @held) || @launcher.bare_server
+        @server = (prepare { @launcher.new_server } unless @held) || @launcher.inherited_server
         @control = prepare { start_control }
         load_app if @config.preload? && !@held
         receive_signals # the application may have installed handlers

@@ -20,11 +20,11 @@ module NB
       # @return [Collections, nil]
       attr_writer :collections
 
-      # @return [Ferry] from other threads into the loop's
-      attr_writer :ferry
+      # @return [LoopCalls] from other threads into the loop's
+      attr_writer :loop_calls
 
       # C calls this when another thread than the loop's uses a request.
-      def ferry(...) = @ferry.call(...)
+      def call_in_loop(...) = @loop_calls.call(...)
 
       # Called by C where the loop rests, while a full collection of garbage is due.
       def collect(running) = @collections.rest(running)

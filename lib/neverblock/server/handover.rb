@@ -25,8 +25,8 @@ module NB
       # The variable with {Config#kept} as JSON.
       SETTINGS = "NB_SETTINGS"
       # What the next program loads first.
-      STAY = File.join(__dir__, "stay.rb")
-      private_constant :STAY
+      GUARD = File.join(__dir__, "restart_guard.rb")
+      private_constant :GUARD
 
       # @return [Array<String>] addresses of the listeners
       attr_reader :listeners
@@ -76,7 +76,7 @@ module NB
         environment = {LISTENERS => listeners.keys.join("\n"),
                        WORKERS => workers.map(&:inheritance).join(","), **Signals.pass_on(signals)}
         environment[TALLY] = counted.fileno.to_s if counted
-        environment.merge!(staying(ENV.fetch("RUBYOPT", ""))) unless workers.empty?
+        environment.merge!(guarded(ENV.fetch("RUBYOPT", ""))) unless workers.empty?
         options = {close_others: true, chdir: folder}.compact
         exec(environment, *Command.words, fds.to_h { |fd| [fd, fd] }.merge(options))
       end
@@ -101,13 +101,13 @@ module NB
       # there, too, and sets the variable again.
       #
       # @return [Hash{String=>String, nil}]
-      def self.staying(options)
-        return {} if STAY.match?(/\s/) # which RUBYOPT cannot quote
+      def self.guarded(options)
+        return {} if GUARD.match?(/\s/) # which RUBYOPT cannot quote
 
-        variables = {"RUBYOPT" => "-r#{STAY} #{options}"}
+        variables = {"RUBYOPT" => "-r#{GUARD} #{options}"}
         options.include?("bundler/setup") ? {**variables, "BUNDLER_SETUP" => nil} : variables
       end
-      private_class_method :file, :staying
+      private_class_method :file, :guarded
 
       private
 

@@ -10,12 +10,12 @@ require_relative "pid_file"
 require_relative "setup"
 require_relative "signals"
 require_relative "single"
-require_relative "strays"
+require_relative "foreign_exceptions"
 
 module NB
   class Server
     # Each is loaded before the server serves, or not at all: until its end, the files may be gone.
-    autoload :Bare, File.join(__dir__, "bare")
+    autoload :InheritedListeners, File.join(__dir__, "inherited_listeners")
     autoload :Cluster, File.join(__dir__, "cluster")
     autoload :Control, File.join(__dir__, "control")
 
@@ -108,9 +108,10 @@ module NB
         raise SetupError, error.message
       end
 
-      # @return [NB::Server, Bare] with the listeners of the program before, for its workers
+      # @return [NB::Server, InheritedListeners] with the listeners of the program before, for its
+      #   workers
       # @api private
-      def bare_server = (@server ||= Bare.new(@config.inherited)).listen
+      def inherited_server = (@server ||= InheritedListeners.new(@config.inherited)).listen
 
       # What a serving process does from now on, including with signals that came before.
       #

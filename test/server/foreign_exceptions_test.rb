@@ -4,7 +4,7 @@ require_relative "program"
 
 # Exceptions that a thread of a library raises in the thread that has called it: in a server that is
 # the thread of all requests.
-class ServerStraysTest < Minitest::Test
+class ServerForeignExceptionsTest < Minitest::Test
   include ServerProgram
 
   APPLICATION = <<~'RUBY'

@@ -7,7 +7,7 @@ module NB
     # How a master finds out that a worker has ended, stands still or is to be replaced.
     #
     # @api private
-    module Upkeep
+    module Supervision
       # Seconds of a master's turn at most, unless it was stopped, had no core, or ran a hook.
       TURN = 1
 

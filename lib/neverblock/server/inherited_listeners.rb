@@ -9,7 +9,7 @@ module NB
     # workers of that program, and for the next one. It needs no certificate of theirs.
     #
     # @api private
-    class Bare
+    class InheritedListeners
       # @param addresses [Array<String>] {Handover#listeners}
       def initialize(addresses)
         @bindings = addresses.to_h { |address| [address, Binding.parse(inner(address))] }

@@ -10,7 +10,7 @@ module NB
     # Nobody knows whose it was, so no request ends, and the server continues.
     #
     # @api private
-    module Strays
+    module ForeignExceptions
       # Starts the entry in the log.
       REPORT = "another thread raised this in the thread of all requests (Thread#raise): "
       private_constant :REPORT

@@ -7,7 +7,7 @@ module NB
     # loop.
     #
     # @api private
-    class Ferry
+    class LoopCalls
       # Starts in the loop's thread, without keeping the loop running.
       def initialize
         @calls = Thread::Queue.new

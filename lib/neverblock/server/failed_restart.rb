@@ -9,7 +9,7 @@ module NB
     # until the next USR2.
     #
     # @api private
-    module Hold
+    module FailedRestart
       private
 
       # @param reason [String]
