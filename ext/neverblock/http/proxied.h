@@ -3,7 +3,7 @@
  * A proxy that forwards TCP sends the client's address before anything else:
  * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt
  *
- * Read after: bytes.h. Used by: server/reader.c.
+ * Read after: bytes.h.
  */
 #ifndef NB_HTTP_PROXIED_H
 #define NB_HTTP_PROXIED_H
