@@ -157,6 +157,18 @@ class ActiveRecordDriverTest < Minitest::Test
     assert_equal [[0, 1, 2, 3], [0, 0]], answer
   end
 
+  # As GraphQL::Dataloader makes them. What such a fiber leaves in a transaction is not lent, either.
+  def test_a_connection_that_was_leased_in_a_blocking_fiber_comes_back
+    answer = run_pieces(3, <<~RUBY, fibers: 1)
+      Fiber.new(blocking: true) do
+        connection = Row.lease_connection
+        rows << [i, connection.raw_connection.transaction_status]
+        connection.execute("BEGIN") && Row.connection_pool.release_connection if i == 1
+      end.resume
+    RUBY
+    assert_equal [[[0, 0], [1, 0], [2, 0]], [0, 0]], answer
+  end
+
   def test_it_tells_when_the_level_is_set_back
     result = execute("require 'neverblock'\n#{PROGRAM}ActiveSupport::IsolatedExecutionState.isolation_level = :thread\nNB.run { 1 }\n")
     assert_match(/active_record: isolation_level is :thread again/, result.err)
@@ -169,15 +181,15 @@ class ActiveRecordDriverTest < Minitest::Test
 
   private
 
-  # Pieces of work for two fibers, one connection between them: the work may use i, and fills rows.
+  # Pieces of work for some fibers, one connection between them: the work may use i, and fills rows.
   # @return [Array] the rows in order, and how many connections are busy and dead in the end
-  def run_pieces(count, work)
+  def run_pieces(count, work, fibers: 2)
     run_program(<<~RUBY, adapter: "neverblock_postgresql", connections: 1, checkout_timeout: 5)
       require "neverblock"
       #{PROGRAM}
       rows = []
       NB.run do
-        fibers = NB::FiberPool.new(2)
+        fibers = NB::FiberPool.new(#{fibers})
         #{count}.times { |i| fibers.spawn {
         #{work}
         } }

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "../drivers/loop_fiber"
 require_relative "../fiber_state"
-require_relative "../loop/repairs"
+require_relative "../loop/scheduler"
 require_relative "../sync/tidy"
-require_relative "inner_fibers"
 
 module NB
   module Rails
@@ -28,14 +28,10 @@ module NB
         # connection already, for the block of a transaction, and would now keep it afterwards.
         # @api private
         def lease_connection
-          return super if connection_lease.sticky || !Repairs.loop_here
+          fiber = Drivers::LoopFiber.current unless connection_lease.sticky
+          return super unless fiber # a thread keeps it, as without a loop
 
-          super.tap do
-            fiber = InnerFibers.current
-            next if fiber.is_a?(Thread) # a thread keeps it, as without a loop
-
-            FiberState.at_end(self, fiber) { release_connection }
-          end
+          super.tap { FiberState.at_end(self, fiber) { release_connection } }
         end
 
         # Works like Rails' own method. The return may have to wait for the pool's lock. If a
@@ -74,7 +70,7 @@ module NB
         #   request and rolls back at its end.
         # @api private
         def left_open?
-          return false unless Repairs.loop_here
+          return false unless Fiber.scheduler.is_a?(Scheduler)
           return current_transaction.joinable? if transaction_open?
 
           !@raw_connection.nil? && Tidy.in_transaction?(@raw_connection)
