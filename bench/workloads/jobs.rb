@@ -12,7 +12,7 @@ module Bench
                    jobs: nil }.freeze
       # What a job is, by its shape.
       SHAPES = { "calls" => "CallJob", "streams" => "StreamJob", "computes" => "ComputeJob" }.freeze
-      # Seconds until a worker is there, and until its jobs are done, beyond what they last.
+      # Seconds until a worker is there, and until its jobs are done, beyond twice what they last.
       BIRTH = 30
       PATIENCE = 90
       private_constant :SHAPES, :BIRTH, :PATIENCE
@@ -85,7 +85,7 @@ module Bench
       def wait_for(count)
         most = 0
         waits = count * params[:milliseconds] / params[:at_once] / 1000
-        eventually(PATIENCE + waits, "not all jobs were done") do
+        eventually(PATIENCE + (2 * waits), "not all jobs were done") do
           done, connections = look
           most = [most, connections].max
           done >= count
