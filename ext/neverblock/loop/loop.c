@@ -134,7 +134,7 @@ static uint64_t cpu_time(clockid_t clock)
     return (uint64_t)time.tv_sec * NB_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-static uint64_t cpu_of_others(void)
+uint64_t nb_cpu_of_others(void)
 {
     return cpu_time(CLOCK_PROCESS_CPUTIME_ID) - cpu_time(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -151,7 +151,7 @@ static bool deadlocked(nb_loop_t *loop)
     VALUE asleep = nb_loop_look(loop, threads_asleep, loop->self);
     if (asleep == Qundef)
         return false;
-    uint64_t cpu_ns = cpu_of_others();
+    uint64_t cpu_ns = nb_cpu_of_others();
     if (NIL_P(asleep)) {
         loop->suspect_since_ns = 0;
     } else if (!loop->suspect_since_ns || cpu_ns - loop->suspect_cpu_ns > AT_WORK_NS) {

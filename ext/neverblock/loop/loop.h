@@ -190,6 +190,9 @@ void nb_loop_signal(void *argument);
 /* The callback of the wake fd's watch: drains it, and takes in finished offloaded work. */
 void nb_loop_on_wake_fd(nb_watch_t *watch, int mask);
 
+/* The CPU time of all threads but this one, in nanoseconds. */
+uint64_t nb_cpu_of_others(void);
+
 /* A timer without a fiber: a turn calls on_due. Raises NoMemoryError. */
 void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 

@@ -23,15 +23,15 @@ static VALUE let_run(VALUE unused)
 }
 
 /* Those that wait for the GVL go first, each until it waits, or for Ruby's 100 ms if it computes.
- * The loop then keeps it twice as long as it was away, unless Ruby takes it: beside threads that
- * compute it has as much of the time as each of them. */
+ * The loop then keeps it twice as long as they computed, unless Ruby takes it: beside threads that
+ * compute all the time it has as much as each of them. */
 static void give_way(nb_loop_t *loop, uint64_t now_ns)
 {
+    uint64_t cpu_ns = nb_cpu_of_others();
     loop->gvl_since_ns = now_ns; /* in case it raises */
     nb_loop_look(loop, let_run, Qnil);
     loop->gvl_since_ns = nb_clock_now();
-    uint64_t away_ns = loop->gvl_since_ns - now_ns;
-    loop->gvl_share_ns = 2 * away_ns;
+    loop->gvl_share_ns = 2 * (nb_cpu_of_others() - cpu_ns);
     loop->gvl_sleeps = sleeps_so_far();
 }
 
