@@ -146,6 +146,17 @@ class AsyncTest < Contract
     clock&.kill&.join
   end
 
+  contract "a server of io-endpoint runs each connection in a task" do
+    require "io/endpoint"
+    require "io/endpoint/wrapper"
+    tasks = []
+    Sync do
+      IO::Endpoint::Wrapper.default.schedule { tasks << Async::Task.current? }
+      sleep 0.01
+    end
+    assert_kind_of Async::Task, tasks.first
+  end
+
   contract "with_timeout when no time is left" do
     Sync do |task|
       [-1, 0, nil].each do |time|

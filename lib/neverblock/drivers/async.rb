@@ -84,6 +84,14 @@ module NB
         end
       end
 
+      # Prepended to IO::Endpoint::Wrapper, whose servers start each connection by Fiber.schedule:
+      # in async's own loop that makes a task, which Async::HTTP::Server asks for.
+      module Endpoint
+        # Works like io-endpoint's own method.
+        # @api private
+        def schedule(&block) = defined?(::Async::Reactor) && Async.root ? Async(&block) : super
+      end
+
       # Prepended to what async before 2.25 queues in a condition.
       module Waiter
         # Works like async's own method.
@@ -97,5 +105,9 @@ module NB
 
     register("async", constant: "Async::Reactor", version: "Async::VERSION",
                       versions: [">= 2.24", "< 3"]) { |driver| Async.install(driver) }
+    register("io-endpoint", constant: "IO::Endpoint::Wrapper",
+                            version: "IO::Endpoint::VERSION") do
+      ::IO::Endpoint::Wrapper.prepend(Async::Endpoint)
+    end
   end
 end
