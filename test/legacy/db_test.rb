@@ -299,6 +299,9 @@ class LegacyDatabasesTest < Minitest::Test
         end
       end
     end
+    NB.run do
+      ["/* or so */ BEGIN", "INSERT INTO legacy VALUES (4)", "ROLLBACK"].each { |sql| db.exec(sql) }
+    end
     db.exec("SELECT 1")
     assert_equal [0, 1, 2], db.query("SELECT n FROM legacy ORDER BY n").map { |row| row["n"] }
   ensure
