@@ -31,7 +31,8 @@ static void give_way(nb_loop_t *loop, uint64_t now_ns)
     loop->gvl_since_ns = now_ns; /* in case it raises */
     nb_loop_look(loop, let_run, Qnil);
     loop->gvl_since_ns = nb_clock_now();
-    loop->gvl_share_ns = 2 * (nb_cpu_of_others() - cpu_ns);
+    uint64_t since_ns = nb_cpu_of_others();
+    loop->gvl_share_ns = since_ns > cpu_ns ? 2 * (since_ns - cpu_ns) : 0; /* of two clocks each */
     loop->gvl_sleeps = sleeps_so_far();
 }
 
