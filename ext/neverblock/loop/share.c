@@ -22,6 +22,16 @@ static VALUE let_run(VALUE unused)
     return Qnil;
 }
 
+/* What comes meanwhile is the runner's only if this fiber waits: else it runs, and may be the one
+ * whose timeout it is. */
+static void let_others_run(nb_loop_t *loop)
+{
+    if (nb_ptrmap_get(&loop->parked, rb_fiber_current()))
+        nb_loop_look(loop, let_run, Qnil);
+    else
+        rb_thread_schedule();
+}
+
 /* Those that wait for the GVL go first, each until it waits, or for Ruby's 100 ms if it computes.
  * The loop then keeps it twice as long as they computed, unless Ruby takes it: beside threads that
  * compute all the time it has as much as each of them. */
@@ -29,7 +39,7 @@ static void give_way(nb_loop_t *loop, uint64_t now_ns)
 {
     uint64_t cpu_ns = nb_cpu_of_others();
     loop->gvl_since_ns = now_ns; /* in case it raises */
-    nb_loop_look(loop, let_run, Qnil);
+    let_others_run(loop);
     loop->gvl_since_ns = nb_clock_now();
     uint64_t since_ns = nb_cpu_of_others();
     loop->gvl_share_ns = since_ns > cpu_ns ? 2 * (since_ns - cpu_ns) : 0; /* of two clocks each */
