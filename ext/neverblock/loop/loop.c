@@ -117,6 +117,7 @@ VALUE nb_loop_look(nb_loop_t *loop, VALUE (*look)(VALUE), VALUE argument)
         rb_jump_tag(tag); /* Thread#kill ends every fiber, whichever is the first */
     rb_set_errinfo(Qnil);
     forget_place(error);
+    nb_wake_first(runner, NB_WOKEN); /* before what woke meanwhile ends the wait that it is for */
     nb_interrupt(loop, runner->fiber, error);
     return Qundef;
 }
