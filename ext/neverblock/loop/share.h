@@ -15,7 +15,7 @@
 /* For nb_share. */
 void nb_share_gvl(nb_loop_t *loop);
 
-/* Called before a turn of the loop, where any fiber may run next. May raise what another thread or
+/* Called beside a turn of the loop, where any fiber may run next. May raise what another thread or
  * a signal raises. */
 static inline void nb_share(nb_loop_t *loop)
 {

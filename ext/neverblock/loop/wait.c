@@ -233,8 +233,8 @@ static VALUE park_wait(VALUE argument)
     while (self->state != NB_RUNNING) {
         nb_park_t *next = next_ready(loop);
         if (!next) {
-            nb_share(loop);
             nb_loop_turn(loop, true);
+            nb_share(loop); /* unless that has slept */
         } else if (next->kind == NB_PARK_START) {
             start_new(loop, self, next);
         } else if (next->fiber != self->fiber) {
