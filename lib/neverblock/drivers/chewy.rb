@@ -35,6 +35,8 @@ module NB
 
       # Prepended to the gem's class: a stack of strategies, each of which collects.
       module Copied
+        # Copies the stack, too.
+        #
         # @api private
         def initialize_copy(*)
           super

@@ -3,9 +3,9 @@
 module NB
   module Drivers
     module Sequel
-      # A timeout or a cancel may strike after PostgreSQL has prepared a statement, but before Sequel
-      # knows. On that connection Sequel would prepare the statement again, under the same name: this
-      # call and each later one would fail. In a loop, PostgreSQL is asked first.
+      # A timeout or a cancel may strike after PostgreSQL has prepared a statement, but before
+      # Sequel knows. On that connection Sequel would prepare the statement again, under the same
+      # name: this call and each later one would fail. In a loop, PostgreSQL is asked first.
       module Prepared
         # Key of the connection's names of statements that may have been prepared.
         DOUBTFUL = :@neverblock_doubtful
