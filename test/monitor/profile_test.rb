@@ -89,7 +89,7 @@ class ProfileTest < Minitest::Test
 
   def test_calls_outside_of_the_loop_and_waits_for_the_gvl
     skip "Ruby 3.1 does not tell" if RUBY_VERSION < "3.2"
-    totals, entries = in_loop("Fiber.new(blocking: true) { sleep 0.05 }.resume\nThread.new { i = 0; i += 1 while i < 30_000_000 }; Thread.pass; i = 0; i += 1 while i < 9_000_000")
+    totals, entries = in_loop("Fiber.new(blocking: true) { sleep 0.06 }.resume\nThread.new { i = 0; i += 1 while i < 30_000_000 }; Thread.pass; i = 0; i += 1 while i < 9_000_000")
     outside = entries.find { |entry| entry.kind == :outside && entry.place.start_with?("-e:1 ") }
     assert_operator outside.total, :>=, 0.05
     assert_operator totals[:outside], :>=, 0.05
