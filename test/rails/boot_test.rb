@@ -78,7 +78,7 @@ class RailsBootTest < Minitest::Test
        ActiveSupport::Concurrency::ShareLock.const_defined?(:Thread, false),
        (ActiveRecord::ConnectionAdapters.resolve("neverblock_mysql2") rescue $!.class)]
     p Rails.application.middleware.map(&:name)
-    puts Patches.all.grep_v(/\A(#<Class:(Process|Kernel)>|Kernel#|Timeout|ConnectionPool)/) if defined?(NB)
+    puts Patches.all.grep_v(/\A(#<Class:(Process|Kernel)>|Kernel#|Timeout|ConnectionPool|Concurrent::)/) if defined?(NB)
   RUBY
 
   # Ruby's own and the other libraries' are the matter of NB_REPAIRS and NB_DRIVERS.
