@@ -75,7 +75,10 @@ module NB
       end
     end
 
+    # Before 7.2.3, when it got this method, it keeps its state in locals of the fiber.
     register("chewy", constant: "Chewy::Strategy", version: "Chewy::VERSION",
-                      versions: [">= 7", "< 9"]) { |driver| Chewy.install(driver) }
+                      versions: [">= 7", "< 9"]) do |driver|
+      Chewy.install(driver) if ::Chewy.respond_to?(:current)
+    end
   end
 end

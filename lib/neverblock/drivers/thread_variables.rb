@@ -102,9 +102,11 @@ module NB
       ThreadVariables.install(driver, ::ThreadsafeAttributes)
     end
 
-    # Before 8.1 it keeps these in locals of the fiber.
+    # Before 9.0.3, when it got this method, it keeps these in locals of the fiber.
     register("mongoid", constant: "Mongoid::Threaded", version: "Mongoid::VERSION",
-                        versions: [">= 8.1", "< 10"]) do |driver|
+                        versions: "< 10") do |driver|
+      next unless ::Mongoid::Threaded.respond_to?(:get)
+
       ThreadVariables.install(driver, ::Mongoid::Threaded)
       ::Mongoid::Config.singleton_class.prepend(ThreadVariables::Isolation)
     end
