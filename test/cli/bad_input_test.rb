@@ -20,7 +20,7 @@ class BadInputTest < Minitest::Test
     "serve -b ssl://127.0.0.1:0?cert=config.ru&key=config.ru" => /certificate/i,
     "serve -b ssl://[bad" => /no file for cert and key/,
     "serve -w x" => /--workers: must be auto or a number, got: "x"/,
-    "serve -w 99999999" => /workers: must be/, "serve --fibers 0" => /fibers: must be/,
+    "serve -w 99999999" => /--workers: must be/, "serve --fibers 0" => /--fibers: must be/,
     "serve --bogus" => /invalid option/, "serve none.ru" => /no such file: none.ru/,
     "serve ." => /no such file: \., which is a folder/, "serve a b" => /one rackup file/,
     "serve -C none.rb" => /no such file: none.rb/, "serve -C ." => /no such file: \./,

@@ -131,12 +131,18 @@ module NB
         def apply(flags, rackup, config)
           config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
           config.bindings.each { |address| Server::Address.parse(address) } # or raises
-          flags.each { |name, value| config.public_send(name, value) unless OWN.include?(name) }
+          flags.each { |name, value| set(config, name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
           profile(config, flags[:profile]) if flags[:profile]
           raise UsageError, CLI.no_file(config.rackup) unless File.file?(config.rackup)
           raise Failure, "this user may not read #{config.rackup}" unless
             File.readable?(config.rackup)
+        end
+
+        def set(config, name, value)
+          config.public_send(name, value)
+        rescue ArgumentError => error # it names the setting, as in a file
+          raise UsageError, error.message.sub(/\A#{name}(?=:)/) { "--#{name.to_s.tr("_", "-")}" }
         end
 
         def profile(config, folder)
