@@ -106,7 +106,7 @@ class BlockingCallsTest < Minitest::Test
     RUBY
     lines = result.out.lines(chomp: true)
     assert_equal ["0", "[1]", "[]", *["ArgumentError"] * 4], lines.values_at(0, 1, *3..7), result.err
-    assert_match(/\A +\d+\.\d ms  longest +\d+\.\d ms +1 times  -e:1:in .*plant'+ \(Kernel#sleep\)\z/, lines[2])
+    assert_match(/\A +\d+\.\d{2} ms  longest +\d+\.\d{2} ms +1 times  -e:1:in .*plant'+ \(Kernel#sleep\)\z/, lines[2])
   end
 
   # Many threads with a loop each, and more places than are kept.
@@ -127,7 +127,7 @@ class BlockingCallsTest < Minitest::Test
     end
 
     assert_equal ["done\n", 0], [out, status.exitstatus]
-    assert_match(/^Calls of pid \d+ that waited outside the loop.*:\n +(?:[2-9]|\d{2,})\d\.\d ms .* -e:1:in .*\(Kernel#sleep\)$/, err)
+    assert_match(/^Calls of pid \d+ that waited outside the loop.*:\n +(?:[2-9]|\d{2,})\d\.\d{2} ms .* -e:1:in .*\(Kernel#sleep\)$/, err)
     _, err, status = Program.nb("run", "--blocking", "-e", "Fiber.new(blocking: true) { sleep 0.02 }.resume; raise 'x'")
     assert_match(/^Calls of pid \d+ that waited/, err)
     assert_equal 1, status.exitstatus

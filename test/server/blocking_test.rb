@@ -8,7 +8,7 @@ require_relative "../support/program"
 class ServerBlockingTest < Minitest::Test
   include ServerProgram
 
-  CALL = /^ +\d+\.\d ms  longest +\d+\.\d ms +2 times  .*config\.ru:2:in .*\(Kernel#sleep\)$/.freeze
+  CALL = /^ +\d+\.\d{2} ms  longest +\d+\.\d\d ms +2 times  .*ru:2:in .*\(Kernel#sleep\)$/.freeze
 
   def setup
     super

@@ -43,7 +43,7 @@ module NB
 
       # @return [String] one line
       def to_s
-        format("%9.1f ms  longest %7.1f ms  %6d times  %s%s", total * 1000, longest * 1000, count,
+        format("%9.2f ms  longest %8.2f ms  %6d times  %s%s", total * 1000, longest * 1000, count,
                place || "(other places)", callee && " (#{callee})")
       end
     end
