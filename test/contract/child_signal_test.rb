@@ -37,4 +37,34 @@ class ChildSignalTest < ScriptCase
       end
     RUBY
   end
+
+  # Each exception breaks off one wait; after the third the loop ends without the fiber.
+  script "a fiber that its loop has left takes no child", <<~'RUBY', out: "true\n", only: :fibers
+    ends, keep = IO.pipe
+    pid = fork { keep.close; ends.read }
+    begun = Queue.new
+    thread = Thread.new do
+      NB.run do
+        Fiber.schedule do
+          begun << 1
+          Process.wait(pid)
+        ensure
+          begin
+            Process.wait(pid)
+          ensure
+            Process.wait(pid)
+          end
+        end
+        sleep
+      end
+    end
+    thread.report_on_exception = false
+    begun.pop
+    until (thread.join(0.02) rescue true)
+      thread.raise("stop")
+    end
+    keep.close
+    sleep 0.01 until File.read("/proc/#{pid}/stat").include?(") Z ")
+    p Process.wait == pid
+  RUBY
 end

@@ -19,7 +19,6 @@ static VALUE reap(VALUE pid, int flags)
 
 /* On the stack of the fiber that waits for it. */
 typedef struct {
-    nb_list_t link; /* in awaited */
     nb_loop_t *loop;
     VALUE scheduler, fiber;
     pid_t pid;
@@ -29,15 +28,23 @@ typedef struct {
     nb_hook_t fork_hook;
 } nb_child_t;
 
-static nb_list_t awaited = {&awaited, &awaited}; /* of all loops */
-
 /* The fiber that waits for it is the parent's. The fd is no Ruby object. */
 static void forget_in_child(nb_hook_t *hook)
 {
     nb_child_t *child = nb_container_of(hook, nb_child_t, fork_hook);
-    nb_list_remove(&child->link);
     if (child->fiber != rb_fiber_current() && child->fd >= 0)
         close(child->fd);
+}
+
+/* A loop that ends forgets its hooks: the stacks of fibers that it leaves may be gone later. */
+static void reap_awaited_in(nb_loop_t *loop)
+{
+    for (nb_list_t *item = loop->on_fork.next; item != &loop->on_fork; item = item->next) {
+        nb_hook_t *hook = nb_container_of(item, nb_hook_t, link);
+        nb_child_t *child = nb_container_of(hook, nb_child_t, fork_hook);
+        if (hook->call == forget_in_child && child->pid > 0 && !child->reaped)
+            child->reaped = waitpid(child->pid, &child->status, WNOHANG) == child->pid;
+    }
 }
 
 /* @!visibility private - reaps the children that fibers wait for and that have ended. For whoever
@@ -45,11 +52,8 @@ static void forget_in_child(nb_hook_t *hook)
  *   than a handler of CHLD. */
 static VALUE rb_nb_native_reap_awaited(VALUE mod)
 {
-    for (nb_list_t *item = awaited.next; item != &awaited; item = item->next) {
-        nb_child_t *child = nb_container_of(item, nb_child_t, link);
-        if (!child->reaped)
-            child->reaped = waitpid(child->pid, &child->status, WNOHANG) == child->pid;
-    }
+    for (nb_list_t *item = nb_open_loops.next; item != &nb_open_loops; item = item->next)
+        reap_awaited_in(nb_container_of(item, nb_loop_t, link));
     return Qnil;
 }
 
@@ -130,7 +134,6 @@ static VALUE await_end(VALUE argument)
 static VALUE forget(VALUE argument)
 {
     nb_child_t *child = (nb_child_t *)argument;
-    nb_list_remove(&child->link);
     nb_list_remove(&child->fork_hook.link);
     if (child->fd < 0)
         return Qnil;
@@ -178,9 +181,6 @@ static VALUE rb_nb_scheduler_process_wait(VALUE self, VALUE pid, VALUE flags)
     child.fd = open_pidfd(child.pid, child.flags, &ended);
     if (ended)
         return reap(pid, child.flags | WNOHANG);
-    nb_list_init(&child.link);
-    if (child.pid > 0)
-        nb_list_append(&awaited, &child.link);
     nb_loop_on_fork(child.loop, &child.fork_hook);
     return rb_ensure(await_end, (VALUE)&child, forget, (VALUE)&child);
 }
