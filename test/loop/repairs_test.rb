@@ -269,6 +269,13 @@ class RepairsTest < Minitest::Test
     assert_match(/Ractor::IsolationError, "a loop runs only in the main Ractor; .*NB.in_process/, output)
   end
 
+  def test_another_ractor_has_blocking_fibers
+    result = Ractor.method_defined?(:value) ? :value : :take
+    script = "$VERBOSE = nil; p Ractor.new { Fiber.new { NB.blocking { Fiber.current.blocking? } }.resume }.#{result}"
+
+    assert_match(/^true$/, ruby(script))
+  end
+
   def test_a_loop_runs_without_rubygems
     output, status = Open3.capture2e(RbConfig.ruby, "--disable-gems", "-Ilib", "-e",
                                      "require 'neverblock'; print NB.run { sleep 0.001; :done }")

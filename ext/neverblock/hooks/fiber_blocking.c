@@ -8,6 +8,7 @@
  * must follow it. If that shows anything unexpected, the place stays unknown.
  */
 #include "hooks/hooks.h"
+#include <ruby/ractor.h>
 #include <ruby/version.h>
 
 #if defined(__GLIBC__) && RUBY_API_VERSION_CODE < 30200
@@ -139,5 +140,7 @@ void Init_nb_hooks_fiber_blocking(void)
 {
     VALUE mNative = rb_path2class("NB::Native");
     rb_define_singleton_method(mNative, "find_blocking", rb_nb_native_find_blocking, 0);
+    rb_ext_ractor_safe(true); /* each fiber changes only itself */
     rb_define_singleton_method(mNative, "blocking", rb_nb_native_blocking, 0);
+    rb_ext_ractor_safe(false);
 }
