@@ -55,6 +55,29 @@ class ShareTest < Minitest::Test
     assert_equal :inside, ended.value
   end
 
+  # On a fiber that waits, which others may wake meanwhile: it has its turn afterwards.
+  def test_a_handler_that_waits_in_the_turn_of_others_loses_no_fiber
+    before = trap("USR2") { sleep(0.001) }
+    signalling = Thread.new do
+      @begun.pop || 100.times { Process.kill("USR2", Process.pid) && 50_000.times.sum }
+    end
+    NB.run do
+      fibers = Array.new(20) { [Thread::Queue.new, Thread::Queue.new] }.flat_map do |one, other|
+        [[one, other], [other, one]].map do |mine, its|
+          NB.async do
+            (its << 1) && mine.pop while signalling.alive?
+            its << 1
+          end
+        end
+      end
+      @begun.close
+      NB.timeout(LIMIT) { fibers.each(&:wait) }
+    end
+    refute_predicate signalling, :alive?
+  ensure
+    trap("USR2", before)
+  end
+
   private
 
   # Runs fibers that always have something to do.

@@ -92,11 +92,13 @@ static void nb_shuffle(nb_loop_t *loop)
 #endif
 
 /* Pops a park and marks it as running; a fiber that never ran comes back as a park of its own. */
-static nb_park_t *next_ready(nb_loop_t *loop)
+static nb_park_t *next_ready(nb_loop_t *loop, nb_park_t *self)
 {
     loop->since_poll++;
     if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop))) {
         nb_share(loop);
+        if (self->state == NB_RUNNING) /* a trap handler that waited on this fiber has popped it */
+            return self;
         nb_loop_turn(loop, false);
     }
     nb_shuffle(loop);
@@ -191,8 +193,7 @@ static nb_park_t *non_blocking_park(nb_loop_t *loop)
 /* In a blocking fiber, such as the thread's first one, a failed entry leaves Ruby's count of
  * blocking fibers wrong (all versions), and from then on no hook would be called. So another fiber
  * enters the new one. Not inlined: every park's stack would have room for this frame, and a fiber
- * that waits for a socket would use a second page (464 bytes; 4 % of an echo's misses).
- */
+ * that waits for a socket would use a second page (464 bytes; 4 % of an echo's misses). */
 NOINLINE(static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park));
 static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
 {
@@ -221,8 +222,7 @@ static void look_before_wait(const nb_park_t *self)
 
 /* Control may also come back for two other reasons. Some fiber ended, and Ruby continued in the
  * thread's first fiber; or an outer park of this one was woken, which continues when this one has
- * ended. A fiber that finds itself here without having been popped continues to serve the
- * others. */
+ * ended. A fiber that finds itself here without having been popped serves the others. */
 static VALUE park_wait(VALUE argument)
 {
     nb_park_t *self = (nb_park_t *)argument;
@@ -231,7 +231,7 @@ static VALUE park_wait(VALUE argument)
     if (self->first)
         enter(loop, self, self->first, self->first);
     while (self->state != NB_RUNNING) {
-        nb_park_t *next = next_ready(loop);
+        nb_park_t *next = next_ready(loop, self);
         if (!next) {
             nb_loop_turn(loop, true);
             nb_share(loop); /* unless that has slept */
