@@ -19,8 +19,8 @@ void nb_share_gvl(nb_loop_t *loop);
  * a signal raises. */
 static inline void nb_share(nb_loop_t *loop)
 {
-    uint64_t kept_ns = loop->now_ns - loop->gvl_since_ns;
-    if (kept_ns >= NB_SHARE_NS && kept_ns >= loop->gvl_share_ns)
+    uint64_t share_ns = loop->gvl_share_ns > NB_SHARE_NS ? loop->gvl_share_ns : NB_SHARE_NS;
+    if (loop->now_ns >= loop->gvl_since_ns + share_ns) /* others may have had it since that turn */
         nb_share_gvl(loop);
 }
 
