@@ -35,6 +35,19 @@ class LoopInsistTest < Minitest::Test
     assert_match(/ends without a fiber that has rescued NB::Cancelled 4 times .*-e:5:/, result.err)
   end
 
+  def test_it_waits_for_a_shield_however_long_it_takes
+    finished = []
+    NB.run(clock: :virtual) do
+      NB.async(background: true) do
+        NB.shield { sleep(100) && finished << :shield }
+        finished << :behind
+      ensure
+        finished << $!.class
+      end
+    end
+    assert_equal [:shield, NB::Cancelled], finished
+  end
+
   # What left the wait is still `$!` there.
   def test_it_waits_for_an_ensure_and_a_rescue_however_long_they_take
     finished = []

@@ -6,6 +6,7 @@
  * 18793.
  */
 #include "hooks/hooks.h"
+#include "loop/shield.h"
 
 static ID id_alive, id_raise;
 
@@ -128,15 +129,15 @@ static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE messag
 }
 
 /* @!visibility private - the fibers that `told` has as keys and that wait again, neither in an
- *   `ensure` nor in a `rescue`: they have rescued what was to end them, and go on. */
+ *   `ensure` or a `rescue` nor in a shield: they have rescued what was to end them, and go on. */
 static VALUE rb_nb_scheduler_going_on(VALUE self, VALUE told)
 {
-    const nb_loop_t *loop = nb_loop_get(self);
+    nb_loop_t *loop = nb_loop_get(self);
     VALUE fibers = rb_ary_new();
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
         const nb_park_t *park = loop->parked.slots[i].value;
         if (park && park->kind < NB_PARK_YIELD && park->state == NB_PARKED && !park->unwinds &&
-            NIL_P(rb_hash_aref(loop->deferred, park->fiber)))
+            NIL_P(rb_hash_aref(loop->deferred, park->fiber)) && !nb_shielded(loop, park->fiber, 0))
             rb_ary_push(fibers, park->fiber);
     }
     VALUE found = rb_ary_new();

@@ -180,7 +180,7 @@ module NB
       end
     end
 
-    # Those in an `ensure` or a `rescue` are left to finish it, however long that takes.
+    # Those in an `ensure`, a `rescue` or a shield are left to finish it, however long that takes.
     def tell_again
       INSIST_TIMES.times do
         sleep(INSIST_SECONDS)
