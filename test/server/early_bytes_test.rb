@@ -38,4 +38,33 @@ class ServerEarlyBytesTest < Minitest::Test
       assert_equal "", ended.pop, path
     end
   end
+
+  # Whoever looks at the first bytes to learn what they are.
+  def test_a_look_at_them_takes_none
+    serve do |env|
+      io = env["rack.hijack"].call
+      looks = [io.recv(3, Socket::MSG_PEEK), io.recv_nonblock(2, Socket::MSG_PEEK)]
+      io.write([*looks, io.recv(5)].join(","))
+      io.close
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    assert_equal "ear,ea,early", Timeout.timeout(60) { socket.read }
+  end
+
+  def test_a_time_limit_is_raised_unchanged
+    skip "IO#timeout= came with Ruby 3.2" unless IO.method_defined?(:timeout=)
+    raised = Thread::Queue.new
+    serve do |env|
+      io = env["rack.hijack"].call
+      io.timeout = 0.01
+      io.sysread(5)
+      %i[sysread recv].each do |name|
+        raised << assert_raises(IOError) { io.public_send(name, 5) }.class
+      end
+      io.close
+    end
+    connect.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    assert_equal [IO::TimeoutError] * 2, Array.new(2) { raised.pop(timeout: 60) }
+  end
 end

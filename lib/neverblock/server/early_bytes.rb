@@ -10,22 +10,32 @@ module NB
       # @return [String] as IO#sysread
       def sysread(*arguments)
         super
-      rescue IOError # "for buffered IO"; at an end, the other one raises the same again
-        read_nonblock(*arguments)
+      rescue IOError => error
+        EarlyBytes.take(self, error, *arguments)
       end
 
       # @return [String] as BasicSocket#recv
-      def recv(length, *rest)
+      def recv(length, flags = 0, *buffer)
         super
-      rescue IOError
-        read_nonblock(length, *rest.drop(1)) # without the flags
+      rescue IOError => error
+        bytes = EarlyBytes.take(self, error, length, *buffer)
+        ungetbyte(bytes) if flags.anybits?(Socket::MSG_PEEK)
+        bytes
       end
 
       # @return [String] as BasicSocket#recv_nonblock
-      def recv_nonblock(length, *rest, **options)
+      def recv_nonblock(length, flags = 0, *buffer, **) # rubocop:disable Metrics/ParameterLists
         super
       rescue IOError
-        read_nonblock(length, *rest.drop(1), **options)
+        recv(length, flags, *buffer)
+      end
+
+      # @param error [IOError] raised again if the buffer is empty: an end, or a time limit
+      # @return [String] bytes of the buffer
+      def self.take(socket, error, *arguments)
+        raise error unless error.message.end_with?("for buffered IO")
+
+        socket.read_nonblock(*arguments)
       end
     end
   end
