@@ -136,6 +136,20 @@ class ServerHandlersTest < Minitest::Test
     end_daemons
   end
 
+  # A child that is to be a daemon becomes one, in whatever program.
+  def test_a_child_of_a_program_after_usr2_becomes_a_daemon
+    guard = File.expand_path("../../lib/neverblock/server/restart_guard.rb", __dir__)
+    code = <<~RUBY
+      own, returned = Process.pid, Process.daemon(true, true)
+      out, into = IO.pipe
+      child = fork { Process.daemon(true, true) && into.write(Process.pid) }
+      into.close
+      p returned, Process.pid == own, Integer(out.read) != child
+    RUBY
+    printed = Open3.capture3(RbConfig.ruby, "-r#{guard}", "-e", code).first(2)
+    assert_equal ["0\ntrue\ntrue\n", ""], printed
+  end
+
   # And their workers.
   def end_daemons
     written = File.read("#{@dir}/pid").to_i if File.size?("#{@dir}/pid")

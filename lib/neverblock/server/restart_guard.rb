@@ -5,13 +5,15 @@
 # Bundler looks for, say, or under rackup for an application that does not load.
 #
 # It also is a daemon already if the program before was one (rackup -D, rails server -d): another
-# fork would part the workers from their master.
+# fork would part the workers from their master. Its children may become daemons.
 #
 # Loads nothing, and defines nothing else, unless that happens.
 lambda do |own, pid|
   options = ENV["RUBYOPT"].to_s.split - [own]
   ENV["RUBYOPT"] = options.empty? ? nil : options.join(" ")
-  Process.singleton_class.prepend(Module.new { def daemon(*) = 0 })
+  Process.singleton_class.prepend(Module.new do
+    define_method(:daemon) { |*arguments| Process.pid == pid ? 0 : super(*arguments) }
+  end)
   at_exit do
     next if Process.pid != pid || ENV["NB_OLD_WORKERS"].to_s.empty? || $!.is_a?(SignalException)
 
