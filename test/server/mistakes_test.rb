@@ -161,6 +161,21 @@ class ServerMistakesTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
+  # `bundle clean` and `gem cleanup` remove the release that still runs.
+  def test_without_the_file_that_the_next_program_loads_first
+    FileUtils.cp_r(File.expand_path("../../lib", __dir__), "#{@dir}/lib")
+    FileUtils.cp_r(File.dirname(NB_PROGRAM), "#{@dir}/exe")
+    ruby, *words = nb("serve", "-b", "unix://#{@socket}", "-w", "1")
+    words.map! { |word| word == NB_PROGRAM ? "#{@dir}/exe/nb" : word }
+    launch(ruby, "-I#{@dir}/lib", *words)
+    old = get
+    File.unlink("#{@dir}/lib/neverblock/server/restart_guard.rb")
+    Process.kill("USR2", @pid)
+    eventually { (now = pids).any? && now != [old] }
+    assert_equal pids.first, get
+    assert_predicate finish, :success?
+  end
+
   def test_term_ends_what_stayed
     File.write("#{@dir}/early.rb", "raise 'too early' if File.exist?('#{@dir}/go')")
     start("-w", "1", env: {"RUBYOPT" => "-r#{@dir}/early"})

@@ -102,7 +102,8 @@ module NB
       #
       # @return [Hash{String=>String, nil}]
       def self.guarded(options)
-        return {} if GUARD.match?(/\s/) # which RUBYOPT cannot quote
+        # RUBYOPT cannot quote a blank, and Ruby ends if a file is missing, as after `gem cleanup`.
+        return {} if GUARD.match?(/\s/) || !File.file?(GUARD)
 
         variables = {"RUBYOPT" => "-r#{GUARD} #{options}"}
         options.include?("bundler/setup") ? {**variables, "BUNDLER_SETUP" => nil} : variables
