@@ -33,6 +33,12 @@ class ServerReplacedFileTest < Minitest::Test
     assert_includes first.value, "of /first"
   end
 
+  # Its size is 0, whatever it has.
+  def test_a_file_of_proc_is_sent
+    serve { |_env| [200, TEXT, File.open("/proc/version")] }
+    assert_includes get, File.read("/proc/version")
+  end
+
   def test_a_file_at_its_path_is_sent_with_its_length
     File.write(@path, "x" * 100_000)
     serve { |_env| [200, TEXT, File.open(@path)] }

@@ -132,6 +132,13 @@ static bool is_replaced(VALUE body, const struct stat *found)
     return own.st_dev != found->st_dev || own.st_ino != found->st_ino;
 }
 
+/* The size of files in /proc is 0. */
+static bool has_no_size(int file, const struct stat *found)
+{
+    char byte;
+    return !found->st_size && pread(file, &byte, 1, 0) > 0;
+}
+
 /* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
  * size, or -1 if this is no body that is a whole file. */
 static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
@@ -152,6 +159,7 @@ static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
     if (file < 0)
         return -1;
     if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || is_replaced(body, &status) ||
+        has_no_size(file, &status) ||
         (head->length != NB_LENGTH_UNKNOWN && head->length != (uint64_t)status.st_size)) {
         close(file); /* a part of it, or no plain file: the body's own each knows better */
         return -1;
