@@ -38,6 +38,22 @@ class ServerResetsTest < Minitest::Test
     end
   end
 
+  # The read of the body and the answer both fail.
+  def test_a_body_that_breaks_while_it_is_read_counts_once
+    reads = Thread::Queue.new
+    serve(body_streaming: true, body_memory_bytes: 10) do |env|
+      reads << true
+      env["rack.input"].read
+    rescue NB::Server::BodyError
+      [200, {}, ["x"]]
+    end
+    socket = connect
+    socket.write("POST / HTTP/1.1\r\n#{HOST}Content-Length: 99999\r\n\r\n", "x" * 1000)
+    reads.pop
+    Reset.close(socket)
+    assert_equal 1, resets
+  end
+
   def test_a_response_that_breaks_counts_once_whatever_its_body
     file = Tempfile.new("resets").tap { |one| one.truncate(16_000_000) }
     parts = Enumerator.new { |all| 1000.times { all << LARGE[0, 16_000] } }

@@ -71,6 +71,7 @@ struct nb_conn {
     bool readable;      /* an event said so, and no read has come up short since then */
     bool ended;         /* an event said that the client has closed its side */
     bool hung_up;       /* and a read has reached that end */
+    bool broken;        /* a call has shown that the client has reset it */
     bool writable;      /* false after EAGAIN */
     bool until_close;   /* only closing it shows the client that the answer is complete */
     bool keep;          /* keep alive after the present answer */
@@ -94,6 +95,13 @@ static inline void nb_conn_dry(nb_conn_t *conn, int mask)
     if (mask & NB_WRITABLE)
         conn->writable = false;
     nb_fdtable_again(&conn->server->loop->fds, &conn->watch, mask);
+}
+
+/* Counts it once: after a read, the write of the answer fails, too. */
+static inline void nb_conn_broke(nb_conn_t *conn)
+{
+    conn->server->counters.resets += !conn->broken;
+    conn->broken = true;
 }
 
 /* --- sending: output.c; the connection is closed if that fails ------------------------------- */

@@ -92,7 +92,7 @@ static ssize_t send_once(nb_conn_t *conn, struct iovec *iov, int count)
             nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
-        conn->server->counters.resets++;
+        nb_conn_broke(conn);
         return -1;
     }
 }
@@ -285,10 +285,10 @@ static int flush_file(nb_conn_t *conn, nb_output_t *output)
             nb_conn_dry(conn, NB_WRITABLE);
             return 0;
         }
-        if (sent <= 0) { /* the client has gone, or the file was truncated */
-            conn->server->counters.resets += sent < 0;
+        if (sent < 0) /* the client has gone */
+            nb_conn_broke(conn);
+        if (sent <= 0) /* or the file was truncated */
             return -1;
-        }
         turn += (size_t)sent;
         output->file_left -= (uint64_t)sent;
         conn->server->counters.response_bytes += (uint64_t)sent;

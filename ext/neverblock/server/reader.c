@@ -67,7 +67,7 @@ ssize_t nb_reader_receive(nb_conn_t *conn)
         }
         conn->readable = false;
         if (size < 0 && conn->state != NB_CONN_IDLE && conn->state != NB_CONN_LINGER)
-            server->counters.resets++;
+            nb_conn_broke(conn);
         conn->hung_up = true;
         return -1;
     }
