@@ -47,6 +47,22 @@ class ServerTlsHijackTest < Minitest::Test
     io&.close
   end
 
+  # Browsers open connections before they need them.
+  def test_nor_one_whose_handshake_ends_while_the_server_drains
+    kept = Thread::Queue.new
+    serve_tls(drain_timeout: nil) { |env| (kept << env["rack.hijack"].call) && HELLO.call(nil) }
+    client = OpenSSL::SSL::SSLSocket.new(connect)
+    server, thread = @servers.pop
+    server.stop
+    eventually { !server.ready? }
+    client.connect
+    client.write(GET)
+    io = kept.pop
+    assert thread.join(60), "it waits for the hijacked socket"
+  ensure
+    io&.close
+  end
+
   # Its fiber has drain_timeout, like every other one of the loop.
   def test_what_a_fiber_writes_while_the_server_ends_arrives
     serve_tls do |env|

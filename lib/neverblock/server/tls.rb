@@ -135,10 +135,11 @@ module NB
       # @param seconds [Numeric, nil] the limit
       # @return [Boolean] whether they all have
       def join(seconds)
+        deadline = seconds && (now + seconds)
         let_go
-        handshakes = [HANDSHAKE, seconds].compact.min
-        within(handshakes) || stop { |done| !done }
-        within(seconds && (seconds - handshakes))
+        within([HANDSHAKE, seconds].compact.min) || stop { |done| !done }
+        @core.join(left(deadline)) && let_go # whose handshake ended meanwhile may hijack, too
+        within(left(deadline))
       end
 
       # Ends the connections, or those for which the block is true.
@@ -197,6 +198,10 @@ module NB
       rescue IOError, Errno::EBADF
         nil # the listener was closed: the server drains
       end
+
+      def left(deadline) = deadline && [deadline - now, 0].max
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       # @return [Boolean] whether all have ended within so many seconds
       def within(seconds)
