@@ -58,6 +58,43 @@ class SQLite3SharingTest < Minitest::Test
     end
   end
 
+  # SQLite would go on with memory that has been freed, or for a statement that has begun anew.
+  %i[close reset! step].each do |name|
+    define_method("test_#{name}_by_a_fiber_waits_for_the_statement_of_another") do
+      locked do |db, holder|
+        prepared, other = [1, 2].map { |n| db.prepare("INSERT INTO t VALUES (#{n})") }
+        order = []
+        NB.run do
+          NB.async { prepared.execute && order << :written }
+          NB.async do
+            (name == :step ? other : prepared).public_send(name)
+            order << name
+          end
+          sleep 0.05
+          holder.execute("COMMIT")
+        end
+        [prepared, other].each { |one| one.close unless one.closed? }
+        assert_equal [:written, name], order
+        assert_equal name == :step ? [1, 2] : [1], holder.execute("SELECT n FROM t").flatten
+      end
+    end
+  end
+
+  # From sqlite3 2.10.2 on, it would stay begun, and SQLite would commit nothing from then on.
+  def test_a_prepared_statement_that_a_timeout_has_ended_keeps_nothing_from_being_committed
+    locked do |db, holder|
+      prepared = db.prepare("INSERT INTO t VALUES (1)")
+      NB.run { assert_raises(Timeout::Error) { Timeout.timeout(0.05) { prepared.execute } } }
+      holder.execute("COMMIT")
+      db.execute("INSERT INTO t VALUES (2)")
+      db.transaction { db.execute("INSERT INTO t VALUES (3)") }
+      assert_equal [2, 3], holder.execute("SELECT n FROM t").flatten
+      prepared.execute
+      prepared.close
+      assert_equal [2, 3, 1], holder.execute("SELECT n FROM t").flatten
+    end
+  end
+
   # Whoever got the connection from another thread may be in a loop.
   def test_a_connection_that_another_thread_has_used_waits_in_the_loop
     locked do |db, holder|

@@ -12,9 +12,10 @@ module NB
       # - another thread would wait for the mutex in C, with Ruby's lock, which the handler needs to
       #   return. Neither would ever go on.
       #
-      # So whoever begins a statement waits until the handler has returned. Threads may also be
-      # anywhere between two rows of a statement. So outside a loop, a connection that threads share
-      # waits as it does by itself, in C (not if the program has set a busy handler of its own).
+      # So whoever begins, resets or closes a statement waits until the handler has returned.
+      # Threads may also be anywhere between two rows of a statement. So outside a loop, a
+      # connection that threads share waits as it does by itself, in C (not if the program has set a
+      # busy handler of its own).
       class Sharing
         class << self
           # @return [void]
@@ -88,11 +89,31 @@ module NB
           end
         end
 
-        # Prepended to SQLite3::Statement, for one that is carried out again.
+        # Prepended to SQLite3::Statement.
         module Statement
-          # Works like sqlite3's own method.
+          # Works like sqlite3's own method. From 2.10.2 on, that leaves a statement begun whose
+          # busy handler raises, and SQLite commits nothing until it is reset.
           # @api private
-          def execute(*)
+          def step
+            @neverblock_goes_on ||= (Sharing.enter(@connection); true)
+            row = super
+            whole = true
+            row
+          ensure
+            reset! unless whole || closed?
+          end
+
+          # Works like sqlite3's own method. SQLite still needs a statement that waits.
+          # @api private
+          def reset!
+            Sharing.enter(@connection)
+            @neverblock_goes_on = false
+            super
+          end
+
+          # Works like sqlite3's own method. See {#reset!}.
+          # @api private
+          def close
             Sharing.enter(@connection)
             super
           end
