@@ -31,6 +31,22 @@ class SequelPreparedTest < Minitest::Test
     end
   end
 
+  # Sequel gives the name to another statement: PostgreSQL is to forget the one, then prepare this.
+  %i[request answer].product([/DEALLOCATE/, /nb_answer.*43/]).each_with_index do |(side, what), i|
+    define_method("test_another_statement_of_that_name_#{i}") do
+      with_proxy do |proxy, db|
+        db["SELECT 42 AS x"].prepare(:select, :nb_answer)
+        db.call(:nb_answer)
+        db["SELECT 43 AS x"].prepare(:select, :nb_answer)
+        proxy.arm(what, side)
+        task = NB.async { db.call(:nb_answer) }
+        assert proxy.held(10)
+        task.cancel.wait
+        assert_equal [[{ x: 43 }]] * 3, Array.new(3) { db.call(:nb_answer) }
+      end
+    end
+  end
+
   # It is in doubt as well where the transaction goes on.
   def test_an_interrupted_prepare_in_a_transaction_that_goes_on
     with_proxy do |proxy, db|

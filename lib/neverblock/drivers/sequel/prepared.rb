@@ -5,11 +5,13 @@ module NB
     module Sequel
       # A timeout or a cancel may strike after PostgreSQL has prepared a statement, but before
       # Sequel knows. On that connection Sequel would prepare the statement again, under the same
-      # name: this call and each later one would fail. In a loop, PostgreSQL is asked first.
+      # name: this call and each later one would fail. The same if it strikes after PostgreSQL has
+      # forgotten a statement whose name Sequel gives to another. In a loop, PostgreSQL is asked
+      # first.
       module Prepared
         # Key of the connection's names of statements that may have been prepared.
         DOUBTFUL = :@neverblock_doubtful
-        NAME = /\APREPARE (.+?) AS /
+        NAME = /\A(?:PREPARE|DEALLOCATE) (.+?)(?= AS |\z)/
         private_constant :DOUBTFUL, :NAME
 
         # @yield sends
@@ -17,10 +19,11 @@ module NB
         # @scheduling may wait
         # @thread any
         def log_connection_yield(sql, connection, *)
-          return super unless sql.start_with?("PREPARE ") && Sequel.postgresql?(connection)
+          return super unless sql.start_with?("PREPARE ", "DEALLOCATE ") &&
+                              Sequel.postgresql?(connection)
 
           name = sql[NAME, 1]
-          Prepared.forget(connection, name)
+          Prepared.forget(connection, name) if sql.start_with?("P")
           begin
             super
           rescue ::PG::Error
@@ -40,6 +43,7 @@ module NB
             names = connection.instance_variable_get(DOUBTFUL) ||
                     connection.instance_variable_set(DOUBTFUL, {})
             names[name] = true
+            connection.prepared_statements.delete(name)
           end
 
           # @return [void]
