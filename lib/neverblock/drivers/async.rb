@@ -28,11 +28,11 @@ module NB
           replace_sync
         end
 
-        # @return [Root, nil] of this thread's loop; nil if the cure is switched off
+        # @return [Root, nil] of this thread's loop; nil without the cure
         # @api private
         def root
           scheduler = ::Fiber.scheduler
-          Root.of(scheduler) if scheduler.is_a?(Scheduler) && @driver.on?
+          Root.of(scheduler) if scheduler.is_a?(Scheduler) && @driver&.on?
         end
 
         private
@@ -86,10 +86,14 @@ module NB
 
       # Prepended to IO::Endpoint::Wrapper, whose servers start each connection by Fiber.schedule:
       # in async's own loop that makes a task, which Async::HTTP::Server asks for.
-      module Endpoint
-        # Works like io-endpoint's own method.
-        # @api private
-        def schedule(&block) = defined?(::Async::Reactor) && Async.root ? Async(&block) : super
+      class Endpoint < Module
+        # @param driver [Driver] of io-endpoint
+        def initialize(driver)
+          super()
+          define_method(:schedule) do |&block|
+            driver.on? && Async.root ? Async(&block) : super(&block)
+          end
+        end
       end
 
       # Prepended to what async before 2.25 queues in a condition.
@@ -105,9 +109,12 @@ module NB
 
     register("async", constant: "Async::Reactor", version: "Async::VERSION",
                       versions: [">= 2.24", "< 3"]) { |driver| Async.install(driver) }
-    register("io-endpoint", constant: "IO::Endpoint::Wrapper",
-                            version: "IO::Endpoint::VERSION") do
-      ::IO::Endpoint::Wrapper.prepend(Async::Endpoint)
+    register("io-endpoint", features: %w[io/endpoint io/endpoint/address_endpoint
+                                         io/endpoint/host_endpoint io/endpoint/ssl_endpoint
+                                         io/endpoint/unix_endpoint io/endpoint/wrapper],
+                            constant: "IO::Endpoint::Wrapper",
+                            version: "IO::Endpoint::VERSION") do |driver|
+      ::IO::Endpoint::Wrapper.prepend(Async::Endpoint.new(driver))
     end
   end
 end
