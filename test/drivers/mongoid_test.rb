@@ -58,4 +58,28 @@ class MongoidTest < Minitest::Test
     wanted = (1..10).map { |id| [id, [expected(id + 10, "db#{id}"), "db#{id}"], "db#{id}"] }
     assert_equal wanted, found.sort
   end
+
+  # And neither the fibers beside them nor the request see what they change.
+  def test_scopes_of_a_request_are_not_those_of_its_fibers
+    found = nil
+    NB.run do
+      Fiber.schedule do
+        scope = lambda do |value|
+          @threaded.set_current_scope(value, String)
+          sleep 0.001
+          @threaded.current_scope(String)
+        end
+        scope.call(0)
+        @threaded.begin_execution("create")
+        finished = lambda do
+          @threaded.exit_execution("create")
+          sleep 0.001
+          @threaded.executing?("create")
+        end
+        inner = NB.gather(-> { scope.call(1) }, -> { scope.call(2) }, finished)
+        found = [inner, @threaded.current_scope(String), @threaded.executing?("create")]
+      end
+    end
+    assert_equal [[1, 2, false], 0, true], found
+  end
 end

@@ -19,6 +19,10 @@ module NB
 
       # What a library takes for a thread: the variables of a fiber.
       class Variables
+        # Mongoid 9.1 has one variable: a Hash, in which scopes are in another one, by their class.
+        LEVELS = 3
+        private_constant :LEVELS
+
         # @param values [Hash{Symbol => Object}]
         def initialize(values = {}) = @values = values
 
@@ -36,7 +40,21 @@ module NB
 
         # @return [Variables] for another fiber
         # @api private
-        def copy = Variables.new(Inheritance.copies(@values))
+        def copy = Variables.new(copied(@values, LEVELS))
+
+        private
+
+        def copied(value, levels)
+          case value
+          when Array then value.dup
+          when Hash then levels.zero? ? value : copied_hash(value, levels - 1)
+          else value
+          end
+        end
+
+        def copied_hash(hash, levels)
+          hash.dup.transform_values! { |value| copied(value, levels) }
+        end
       end
 
       # What a library takes for Thread.
@@ -54,12 +72,16 @@ module NB
       end
 
       # Prepended to the singleton class of Mongoid::Config. From 9.1 on, Mongoid follows Rails'
-      # isolation; but on Ruby before 3.2 it refuses :fiber, which Rails has with NeverBlock.
-      module Isolation
-        # Works like Mongoid's own method.
-        # @api private
-        def real_isolation_level
-          RUBY_VERSION < "3.2" && isolation_level == :rails ? :thread : super
+      # isolation, which is :fiber with NeverBlock. But on Ruby before 3.2 it refuses that, and its
+      # own copies for a new fiber share what is in them.
+      class Isolation < Module
+        # @param driver [Driver] of Mongoid
+        def initialize(driver)
+          super()
+          define_method(:real_isolation_level) do
+            ours = RUBY_VERSION < "3.2" || (driver.on? && LoopFiber.current)
+            ours && isolation_level == :rails ? :thread : super()
+          end
         end
       end
 
@@ -108,7 +130,7 @@ module NB
       next unless ::Mongoid::Threaded.respond_to?(:get)
 
       ThreadVariables.install(driver, ::Mongoid::Threaded)
-      ::Mongoid::Config.singleton_class.prepend(ThreadVariables::Isolation)
+      ::Mongoid::Config.singleton_class.prepend(ThreadVariables::Isolation.new(driver))
     end
   end
 end
