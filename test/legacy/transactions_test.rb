@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "neverblock"
+require "trilogy"
 require_relative "../support/databases"
 
 # begin_db_transaction and its two ends, which both pools of 2008 have.
@@ -124,6 +125,24 @@ class LegacyTransactionsTest < Minitest::Test
     assert_equal [%i[begin rollback]] * 2, made.map(&:calls)
   end
 
+  # The driver knows, however the transaction has ended.
+  ["/* or so */ COMMIT", "CREATE OR REPLACE TABLE legacy_ended (n INT)"].each_with_index do |sql, i|
+    { mysql2: :mysql, trilogy: :trilogy }.each do |name, connect|
+      define_method("test_a_transaction_of_#{name}_that_has_ended_keeps_no_connection_#{i}") do
+        db = NB::DB::PooledDBConnection.new(1) { send(connect) }
+        NB.run do
+          NB.async do
+            ["BEGIN", "SELECT 1", sql].each { |one| db.exec(one) }
+            NB.async { Timeout.timeout(5) { db.exec("SELECT 1") } }.value
+          end.value
+        end
+      ensure
+        db.query("DROP TABLE IF EXISTS legacy_ended")
+        db.instance_variable_get(:@pool).all_connections(&:close)
+      end
+    end
+  end
+
   private
 
   def write(pool, id, number)
@@ -191,4 +210,5 @@ class LegacyTransactionsTest < Minitest::Test
   end
 
   def mysql = NB::DB::FMysql.new(**Databases.mariadb.options)
+  def trilogy = Trilogy.new(Databases.mariadb.options)
 end

@@ -121,7 +121,7 @@ module NB
 
       def in_transaction?(connection, sql, before)
         return !connection.transaction_status.zero? if connection.respond_to?(:transaction_status)
-        return true if Tidy.in_transaction?(connection) # as mysql2 and trilogy can tell
+        return Tidy.in_transaction?(connection) if Tidy.transactions?(connection) # mysql2, trilogy
 
         (before || sql&.b&.match?(BEGINS)) && !sql&.b&.match?(ENDS)
       end

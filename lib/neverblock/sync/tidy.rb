@@ -42,6 +42,15 @@ module NB
         false # the connection is closed
       end
 
+      # @param connection [Object]
+      # @return [Boolean] whether {in_transaction?} knows how to ask this connection
+      # @scheduling never waits
+      def transactions?(connection)
+        %i[transaction_status in_transaction? transaction_active?].any? do |name|
+          connection.respond_to?(name)
+        end || @asked[:transaction].any? { |type, _| connection.is_a?(type) }
+      end
+
       # Whether somebody left a transaction open, an unread answer or, with pg, a pipeline.
       #
       # @param connection [Object]
