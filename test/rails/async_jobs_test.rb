@@ -99,6 +99,22 @@ class RailsAsyncJobsTest < Minitest::Test
     end
   end
 
+  # No fiber may be made for it, or the adapter has been shut down, so it runs in ours.
+  def test_delayed_jobs_come_after_one_that_could_not_begin
+    { FiberError => "no room", SystemExit => "exit" }.each do |type, message|
+      report = capture_io do
+        NB.run do
+          adapter_refuses_once(type.new(message))
+          { "refused" => 0.01, "next" => 0.02 }.each do |text, seconds|
+            TellingJob.set(wait: seconds.seconds).perform_later(text)
+          end
+          assert_equal "next", told
+        end
+      end.last
+      assert_match(/a delayed job of Active Job's :async did not begin:\n.*#{message}/, report)
+    end
+  end
+
   # A fiber for each would need two of the system's memory mappings, and it allows 65,530.
   def test_one_fiber_waits_for_all_delayed_jobs
     NB.run do
@@ -121,6 +137,14 @@ class RailsAsyncJobsTest < Minitest::Test
   end
 
   private
+
+  def adapter_refuses_once(error)
+    scheduler = @adapter.instance_variable_get(:@scheduler)
+    scheduler.define_singleton_method(:fibers) do
+      singleton_class.remove_method(:fibers)
+      raise error
+    end
+  end
 
   def memory_mappings = File.foreach("/proc/self/maps").count
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../error_report"
+
 module NB
   module Rails
     # What is to run later in one loop: one fiber waits for all of it, as one thread does without a
@@ -44,8 +46,15 @@ module NB
 
       def work
         while (time, = @jobs.last)
-          time > now ? wait(time - now) : @due.call(@jobs.pop.last)
+          time > now ? wait(time - now) : begin_job(@jobs.pop.last)
         end
+      end
+
+      # The others are still to come.
+      def begin_job(job)
+        @due.call(job)
+      rescue StandardError, SystemExit => error
+        ErrorReport.write("neverblock: a delayed job of Active Job's :async did not begin", error)
       end
 
       # As with threads, the program does not wait for it.
