@@ -4,6 +4,7 @@ require "json"
 require "minitest/autorun"
 require "neverblock"
 require "server/helper"
+require_relative "../support/subprocess"
 begin
   require "active_resource"
 rescue LoadError
@@ -51,6 +52,21 @@ class ActiveResourceTest < Minitest::Test
     found = []
     NB.run { ids.each { |id| Fiber.schedule { found << yield(id) } } }
     found
+  end
+
+  # As Rails does while it develops. The class is loaded when it is first named.
+  def test_a_class_that_is_loaded_in_a_loop
+    result = Subprocess.ruby(<<~'RUBY')
+      require "active_resource"
+      NB.run do
+        person = Class.new(ActiveResource::Base) { self.site = "http://localhost" }
+        seen = %w[a b].map do |name|
+          NB.async { (person.user = name) && sleep(0.001) && person.user }
+        end
+        p seen.map(&:value)
+      end
+    RUBY
+    assert_equal ["[\"a\", \"b\"]\n", ""], [result.out, result.err]
   end
 
   def test_requests_send_their_own_headers_and_user_as_in_threads

@@ -117,7 +117,7 @@ module NB
       end
     end
 
-    register("activeresource", features: %w[active_resource activeresource],
+    register("activeresource", features: %w[active_resource active_resource/base activeresource],
                                constant: "ActiveResource::Base",
                                version: "ActiveResource::VERSION::STRING",
                                versions: [">= 5.1", "< 7"]) do |driver|
