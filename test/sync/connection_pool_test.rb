@@ -7,6 +7,17 @@ class ConnectionPoolTest < Minitest::Test
   include SyncSupport
   include PooledConnections
 
+  # As trilogy before 2.8, which has no `check` yet.
+  def test_lends_again_what_tells_of_results_only
+    made = 0
+    pool = NB::ConnectionPool.new(size: 1) do
+      made += 1
+      Object.new.tap { |one| one.define_singleton_method(:more_results_exist?) { false } }
+    end
+    2.times { pool.with { nil } }
+    assert_equal 1, made
+  end
+
   everywhere "lends_at_most_size_connections_and_reuses_them" do
     pool, made = pool_and_made(size: 3)
     assert_empty made

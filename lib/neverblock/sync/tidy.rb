@@ -65,13 +65,15 @@ module NB
       end
 
       # Whether the connection is lost without being closed: trilogy only shuts its socket down, and
-      # its `check` tells.
+      # its `check` tells (from 2.8 on).
       #
       # @param connection [Object]
       # @return [Boolean]
       # @raise [StandardError] the driver's own: the connection is lost
       # @scheduling never waits
-      def lost?(connection) = trilogy?(connection) && !connection.check
+      def lost?(connection)
+        trilogy?(connection) && connection.respond_to?(:check) && !connection.check
+      end
 
       # @return [Boolean] whether the connection can be used again
       # @raise [StandardError] the driver's own: the connection cannot be used again
