@@ -35,6 +35,25 @@ class LoopInsistTest < Minitest::Test
     assert_match(/ends without a fiber that has rescued NB::Cancelled 4 times .*-e:5:/, result.err)
   end
 
+  # `sleep`, which never deadlocks, and a queue, which does.
+  def test_an_error_after_a_wait_ends_the_loop_all_the_same
+    ["sleep", "Thread::Queue.new.pop"].each do |wait|
+      result = Subprocess.ruby(<<~RUBY)
+        NB.run(clock: :virtual) do
+          NB.async do
+            loop { #{wait} }
+          rescue Exception
+            retry
+          end
+          sleep 1
+          exit 3
+        end
+      RUBY
+      assert_equal 3, result.status.exitstatus, result.err
+      assert_match(/ends without a fiber/, result.err)
+    end
+  end
+
   def test_it_waits_for_a_shield_however_long_it_takes
     finished = []
     NB.run(clock: :virtual) do

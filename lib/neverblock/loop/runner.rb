@@ -230,7 +230,7 @@ module NB
 
     # The block failed, so nobody will wait for what it started.
     def cancel_others
-      @scheduler.__send__(:end_fibers, "the block of NB.run has failed")
+      @scheduler.__send__(:end_others, "the block of NB.run has failed")
     end
 
     # Runs the block in its fiber. Whatever ends the fiber, there is an outcome, for which {#serve}

@@ -166,12 +166,18 @@ module NB
       interrupt_all(Cancelled, message, @told)
     end
 
+    # The same in a fiber that ends next, where somebody waits until the others have ended, too.
+    def end_others(message)
+      end_fibers(message)
+      start_insisting if stats[:fibers] > 1
+    end
+
     # Runs the block, which waits until the told fibers have ended. Not in a forked child, where
     # there may be no fiber left to which a new one could return.
     def insist
       return yield if stats[:fibers].zero? || @pid != Process.pid
 
-      insisting = fiber { idle { tell_again } }
+      insisting = start_insisting
       begin
         yield
       ensure
@@ -179,6 +185,9 @@ module NB
         self.yield
       end
     end
+
+    # @return [Fiber] that keeps no loop from ending
+    def start_insisting = fiber { idle { tell_again } }
 
     # Those in an `ensure`, a `rescue` or a shield are left to finish it, however long that takes.
     def tell_again
