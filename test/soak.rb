@@ -8,6 +8,7 @@
 
 require "neverblock"
 require_relative "support/clock"
+require_relative "support/soak/memory"
 require_relative "support/soak/round"
 
 module Soak
@@ -16,9 +17,6 @@ module Soak
     include Clock
 
     ROUND = 5
-    # Memory may grow by so much between the first quarter and the end.
-    GROWTH = 1.15
-    SLACK_KB = 12_000
     # From so many seconds on, each activity must have succeeded, even where others compute.
     LONG = 300
 
@@ -27,7 +25,8 @@ module Soak
       @seconds = seconds
       @seed = seed
       @random = Random.new(seed)
-      @rss = []
+      @memory = Memory.new
+      @rounds = 0
       @done = Hash.new(0)
       @failures = []
     end
@@ -36,7 +35,7 @@ module Soak
       puts "soak: #{@seconds} s, seed #{@seed}, Ruby #{RUBY_VERSION}"
       start = clock
       until (left = @seconds - (clock - start)) < 1
-        round = Round.new([ROUND, left].min, @backends[@rss.size % @backends.size].to_sym,
+        round = Round.new([ROUND, left].min, @backends[@rounds % @backends.size].to_sym,
 @random).run
         note(round, clock - start)
         break if @failures.size > 20
@@ -49,15 +48,15 @@ module Soak
     def note(round, elapsed)
       @failures.concat(round.failures)
       round.done.each { |what, count| @done[what] += count }
-      GC.start
-      @rss << File.read("/proc/self/statm").split[1].to_i * 4
-      puts format("%5.0f s  round %3d  %7d activities  %5d cut  %6d MB%s", elapsed, @rss.size, @done.values.sum,
-                  @done[:cut], @rss.last / 1000, @failures.empty? ? "" : "  #{@failures.size} failures")
+      held = @memory.note(@done.values.sum)
+      puts format("%5.0f s  round %3d  %7d activities  %5d cut  %6d MB, %d kB of them by malloc, %d objects, %d fibers%s",
+                  elapsed, @rounds += 1, held[:activities], @done[:cut], held[:resident_kb] / 1000, held[:malloc] / 1000,
+                  held[:objects], held[:fibers], @failures.empty? ? "" : "  #{@failures.size} failures")
       $stdout.flush
     end
 
     def verdict
-      growing?
+      @failures.concat(@memory.grown)
       in_vain if @seconds >= LONG
       @done.sort_by { |_, count| -count }.each { |what, count| puts format("%8d %s", count, what) }
       @failures.first(20).each { |failure| puts "FAILED #{failure}" }
@@ -69,14 +68,6 @@ module Soak
     def in_vain
       vain = (Activities::NAMES - %i[timeouts]).select { |name| @done[:"#{name} done"].zero? }
       @failures << "never succeeded: #{vain.join(", ")}" if vain.any?
-    end
-
-    def growing?
-      return if @rss.size < 8
-
-      early = @rss[@rss.size / 4, @rss.size / 4].max
-      late = @rss.last(@rss.size / 4).min
-      @failures << "memory grew from #{early} kB to #{late} kB" if late > (early * GROWTH) + SLACK_KB
     end
   end
 end

@@ -105,6 +105,7 @@ module Soak
       failed("#{died} workers ended before the round was over") if died.positive?
       stop_servers
       @done = workers.map(&:done).inject { |sum, one| sum.merge(one) { |_, a, b| a + b } }
+      [workers, fibers].each(&:clear) # else whatever keeps one of them keeps all
       empty?
     end
 
