@@ -32,11 +32,12 @@ class IOUsersTest < Minitest::Test
   def test_a_burst_of_closes_takes_few_threads
     read
     pipes = Array.new(200) { IO.pipe }
+    others = Thread.list.size # of other tests, some of which leave threads that end later
     most = NB.run do
       pipes.map { |pipe| NB.async { pipe.each(&:close) && Thread.list.size } }.map(&:value).max
     end
     assert pipes.flatten.all?(&:closed?)
-    assert_operator most, :<, 100
+    assert_operator most - others, :<, 100
   end
 
   def test_closes_one_after_the_other_share_a_thread
