@@ -57,7 +57,7 @@ class ServerBacklogTest < Minitest::Test
       end
     end
     out, status = Open3.capture2e(*nb("serve", "--backlog", "0"), chdir: @dir)
-    assert_match(/\Anb serve: backlog: must be an integer in .*, got: 0\nSee: nb help/, out)
+    assert_match(/\Anb serve: --backlog: must be an integer in .*, got: 0\nSee: nb help/, out)
     assert_equal 2, status.exitstatus
   end
 

@@ -50,7 +50,7 @@ class ServerBlockingTest < Minitest::Test
   def test_where_ruby_does_not_tell_it_is_a_sentence
     skip "this Ruby tells" if NB::BlockingCalls.available?
     _, err, status = Program.nb("serve", "--blocking", "#{@dir}/config.ru")
-    assert_match(/\Anb serve: blocking: the list .* needs Ruby 3\.2 or later: this is 3\.1/, err)
+    assert_match(/\Anb serve: --blocking: the list .* needs Ruby 3\.2 or later: this is 3\.1/, err)
     assert_equal 2, status.exitstatus
   end
 
