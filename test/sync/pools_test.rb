@@ -43,7 +43,7 @@ class PoolsTest < Minitest::Test
         found[:holders].first[:place])
       assert_match(/\A#{__FILE__}:#{line_of("pool.with { sleep(0.01) }")}:in /,
         found[:waiters].first[:place])
-      assert_in_delta 0.05, found[:holders].first[:held_seconds], 0.045
+      assert_includes 0.005..2, found[:holders].first[:held_seconds]
       assert_includes 0.005..2, found[:waiters].first[:waited_seconds]
     end
     settled { row[:in_use].zero? }
