@@ -121,7 +121,9 @@ module NB
 
       def in_transaction?(connection, sql, before)
         return !connection.transaction_status.zero? if connection.respond_to?(:transaction_status)
-        return Tidy.in_transaction?(connection) if Tidy.transactions?(connection) # mysql2, trilogy
+
+        open = Tidy.in_transaction?(connection) # as mysql2 and trilogy can tell
+        return open unless open.nil?
 
         (before || sql&.b&.match?(BEGINS)) && !sql&.b&.match?(ENDS)
       end

@@ -29,26 +29,17 @@ module NB
       # Whether a transaction is open, as far as the client knows; nothing is sent.
       #
       # @param connection [Object]
-      # @return [Boolean]
+      # @return [Boolean, nil] nil: nobody knows how to ask this connection
       # @scheduling never waits
       def in_transaction?(connection)
         if connection.respond_to?(:transaction_status)
           IN_TRANSACTION.include?(connection.transaction_status)
         elsif connection.respond_to?(:in_transaction?) then connection.in_transaction?
         elsif connection.respond_to?(:transaction_active?) then connection.transaction_active?
-        else asked?(connection, :transaction)
+        else answer(connection, :transaction)
         end
       rescue StandardError
         false # the connection is closed
-      end
-
-      # @param connection [Object]
-      # @return [Boolean] whether {in_transaction?} knows how to ask this connection
-      # @scheduling never waits
-      def transactions?(connection)
-        %i[transaction_status in_transaction? transaction_active?].any? do |name|
-          connection.respond_to?(name)
-        end || @asked[:transaction].any? { |type, _| connection.is_a?(type) }
       end
 
       # Whether somebody left a transaction open, an unread answer or, with pg, a pipeline.
@@ -93,8 +84,10 @@ module NB
 
       private
 
-      def asked?(connection, about)
-        @asked[about].any? { |type, question| connection.is_a?(type) && question.call(connection) }
+      # @return [Boolean, nil] nil: nobody has registered a question for this connection
+      def answer(connection, about)
+        _, question = @asked[about].find { |type, _| connection.is_a?(type) }
+        question&.call(connection)
       end
 
       # Trilogy takes whatever comes next for the answer to its next query, such as the rest of the
@@ -104,7 +97,7 @@ module NB
       def unread?(connection)
         return connection.more_results_exist? if trilogy?(connection)
 
-        asked?(connection, :unread)
+        answer(connection, :unread)
       end
 
       def postgresql(connection)
