@@ -42,6 +42,28 @@ class VirtualTimeTest < Minitest::Test
     end
   end
 
+  # The thread has the lock, and pushes to the queue when it has left it. It computes for longer
+  # than Ruby's 0.1 s until the next thread's turn.
+  def self.beside_a_thread_that_computes
+    lock = Thread::Mutex.new
+    queue = Thread::Queue.new
+    thread = Thread.new do
+      lock.synchronize { compute(0.25) }
+      queue << true
+    end
+    Thread.pass until lock.locked? || !queue.empty?
+    yield lock, queue
+  ensure
+    thread.join
+  end
+
+  def self.compute(seconds)
+    limit = cpu + seconds
+    nil until cpu > limit
+  end
+
+  def self.cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+
   def setup = @before = Leaks.snapshot
 
   def teardown
@@ -265,8 +287,7 @@ class VirtualTimeTest < Minitest::Test
 
   virtual "computing_takes_no_time" do
     Timeout.timeout(0.01) do
-      limit = cpu + 0.1
-      nil until cpu > limit
+      self.class.compute(0.1)
       sleep(0.009)
     end
     assert_passed 0.009
@@ -286,6 +307,8 @@ class VirtualTimeTest < Minitest::Test
     offloaded_work: -> { NB.offload { sleep(0.05) } },
     another_process: -> { NB.in_process { sleep(0.05) && true } },
     a_thread: -> { Thread.new { sleep(0.05) && true }.value },
+    a_lock_of_a_thread: -> { beside_a_thread_that_computes { |lock| lock.synchronize { true } } },
+    a_queue_of_a_thread: -> { beside_a_thread_that_computes { |_, queue| queue.pop } },
     a_name: -> { Addrinfo.getaddrinfo("localhost", 80) },
     a_thread_that_writes: lambda {
       reader, writer = IO.pipe
@@ -439,7 +462,6 @@ class VirtualTimeTest < Minitest::Test
   private
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-  def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
   def keep(*ios) = (@ios ||= []).concat(ios) && ios
 
   def output_of(script)

@@ -206,6 +206,11 @@ static VALUE threads_may_write(VALUE self)
     return rb_funcall(self, rb_intern("threads_may_write?"), 0);
 }
 
+static VALUE threads_run(VALUE self)
+{
+    return rb_funcall(self, rb_intern("threads_run?"), 0);
+}
+
 /* How long a virtual clock listens before it jumps to the next timer; -1: it does not jump, because
  * something from outside may come first. That possibility can end unnoticed, so it is checked now
  * and then. */
@@ -214,6 +219,9 @@ static int64_t before_jump(nb_loop_t *loop)
     nb_peer_t peer = nb_virtual_awaits(loop);
     if (peer == NB_PEER_HERE && nb_loop_look(loop, threads_may_write, loop->self) == Qfalse)
         return LOOPBACK_NS;
+    if (peer == NB_PEER_WAKER &&
+        (rb_thread_alone() || nb_loop_look(loop, threads_run, loop->self) == Qfalse))
+        return 0;
     return peer == NB_PEER_NONE ? 0 : -1;
 }
 

@@ -4,6 +4,7 @@
 
 typedef enum {
     NB_PEER_NONE,      /* a listening socket: anybody may connect */
+    NB_PEER_WAKER,     /* no file: a fiber or thread of this process wakes the fiber */
     NB_PEER_HERE,      /* or datagrams from anywhere on this machine */
     NB_PEER_ELSEWHERE, /* or unknown */
 } nb_peer_t;

@@ -14,9 +14,10 @@ static bool is_from_elsewhere(VALUE blocker)
 static nb_peer_t awaits(const nb_park_t *park)
 {
     nb_peer_t farthest = NB_PEER_NONE;
-    if (park->kind == NB_PARK_OFFLOAD || park->kind == NB_PARK_RESOLVE ||
-        (park->kind == NB_PARK_BLOCK && is_from_elsewhere(park->blocker)))
+    if (park->kind == NB_PARK_OFFLOAD || park->kind == NB_PARK_RESOLVE)
         return NB_PEER_ELSEWHERE;
+    if (park->kind == NB_PARK_BLOCK)
+        return is_from_elsewhere(park->blocker) ? NB_PEER_ELSEWHERE : NB_PEER_WAKER;
     for (int i = 0; i < park->watch_count && farthest != NB_PEER_ELSEWHERE; i++) {
         const nb_watch_t *watch = &park->watches[i].watch;
         nb_peer_t peer = watch->on_ready ? nb_peer_of(watch->fd) : NB_PEER_NONE;

@@ -6,7 +6,8 @@
  *   each for a timer, or for others of these fibers     it jumps
  *
  * From outside comes what an offload thread, another joined thread or a child does, and I/O whose
- * other end is not in this process, or that other threads could write to.
+ * other end is not in this process, or that other threads could write to; and while another thread
+ * runs, what a fiber waits for at a lock or a queue.
  *
  * Read after: loop.h, peer.h.
  */

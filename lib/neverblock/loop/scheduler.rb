@@ -232,13 +232,19 @@ module NB
     end
 
     # Whether another thread could write to a socket of this process soon: it runs, or waits for
-    # something that may come at any time. Offload threads do not count, because somebody waits for
-    # their work anyway.
+    # something that may come at any time. An offload thread that waits does not count, because
+    # somebody waits for its work anyway.
     def threads_may_write?
       writers = other_threads.reject do |thread|
-        thread.name == Offload::NAME || sleeps_forever?(thread)
+        sleeps_forever?(thread) || (thread.name == Offload::NAME && thread.status != "run")
       end
       (@real_time ||= VirtualTime::Real.new).goes(writers)
+    end
+
+    # Whether another thread runs, and so may leave a lock or push to a queue soon.
+    def threads_run?
+      running = other_threads.select { |thread| thread.status == "run" }
+      (@real_time ||= VirtualTime::Real.new).goes(running)
     end
 
     # The number of other threads, if all of them sleep until somebody wakes them; otherwise nil.

@@ -33,7 +33,7 @@ module NB
     private_constant :UNITS, :WAITS, :Late
 
     # Reports, once per loop, that a virtual clock has followed real time for some seconds because
-    # threads may be about to write.
+    # threads may be about to write, to unlock or to push.
     class Real
       @patience = 5
       class << self
@@ -41,7 +41,7 @@ module NB
         attr_accessor :patience
       end
 
-      # @param threads [Array<Thread>] that may write
+      # @param threads [Array<Thread>] that may do so
       # @return [Boolean] whether there are any
       def goes(threads)
         if threads.empty?
@@ -62,8 +62,9 @@ module NB
 
         @said = true
         warn("NB.run(clock: :virtual): for #{Real.patience} s the clock followed real time, " \
-             "because a fiber waits for an IO that another thread may write to. End that thread, " \
-             "or let it wait at a queue: #{threads.map(&:inspect).join(", ")}")
+             "because a fiber waits for an IO, a lock or a queue, and another thread may write, " \
+             "unlock or push. End that thread, or let it wait at a queue: " \
+             "#{threads.map(&:inspect).join(", ")}")
       end
     end
 
