@@ -60,12 +60,15 @@ module Bench
           columns.filter_map do |column, ratio, verdict|
             next unless WORDS.key?(verdict)
 
-            words = "#{grid.id}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
+            words = "#{name(grid)}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
                     "#{versus.label} (#{result.ruby})"
             [[result.table.id, result.ruby, grid.id, column, versus.label], [verdict, words]]
           end
         end
       end
+
+      # The table's name as in the headings of the pages, and the view's.
+      def name(grid) = grid.id.sub(/\A\w+/, &:upcase)
     end
   end
 end
