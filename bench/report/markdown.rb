@@ -12,9 +12,7 @@ module Bench
       ENDING = "<!-- end of nb bench -->"
       # Kinds of rows that a summary shows.
       KINDS = %i[measured published].freeze
-      # What a ratio means, whichever way the unit of its table points.
-      LOST = "Comparisons lost (0.5×: half as good, where less is better as where more is)"
-      private_constant :KINDS, :LOST
+      private_constant :KINDS
 
       # Replaces what stands between the markers of a document.
       #
@@ -70,7 +68,7 @@ module Bench
 
         lost = overall.lost.map { |text| "- #{text}" }
         lines = ["**#{overall.line}**", ""]
-        lines += ["#{LOST}:", "", *lost, ""] if lost.any?
+        lines += ["Comparisons lost (#{Summary::RATIO}):", "", *lost, ""] if lost.any?
         lines.join("\n")
       end
 
