@@ -68,7 +68,7 @@ module Bench
 
         lost = overall.lost.map { |text| "- #{text}" }
         lines = ["**#{overall.line}**", ""]
-        lines += ["Comparisons lost:", "", *lost, ""] if lost.any?
+        lines += ["Comparisons lost (#{Summary::RATIO}):", "", *lost, ""] if lost.any?
         lines.join("\n")
       end
 

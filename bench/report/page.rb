@@ -95,7 +95,8 @@ module Bench
         return "" unless overall.any?
 
         lost = overall.lost.map { |text| "<li>#{escape(text)}</li>" }.join
-        worse = "<details><summary>those that were worse</summary><ul>#{lost}</ul></details>"
+        worse = "<details><summary>those that were worse (#{Summary::RATIO})</summary>" \
+                "<ul>#{lost}</ul></details>"
         "<p>#{escape(overall.line)}</p>#{worse unless lost.empty?}"
       end
 

@@ -9,6 +9,8 @@ module Bench
       WORDS = { faster: "better", same: "same", inconclusive: "inconclusive", slower: "worse",
                 errors: "without a verdict, because one side had errors",
                 few: "without a verdict, with fewer than #{Estimate::FEWEST} pairs" }.freeze
+      # What a ratio means, whichever way the unit of its table points.
+      RATIO = "0.5×: half as good, where less is better as where more is"
 
       # @param results [Array<Result>] of each table the oldest first
       def initialize(results)
@@ -60,12 +62,15 @@ module Bench
           columns.filter_map do |column, ratio, verdict|
             next unless WORDS.key?(verdict)
 
-            words = "#{grid.id}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
+            words = "#{name(grid)}, #{column}: #{versus.subject} #{Format.ratio(ratio)} of " \
                     "#{versus.label} (#{result.ruby})"
             [[result.table.id, result.ruby, grid.id, column, versus.label], [verdict, words]]
           end
         end
       end
+
+      # The table's name as in the headings of the pages, and the view's.
+      def name(grid) = grid.id.sub(/\A\w+/, &:upcase)
     end
   end
 end

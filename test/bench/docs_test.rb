@@ -36,6 +36,14 @@ class BenchDocsTest < Minitest::Test
 
       assert_equal measured.uniq.sort, sections.sort
     end
+
+    define_method("test_each_comparison_lost_in_#{name}_names_a_section") do
+      text = File.read(path)
+      lost = text[/^Comparisons lost.*?^## /m].scan(/^- (\w+)/).flatten
+
+      assert_operator lost.size, :>=, 10
+      assert_empty lost.uniq - text.scan(/^## (\w+): /).flatten
+    end
   end
 
   def test_every_table_is_on_one_page

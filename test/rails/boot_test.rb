@@ -156,6 +156,7 @@ class RailsBootTest < Minitest::Test
                                     rackup, env: { "NB_DRIVERS" => "-rails" })
       assert_equal 1, status.exitstatus, output
       assert_match(/Rails keeps its state per thread, so requests in fibers would share/, output)
+      refute_match(/fiber_pool|launcher/, output, "a backtrace around the sentence")
     end
   end
 

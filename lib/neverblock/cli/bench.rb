@@ -15,7 +15,8 @@ module NB
         shows them). It also writes every sample and a page. Cells that are compared are measured in
         pairs. After 6, 12 and 20 pairs it measures on only what is still undecided. A sample during
         which other programs use more than 5 % of a core is taken again. Ctrl-C ends the session and
-        keeps its samples; --resume continues it.
+        keeps its samples; --resume continues it. The tables are in a checkout of NeverBlock, not in the
+        gem: there, run exe/nb bench after bin/setup.
 
           -l, --list           list the tables, their questions and how long they take
           -q, --quick          samples of 1 s instead of 5 s, fewer columns, 3 passes (too few for

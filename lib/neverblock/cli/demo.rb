@@ -20,6 +20,8 @@ module NB
 
         nb demo rails runs the Rails shop of examples/rails under Puma with threads and under
         NeverBlock at the same time, and requests N pages (400) from each; --shop only serves the shop.
+
+        Both need a checkout of NeverBlock: run bin/demo there.
       TEXT
       # The measurements and the clients; the bench has more clients.
       CLIENTS = { "a3" => %w[blocking nb], "a5" => %w[blocking threads nb] }.freeze

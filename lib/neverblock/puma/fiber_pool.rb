@@ -27,6 +27,17 @@ module NB
         ::Puma::Server.const_defined?(:ThreadPool, false)
     end
 
+    # Ends the process for a Rails application whose requests would share their state: with one
+    # sentence, where an exception would get Puma's backtrace.
+    #
+    # @return [void]
+    # @api private
+    def self.refuse_shared_state
+      Server::Setup.refuse_shared_state
+    rescue Server::SetupError => error
+      abort "neverblock: #{error.message}"
+    end
+
     # Replaces Puma::ThreadPool: one thread with a loop, and in it up to `size` fibers that run
     # requests. Puma's own reactor, parser, cluster and signals stay as they are.
     #
@@ -53,9 +64,9 @@ module NB
       # @return [Integer] as in Puma's thread pool: minimum and maximum at a time
       attr_accessor :min, :max
 
-      # @raise [Server::SetupError] for a Rails application whose requests would share their state
+      # @raise [SystemExit] see {NB::Puma.refuse_shared_state}
       def initialize(name, options = {}, server: nil, &block)
-        Server::Setup.refuse_shared_state
+        Puma.refuse_shared_state
         @name = name
         @hooks = Hooks.new(options, server)
         @server = server
