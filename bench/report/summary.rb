@@ -10,7 +10,7 @@ module Bench
                 errors: "without a verdict, because one side had errors",
                 few: "without a verdict, with fewer than #{Estimate::FEWEST} pairs" }.freeze
       # What a ratio means, whichever way the unit of its table points.
-      RATIO = "0.5×: half as good, where less is better as where more is"
+      RATIO = "0.5×: half the rate, or twice the time, CPU or memory"
 
       # @param results [Array<Result>] of each table the oldest first
       def initialize(results)
