@@ -17,14 +17,23 @@ module Others
 
     module_function
 
-    # @return [Servers::Server] whose own port is that of STOMP: it opens when all is ready
+    # @return [Servers::Server] whose own port is that of STOMP; that of AMQP opens a little later
     def fetch
       plugins = %w[rabbitmq_management rabbitmq_stomp]
-      RabbitMQ.start("rabbitmq-others", plugins: plugins) do |port, folder|
+      server = RabbitMQ.start("rabbitmq-others", plugins: plugins) do |port, folder|
         File.write("#{folder}/definitions.json", JSON.generate(definitions))
         File.write("#{folder}/others.conf", settings(port, folder))
         { "RABBITMQ_NODE_PORT" => AMQP, "RABBITMQ_CONFIG_FILE" => "#{folder}/others.conf" }
       end
+      300.times { open? ? break : sleep(0.1) }
+      server
+    end
+
+    def open?
+      TCPSocket.open("127.0.0.1", AMQP, &:close)
+      true
+    rescue Errno::ECONNREFUSED
+      false
     end
 
     def settings(port, folder)

@@ -47,9 +47,11 @@ module Others
                     thread timeout tmpdir uri weakref yaml zlib].map { |name| "library/#{name}" }
   }.freeze
 
-  # Of concurrent-ruby only what waits.
-  CONCURRENT = %w[async atomic/* dataflow delay exchanger future ivar mvar promise promises
-                  scheduled_task throttle].map { |name| "spec/concurrent/#{name}_spec.rb" }.freeze
+  # Of concurrent-ruby what waits, and what keeps values of threads.
+  CONCURRENT = %w[actor agent async atom atomic/* cancellation channel channel/{buffer/*,tick}
+                  dataflow delay edge/* exchanger executor/* future ivar mvar processing_actor
+                  promise promises scheduled_task thread_safe/* throttle timer_task tvar]
+               .map { |name| "spec/concurrent/#{name}_spec.rb" }.freeze
 
   # Of bunny all but what asks for TLS, for toxiproxy and for a newer RabbitMQ.
   BUNNY = [*%w[spec/unit/**/*_spec.rb spec/lower_level_api/**/*_spec.rb spec/issues/*_spec.rb],
@@ -57,6 +59,9 @@ module Others
                exclusive_* heartbeat message_* predeclared_* publish* queue_* read_only_* sender_*
                tx_* with_*].map { |name| "spec/higher_level_api/integration/#{name}_spec.rb" }]
           .freeze
+
+  # Of amqp-client all but what asks for TLS.
+  AMQP = %w[test/amqp/[!t]*_test.rb test/amqp/th*_test.rb].freeze
 
   # Of net-ssh all but what logs in to accounts of the machine.
   SSH = %w[test/test_*.rb test/authentication/**/test_*.rb test/connection/test_*.rb
@@ -107,15 +112,24 @@ module Others
   # Of ferrum what waits for the network; its test of workers loses a race now and then.
   FERRUM = %w[spec/{cookies,headers}_spec.rb spec/network/*_spec.rb].freeze
 
-  # Of GoodJob all but what asks for a browser, for servers that Bundler starts and for new
-  # applications.
-  GOOD_JOB = %w[spec/app/**/*_spec.rb spec/requests/**/*_spec.rb spec/lib/**/*_spec.rb
-                spec/integration/[!bs]*_spec.rb spec/integration/{batch,scheduler}_spec.rb].freeze
+  # Of GoodJob what waits, locks and keeps values of threads.
+  GOOD_JOB = %w[app/models/concerns/good_job/advisory_lockable
+               app/models/good_job/{batch,process,job/lockable}
+               integration/{adapter,batch,capsule,jobs,lock_strategy,process_locks,scheduler}
+               lib/good_job/active_job_extensions/{batches,concurrency}
+               lib/good_job/{adapter,bulk,capsule,capsule_tracker,cleanup_tracker,cron_manager}
+               lib/good_job/{current_thread,daemon,multi_scheduler,notifier,poller,probe_server}
+               lib/good_job/{scheduler,shared_executor,thread_status}
+               lib/good_job/adapter/inline_buffer].map { |name| "spec/#{name}_spec.rb" }.freeze
 
   # Of Resque all but its errors for Airbrake, and resque-web as a daemon.
   RESQUE = %w[child_killing failure_base job_hooks job_plugins logging plugin rake resque-web
               resque_* resque server_helper stat worker]
            .map { |name| "test/#{name}_test.rb" }.freeze
+
+  # Of Semantic Logger all but what asks for gems of services.
+  SEMANTIC = %w[test/*_test.rb test/core_ext/*_test.rb
+                test/appender/{async*,*http,file,io,loki,tcp,udp,wrapper}_test.rb].freeze
 
   # Of Sinatra all but what starts servers by sinatra-contrib.
   SINATRA = %w[test/[!i]*_test.rb test/indifferent_hash_test.rb].freeze
@@ -150,6 +164,12 @@ module Others
   # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
   # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
+    "amqp-client" => ["cloudamqp/amqp-client.rb", nil, "v2.1.0", :minitest, AMQP, :amqp],
+    "down" => ["janko/down", nil, "v5.6.0", :minitest, %w[test/*_test.rb]],
+    "i18n" => ["ruby-i18n/i18n", "v1.15.2", "v1.15.2", :minitest, %w[test/**/*_test.rb]],
+    "semantic_logger" => ["reidmorrison/semantic_logger", nil, "v5.0.0", :minitest, SEMANTIC,
+                          :semantic_logger],
+    "semian" => ["Shopify/semian", nil, "v0.28.2", :minitest, %w[test/*_test.rb], :semian],
     "bunny" => ["ruby-amqp/bunny", "3.2.0", "3.2.0", :rspec, BUNNY, :bunny],
     "childprocess" => ["enkessler/childprocess", "v5.0.0", "v5.0.0", :rspec, %w[spec/*_spec.rb]],
     "delayed-job" => ["collectiveidea/delayed_job", "v4.2.0", "v4.2.0", :rspec,

@@ -11,6 +11,7 @@ require_relative "active_record"
 require_relative "applications"
 require_relative "broker"
 require_relative "directory"
+require_relative "edits"
 require_relative "postgresql"
 require_relative "redis_places"
 require_relative "test_gems"
@@ -18,6 +19,7 @@ require_relative "test_gems"
 module Others
   # What a suite finds around it: real servers of our own tests, and the settings that lead there.
   class Surroundings
+    include Edits
     include RedisPlaces
 
     BIN = File.expand_path("tmp/others/bin")
@@ -156,16 +158,6 @@ module Others
       default_redis
     end
 
-    # Where a loop runs, it is the scheduler that the tests of GraphQL Ruby ask for.
-    def graphql
-      %w[dataloader dataloader/nonblocking_dataloader].each do |name|
-        file = "#{@folder}/spec/graphql/#{name}_spec.rb"
-        File.write(file, File.read(file).gsub(/Fiber\.set_scheduler\(.*\)$/,
-                                              "\\0 unless Fiber.current_scheduler"))
-      end
-      {}
-    end
-
     # que would also run without Rails.
     def que
       PostgreSQL.renew("que_test")
@@ -181,23 +173,7 @@ module Others
       { "RUNS" => "2" }
     end
 
-    def change(name, words, others)
-      Dir["#{@folder}/#{name}"].each do |file|
-        File.write(file, File.read(file).gsub(words, others))
-      end
-    end
-
-    # Bundler would have loaded it.
-    def simplecov
-      change("spec/spec_helper.rb", /^Bundler\.require.*/, "require \"simplecov\"")
-      {}
-    end
-
-    # Nobody lints.
-    def no_rubocop
-      change("test/test_helper.rb", /^require_relative "helpers.rubocop_helper"/, "")
-      { "ENV" => "test" }
-    end
+    def amqp = Broker.fetch && { "TEST_AMQP_PORT" => Broker::AMQP.to_s }
 
     # delayed_job on PostgreSQL.
     def delayed_job
@@ -240,22 +216,6 @@ module Others
       Databases.postgresql.url.sub(%r{[^/]*\z}, name)
     end
 
-    # Tests that would find the project's own files first, which nobody has compiled.
-    def installed
-      FileUtils.rm_rf("#{@folder}/lib")
-      {}
-    end
-
-    # Tests written for a Rack whose handlers take their options as a Hash.
-    def old_handler
-      Dir["#{@folder}/spec/support/*server.rb"].each do |file|
-        File.write(file, File.read(file).sub(/(Handler::\w+\.run\(.+?, )(?=[{o])/, "\\1**"))
-      end
-      {}
-    end
-
-    def patron = installed.merge(old_handler)
-
     # stomp's own tests know of RabbitMQ, and read a backtrace of Ruby before 3.4.
     def stomp
       change("test/test_helper.rb", "in `(", "in [`'](?:.*#)?(")
@@ -277,19 +237,6 @@ module Others
     def browser
       program("#{BIN}/chromium", "exec /usr/bin/chromium --no-sandbox \"$@\"")
       { "BROWSER_PATH" => "#{BIN}/chromium" }
-    end
-
-    # Nobody has Selenium.
-    def capybara
-      change("spec/spec_helper.rb", /^.*(require .selenium_|SeleniumStatistics).*$/, "")
-      {}
-    end
-
-    # Bundler would have loaded them.
-    def grape
-      change("spec/spec_helper.rb", /^Bundler\.require.*/,
-             %w[grape rack/test rack/contrib].map { |name| "require \"#{name}\"\n" }.join)
-      {}
     end
 
     # shoryuken's tests raise at a warning of simplecov.

@@ -27,10 +27,12 @@ module Others
                 xpath:3.2.0].freeze
     MORE = {
       "3.1" => [*SHARED, "fakefs:3.0.1"],
-      "3.4" => [*SHARED, *%w[aws-sdk-sqs:1.124.0 cronex:0.15.0 dotenv:3.2.0 fakefs:3.2.1 haml:7.5.2
-                             maxitest:6.1.0 metrics:0.15.0 minitest-memory:1.1.1
-                             minitest-strict:1.0.1 pdf-reader:2.16.0 rack-contrib:2.5.0
-                             resque:3.0.0 rspec-its:2.0.0 rspec-rails:8.0.4 slim:5.2.2
+      "3.4" => [*SHARED, *%w[amazing_print:3.0.0 aws-sdk-sqs:1.124.0 cronex:0.15.0 dotenv:3.2.0
+                             fakefs:3.2.1 haml:7.5.2 maxitest:6.1.0 metrics:0.15.0
+                             minitest-memory:1.1.1 minitest-shared_description:1.0.0
+                             minitest-strict:1.0.1 minitest-stub_any_instance:1.0.3
+                             net_tcp_client:2.2.1 pdf-reader:2.16.0 rack-contrib:2.5.0 resque:3.0.0
+                             rspec-its:2.0.0 rspec-rails:8.0.4 semian:0.28.2 slim:5.2.2
                              sneakers:2.11.0 sorbet-runtime:0.6.13646 stackprof:0.2.28
                              sus-fixtures-async:0.2.0 sus-fixtures-console:0.5.0
                              sus-fixtures-time:0.1.0 sus:0.38.0 traces:0.18.2

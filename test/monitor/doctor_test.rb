@@ -108,6 +108,12 @@ class DoctorTest < Minitest::Test
     end
   end
 
+  def test_a_bulkhead
+    folder("Gemfile.lock" => "GEM\n  specs:\n    semian (0.28.2)\n") { |path| examine(path) }
+
+    assert_finding "gems", :warning, "semian 0.28.2: ", "NB::Limiter"
+  end
+
   def test_a_lock_file_of_another_system
     folder("Gemfile.lock" => "GEM\r\n  specs:\r\n    hiredis (0.6.3)\r\n") { |path| examine(path) }
 

@@ -19,6 +19,9 @@ module NB
         "poll in a thread and pass messages through a Thread::Queue; NB.offload { } around flush"],
       "tiny_tds" => [:problem, "it waits in C, so all requests wait until SQL Server answers",
         "NB.offload { } around its calls, or leave what uses it to a server with threads"],
+      "semian" => [:warning, "with a timeout: it waits in C for a ticket, which a fiber of the " \
+                             "same loop cannot give back meanwhile",
+        "leave out timeout:, or say bulkhead: false and use NB::Limiter"],
       "bcrypt" => [:note, "it hashes in a limited number of native threads", "nothing to do"],
       "argon2" => [:warning, HASHES, HASH_ELSEWHERE],
       "typhoeus" => [:note, OFFLOADED, "httpx, http or Net::HTTP wait in the loop itself"],

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require "fileutils"
+
+module Others
+  # For {Surroundings}: what is changed in the files of suites that need nothing else.
+  module Edits
+    private
+
+    # Tests that would find the project's own files first, which nobody has compiled.
+    def installed
+      FileUtils.rm_rf("#{@folder}/lib")
+      {}
+    end
+
+    # Tests written for a Rack whose handlers take their options as a Hash.
+    def old_handler
+      Dir["#{@folder}/spec/support/*server.rb"].each do |file|
+        File.write(file, File.read(file).sub(/(Handler::\w+\.run\(.+?, )(?=[{o])/, "\\1**"))
+      end
+      {}
+    end
+
+    def patron = installed.merge(old_handler)
+
+    # Bundler would have loaded it.
+    def simplecov
+      change("spec/spec_helper.rb", /^Bundler\.require.*/, "require \"simplecov\"")
+      {}
+    end
+
+    # Nobody lints.
+    def no_rubocop
+      change("test/test_helper.rb", /^require_relative "helpers.rubocop_helper"/, "")
+      { "ENV" => "test" }
+    end
+
+    # Nobody has Selenium.
+    def capybara
+      change("spec/spec_helper.rb", /^.*(require .selenium_|SeleniumStatistics).*$/, "")
+      {}
+    end
+
+    # Bundler would have loaded them.
+    def grape
+      change("spec/spec_helper.rb", /^Bundler\.require.*/,
+             %w[grape rack/test rack/contrib].map { |name| "require \"#{name}\"\n" }.join)
+      {}
+    end
+
+    # Where a loop runs, it is the scheduler that the tests of GraphQL Ruby ask for.
+    def graphql
+      %w[dataloader dataloader/nonblocking_dataloader].each do |name|
+        file = "#{@folder}/spec/graphql/#{name}_spec.rb"
+        File.write(file, File.read(file).gsub(/Fiber\.set_scheduler\(.*\)$/,
+                                              "\\0 unless Fiber.current_scheduler"))
+      end
+      {}
+    end
+
+    # The names of its tests have numbers, in an order that changes.
+    def semantic_logger
+      change("test/logger_test.rb", "constants.each", "constants.sort.each")
+      {}
+    end
+
+    # Nobody talks through toxiproxy.
+    def semian
+      change("test/test_helper.rb", /^Toxiproxy\.(reset|populate\(.*?^\]\))$/m, "")
+      installed
+    end
+
+    def change(name, words, others)
+      Dir["#{@folder}/#{name}"].each do |file|
+        File.write(file, File.read(file).gsub(words, others))
+      end
+    end
+  end
+end
