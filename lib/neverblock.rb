@@ -62,9 +62,10 @@ module NB
     #   compute, and jumps to the next timer when all fibers wait. It follows real time while a
     #   fiber waits for something from outside: a native thread (offloaded work, a lookup,
     #   Thread#join), a child process, or I/O whose other end is outside this process or within
-    #   reach of another running thread. A queue or lock that another thread holds is not outside;
-    #   nor is a server's socket (one that listens, or an unconnected datagram socket with a path or
-    #   a loopback address). In the loop's fibers CLOCK_MONOTONIC is this clock; Time.now stays real
+    #   reach of another running thread. A lock or a queue is outside only while another thread
+    #   runs; a server's socket (one that listens, or an unconnected datagram socket with a path or
+    #   a loopback address) never. In the loop's fibers CLOCK_MONOTONIC is this clock; Time.now
+    #   stays real
     # @return the block's value
     # @raise whatever the block raised
     # @raise [ArgumentError] for another clock, or a virtual clock inside a loop with a real one

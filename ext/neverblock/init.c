@@ -42,6 +42,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_fiber_interrupt(rb_cNBScheduler);
     Init_nb_hooks_transfer(rb_cNBScheduler);
     Init_nb_hooks_operation(rb_cNBScheduler);
+    Init_nb_hooks_job();
     Init_nb_hooks_counted();
     Init_nb_hooks_face();
     Init_nb_hooks_mode();

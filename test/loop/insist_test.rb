@@ -54,6 +54,32 @@ class LoopInsistTest < Minitest::Test
     end
   end
 
+  def test_the_end_of_a_program_that_is_told_to_stop_insists_too
+    result = Subprocess.ruby(<<~RUBY)
+      NB.run(clock: :virtual, on_interrupt: :drain, drain_timeout: 0) do
+        NB.async do
+          sleep 1
+          Process.kill(:INT, Process.pid)
+          loop { sleep }
+        rescue Exception
+          retry
+        end
+      end
+    RUBY
+    assert_equal Signal.list["INT"], result.status.termsig, result.err
+    assert_match(/ends without a fiber/, result.err)
+  end
+
+  # The Enumerator's own fiber waits (on Ruby 3.1: outside the loop).
+  def test_it_waits_for_what_a_shield_has_resumed
+    [-> { Enumerator.new { |all| all << sleep(0.01) }.next },
+     -> { Fiber.new { sleep(0.01) }.resume }].each do |wait|
+      finished = []
+      NB.run { NB.async(background: true) { NB.shield { wait.call && finished << :shield } } }
+      assert_equal [:shield], finished
+    end
+  end
+
   def test_it_waits_for_a_shield_however_long_it_takes
     finished = []
     NB.run(clock: :virtual) do

@@ -3,6 +3,7 @@
 require "minitest/autorun"
 require "neverblock"
 require "socket"
+require "tmpdir"
 require_relative "../support/subprocess"
 
 class OffloadTest < Minitest::Test
@@ -195,6 +196,20 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # Far more of them than a fiber's stack has room for frames.
+  def test_no_number_of_interrupts_leaves_a_call_behind
+    Dir.mktmpdir do |dir|
+      file = File.join(dir, "file")
+      bytes = "x" * (64 << 20)
+      wait = Thread::Queue.new
+      { -> { NB::Drivers.offload { wait.pop } } => -> { wait.num_waiting == 1 },
+        -> { File.binwrite(file, bytes) } => -> { File.size?(file) } }.each do |call, begun|
+        assert_instance_of IOError, interrupted(3000, call, begun) { wait << 1 }
+      end
+      assert_equal bytes.size, File.size(file)
+    end
+  end
+
   def test_what_cuts_an_offloaded_driver_is_called_once_and_only_for_the_interrupted
     gate = Thread::Queue.new
     cuts = 0
@@ -301,6 +316,25 @@ class OffloadTest < Minitest::Test
   end
 
   private
+
+  # @return [Exception] what the call has raised
+  def interrupted(times, call, begun)
+    caught = nil
+    NB.run do
+      fiber = Fiber.schedule do
+        call.call
+      rescue Exception => caught # rubocop:disable Lint/RescueException -- compared
+        nil
+      end
+      sleep(0) until begun.call
+      times.times do |number|
+        Fiber.scheduler.fiber_interrupt(fiber, IOError.new(number.to_s)) unless caught
+        sleep(0)
+      end
+      yield
+    end
+    caught
+  end
 
   def outcome
     yield

@@ -36,4 +36,11 @@ static inline void nb_list_remove(nb_list_t *item)
     nb_list_init(item);
 }
 
+/* Takes all items out. */
+static inline void nb_list_clear(nb_list_t *list)
+{
+    while (!nb_list_empty(list))
+        nb_list_remove(list->next);
+}
+
 #endif

@@ -6,6 +6,7 @@
  * 18793.
  */
 #include "hooks/hooks.h"
+#include "loop/chain.h"
 #include "loop/shield.h"
 
 static ID id_alive, id_raise;
@@ -102,6 +103,13 @@ static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exce
     return Qnil;
 }
 
+/* Who waits in this park: the loop's fiber, if that one has resumed the park's, such as an
+ * Enumerator's. Its shields are around that wait, and it goes on when the other has ended. */
+static VALUE who_waits(const nb_park_t *park)
+{
+    return nb_chain_reaches(park->owner, park->fiber) ? park->owner : park->fiber;
+}
+
 /* @!visibility private - raises in every fiber that waits, except the caller, blocking ones, and
  *   those that `told` (a WeakMap) has as keys; adds them to it. */
 static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE message, VALUE told)
@@ -113,7 +121,7 @@ static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE messag
         const nb_park_t *park = loop->parked.slots[i].value;
         if (!park)
             continue;
-        rb_ary_push(fibers, park->fiber);
+        rb_ary_push(fibers, who_waits(park));
         rb_ary_push(owners, park->owner);
     }
     for (long i = 0; i < RARRAY_LEN(fibers); i++) {
@@ -136,9 +144,11 @@ static VALUE rb_nb_scheduler_going_on(VALUE self, VALUE told)
     VALUE fibers = rb_ary_new();
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++) {
         const nb_park_t *park = loop->parked.slots[i].value;
-        if (park && park->kind < NB_PARK_YIELD && park->state == NB_PARKED && !park->unwinds &&
-            NIL_P(rb_hash_aref(loop->deferred, park->fiber)) && !nb_shielded(loop, park->fiber, 0))
-            rb_ary_push(fibers, park->fiber);
+        if (!park || park->kind >= NB_PARK_YIELD || park->state != NB_PARKED || park->unwinds)
+            continue;
+        VALUE fiber = who_waits(park);
+        if (NIL_P(rb_hash_aref(loop->deferred, fiber)) && !nb_shielded(loop, fiber, 0))
+            rb_ary_push(fibers, fiber);
     }
     VALUE found = rb_ary_new();
     for (long i = 0; i < RARRAY_LEN(fibers); i++)

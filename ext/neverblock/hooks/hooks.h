@@ -23,6 +23,7 @@ void Init_nb_hooks_idle(VALUE cScheduler);
 void Init_nb_hooks_fiber_interrupt(VALUE cScheduler);
 void Init_nb_hooks_transfer(VALUE cScheduler);
 void Init_nb_hooks_operation(VALUE cScheduler);
+void Init_nb_hooks_job(void);
 void Init_nb_hooks_counted(void);
 void Init_nb_hooks_face(void);
 void Init_nb_hooks_mode(void);

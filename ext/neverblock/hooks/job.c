@@ -47,15 +47,59 @@ static bool has_ended(const nb_job_wait_t *wait)
     return wait->job->done || wait->loop->pid != wait->pid; /* in a child: its thread is gone */
 }
 
-/* Whatever else interrupts, as an `ensure` that waits. */
-static VALUE outlast(VALUE argument)
+typedef struct {
+    bool (*is_over)(VALUE);
+    VALUE (*wait)(VALUE);
+    VALUE argument;
+} nb_persistent_t;
+
+static VALUE jump(VALUE tag)
+{
+    rb_jump_tag((int)tag);
+}
+
+/* Waits until it is over, whatever interrupts; the last of that goes on then. An `ensure` for each
+ * exception, inside the one before, would fill the stack. A throw or a kill, which Ruby keeps in no
+ * object, has one. */
+static VALUE persist(VALUE argument)
+{
+    const nb_persistent_t *what = (nb_persistent_t *)argument;
+    VALUE error = Qnil;
+    int tag = 0, last = 0;
+    while (!what->is_over(what->argument)) {
+        rb_protect(what->wait, what->argument, &tag);
+        if (tag && !nb_is_exception(rb_errinfo()))
+            rb_ensure(jump, (VALUE)tag, persist, argument);
+        if (tag) {
+            error = rb_errinfo();
+            last = tag;
+        }
+    }
+    if (last) {
+        rb_set_errinfo(error);
+        rb_jump_tag(last);
+    }
+    return Qnil;
+}
+
+static bool need_not_wait(VALUE argument)
+{
+    const nb_job_wait_t *wait = (nb_job_wait_t *)argument;
+    return has_ended(wait) || wait->job->may_linger;
+}
+
+static VALUE wait_on(VALUE argument)
 {
     nb_job_wait_t *wait = (nb_job_wait_t *)argument;
-    if (has_ended(wait) || wait->job->may_linger)
-        return Qnil;
     nb_park_init(wait->loop, &wait->park, NB_PARK_OFFLOAD);
     wait->job->park = &wait->park;
-    return rb_ensure(nb_park_value, (VALUE)&wait->park, outlast, argument);
+    return nb_park_value((VALUE)&wait->park);
+}
+
+static VALUE outlast(VALUE argument)
+{
+    nb_persistent_t what = {need_not_wait, wait_on, argument};
+    return persist((VALUE)&what);
 }
 
 static VALUE wait_end(VALUE argument)
@@ -93,4 +137,28 @@ bool nb_job_wait(nb_loop_t *loop, nb_job_t *job, void (*run)(nb_work_t *))
     loop->counters.offloads++;
     rb_ensure(wait_body, (VALUE)&wait, wait_leave, (VALUE)&wait);
     return true;
+}
+
+/* ---- the same for lib/neverblock/loop/offload.rb -------------------------------------------- */
+
+static bool is_done(VALUE job)
+{
+    return RTEST(rb_funcall(job, rb_intern("done?"), 0));
+}
+
+static VALUE wait_for_it(VALUE job)
+{
+    return rb_funcall(job, rb_intern("wait"), 0);
+}
+
+/* @!visibility private - calls the job's #wait until it is #done?, whatever interrupts. */
+static VALUE rb_nb_native_outlast(VALUE mod, VALUE job)
+{
+    nb_persistent_t what = {is_done, wait_for_it, job};
+    return persist((VALUE)&what);
+}
+
+void Init_nb_hooks_job(void)
+{
+    rb_define_singleton_method(rb_path2class("NB::Native"), "outlast", rb_nb_native_outlast, 1);
 }

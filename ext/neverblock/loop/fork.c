@@ -56,12 +56,9 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     nb_ptrmap_free(&loop->idle);
     loop->ready.head = loop->ready.tail;
     loop->ready.count = 0;
-    while (!nb_list_empty(&loop->before_poll))
-        nb_list_remove(loop->before_poll.next);
-    while (!nb_list_empty(&loop->next_poll))
-        nb_list_remove(loop->next_poll.next);
-    while (!nb_list_empty(&loop->at_rest))
-        nb_list_remove(loop->at_rest.next);
+    nb_list_clear(&loop->before_poll);
+    nb_list_clear(&loop->next_poll);
+    nb_list_clear(&loop->at_rest);
     keep_own(loop->deferred, fiber);
     keep_own(loop->early, fiber);
     loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;

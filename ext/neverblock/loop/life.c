@@ -136,10 +136,10 @@ void nb_loop_release(nb_loop_t *loop)
     nb_list_remove(&loop->link);
     nb_watchdog_remove(loop);
     nb_loop_close_kernel_side(loop);
-    while (!nb_list_empty(&loop->on_fork))
-        nb_list_remove(loop->on_fork.next);
-    while (!nb_list_empty(&loop->at_rest))
-        nb_list_remove(loop->at_rest.next);
+    nb_list_clear(&loop->before_poll);
+    nb_list_clear(&loop->next_poll);
+    nb_list_clear(&loop->at_rest);
+    nb_list_clear(&loop->on_fork);
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     nb_ptrmap_free(&loop->shields);

@@ -2,6 +2,7 @@
 
 require_relative "../errors"
 require_relative "../fiber_state"
+require_relative "../native"
 
 module NB
   # A bounded pool of native threads for Ruby code that blocks and cannot be made to wait in the
@@ -76,9 +77,8 @@ module NB
       # @scheduling may wait
       def outlast(cut = nil)
         cut&.call
-        wait
       ensure
-        outlast unless done?
+        Native.outlast(self)
       end
 
       # @return [Object] the block's value

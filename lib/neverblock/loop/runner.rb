@@ -167,7 +167,7 @@ module NB
     # @api private
     def interrupt(error)
       if @outcome
-        @scheduler.__send__(:end_fibers, "the program stops", again: true)
+        @scheduler.__send__(:end_others, "the program stops", again: true)
       else
         @scheduler.fiber_interrupt(@fiber, error)
       end

@@ -166,9 +166,9 @@ module NB
       interrupt_all(Cancelled, message, @told)
     end
 
-    # The same in a fiber that ends next, where somebody waits until the others have ended, too.
-    def end_others(message)
-      end_fibers(message)
+    # The same in a fiber that ends or rests next, where somebody waits until the others have ended.
+    def end_others(message, again: false)
+      end_fibers(message, again: again)
       start_insisting if stats[:fibers] > 1
     end
 
@@ -204,7 +204,7 @@ module NB
     # It stays in memory, for a queue or a lock may point to its stack.
     def leave_behind(fiber)
       Scheduler.left << fiber
-      owner = waits.find { |wait| wait[:fiber].equal?(fiber) }&.fetch(:owner)
+      owner = waits.find { |wait| wait.values_at(:fiber, :owner).include?(fiber) }&.fetch(:owner)
       lead(nil) # of the thread's own code, `idle` would change nothing
       idle_begin(owner) if owner
       ErrorReport.tell("NeverBlock: the loop ends without a fiber that has rescued NB::Cancelled " \
