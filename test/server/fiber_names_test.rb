@@ -36,6 +36,19 @@ class ServerFiberNamesTest < Minitest::Test
     eventually { OWN.all? { |name| NB::Dump.all.include?("\n  is #{name}\n") } }
   end
 
+  def test_a_draining_server_waits_for_its_connections
+    release = Thread::Queue.new
+    serve { |_env| [200, TEXT, [release.pop]] }
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
+    eventually { @server.stats[:running] == 1 }
+    @server.stop
+    drain = eventually { @server.snapshot[:fibers].find { |one| one[:name]&.include?("drains") } }
+    assert_match(/\A#<NB::Server::Core:0x\h+>\z/, drain[:waits_for])
+  ensure
+    release << "end"
+  end
+
   # A fiber is used again, by others.
   def test_a_name_ends_with_its_block
     NB.run do
