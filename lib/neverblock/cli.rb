@@ -76,6 +76,10 @@ module NB
           require_relative "../neverblock"
           Scheduler.check(backend)
         end
+      rescue UsageError => error # of the environment, it names both ways to set it
+        raise unless backend
+
+        raise UsageError, error.message.sub(/\Abackend(?=:)/, "--backend")
       end
 
       # @param value [String] of the option

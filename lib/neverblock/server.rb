@@ -170,8 +170,8 @@ module NB
         listen
         start
         started&.call(self)
-        outlive { @commands.pop }
-        finished = drain
+        FiberNames.within("the server") { outlive { @commands.pop } }
+        finished = FiberNames.within("the server, which drains") { drain }
         raise @exit if @exit
 
         finished
@@ -306,7 +306,7 @@ module NB
 
     def expect_hurry
       @impatient = nil # a cancel may strike as Fiber.schedule returns
-      Fiber.schedule { (@impatient = Fiber.current) && @commands.pop && hurry }
+      FiberNames.schedule("a later stop") { (@impatient = Fiber.current) && @commands.pop && hurry }
     rescue FiberError
       nil # the system has no room for it: a second stop is overlooked
     end
@@ -344,7 +344,7 @@ module NB
     # Other fibers of a loop made for us, as one that sleeps in {NB.async}, get the remaining time.
     def dismiss_others
       own = Fiber.current
-      Fiber.schedule do
+      FiberNames.schedule("the server's wait for other fibers") do
         Fiber.scheduler.yield while own.alive?
         wait_for_stop
         Fiber.scheduler.__send__(:end_fibers, "the server has ended")

@@ -105,7 +105,7 @@ class DumpCommandTest < Minitest::Test
   BAD = {
     [] => [2, "needs the address of a control socket, or a pid"],
     %w[1 2] => [2, "takes one address or pid, got: 1 2"],
-    ["app.control"] => [2, "control: must be unix://path or tcp://host:port, got: app.control"],
+    ["app.control"] => [2, "address: must be unix://path or tcp://host:port, got: app.control"],
     ["999999999"] => [1, "there is no process 999999999"],
     ["unix:///nowhere/x"] => [1, "nothing answers at unix:///nowhere/x: No such file or directory"]
   }.freeze

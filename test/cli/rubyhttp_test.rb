@@ -291,11 +291,11 @@ class RubyhttpTest < Minitest::Test
     end
   end
 
-  { %w[-i nothing] => "unknown: \"nothing\"", %w[-S paris] => "unknown: \"paris\"",
+  { %w[-i nothing] => "unknown: \"nothing\"", %w[-S paris] => "-S: unknown: \"paris\"",
     %w[-l 5q] => "not a length", %w[x] => "takes no argument", %w[-z] => "invalid option",
     %w[combine] => "combine needs files", %w[combine /nowhere] => "No such file",
     ["combine", __FILE__] => "was not written by nb rubyhttp", %w[findings] => "findings needs files",
-    %w[chart] => "chart needs files", %w[chart --bogus] => "invalid option", %w[-w fibers] => "unknown: \"fibers\"",
+    %w[chart] => "chart needs files", %w[chart --bogus] => "invalid option", %w[-w fibers] => "-w: unknown: \"fibers\"",
     %w[-n 0] => "a number from 1 to 1000", %w[-n x] => "a number from 1 to 1000",
     %w[--calls] => "only with --json" }.each do |arguments, message|
     define_method("test_says_what_is_wrong_with_#{arguments.join("_")}") do

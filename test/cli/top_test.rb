@@ -228,7 +228,7 @@ class TopTest < Minitest::Test
   BAD = {
     [] => [2, "needs the address of a control socket"],
     ["unix:///nowhere/x"] => [1, "nothing answers at unix:///nowhere/x: No such file or directory"],
-    ["app.control"] => [2, "control: must be unix://path or tcp://host:port, got: app.control"],
+    ["app.control"] => [2, "address: must be unix://path or tcp://host:port, got: app.control"],
     ["tcp://127.0.0.1:1"] => [1, "nothing answers at tcp://127.0.0.1:1: Connection refused"],
     ["--interval", "0", "unix:///x"] => [2, "--interval: must be seconds from 0.1 to 3600, got: 0.0"],
     ["--fast", "unix:///x"] => [2, "invalid option: --fast"], ["a", "b"] => [2, "takes one address, got: a b"]

@@ -10,6 +10,8 @@ class ServerEarlyBytesTest < Minitest::Test
     "/sysread" => ->(io) { io.sysread(3) }, "/recv" => ->(io) { io.recv(3) },
     "/recv_nonblock" => ->(io) { io.wait_readable && io.recv_nonblock(3) },
     "/read_nonblock" => ->(io) { io.wait_readable && io.read_nonblock(3) },
+    "/recvfrom" => ->(io) { io.recvfrom(3)&.first }, "/recvmsg" => ->(io) { io.recvmsg(3)&.first },
+    "/recvmsg_nonblock" => ->(io) { io.wait_readable && io.recvmsg_nonblock(3)&.first },
     "/buffer" => ->(io) { (+"x").tap { |buffer| io.sysread(3, buffer) } },
     "/readpartial" => ->(io) { io.readpartial(3) }
   }.freeze
@@ -50,6 +52,39 @@ class ServerEarlyBytesTest < Minitest::Test
     socket = connect
     socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
     assert_equal "ear,ea,early", Timeout.timeout(60) { socket.read }
+  end
+
+  # MSG_WAITALL waits for as many bytes as were asked for; the rest of them comes later.
+  def test_a_read_that_waits_for_all_gets_all
+    looked = Thread::Queue.new
+    serve do |env|
+      io = env["rack.hijack"].call
+      looked << io.recv(2, Socket::MSG_WAITALL | Socket::MSG_DONTWAIT | Socket::MSG_PEEK)
+      buffer = +"x"
+      parts = [io.recv(8, Socket::MSG_WAITALL | Socket::MSG_PEEK),
+               io.recv(8, Socket::MSG_WAITALL, buffer), buffer]
+      io.write(parts.join(","))
+      io.close
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    assert_equal "ea", looked.pop
+    socket.write("ter")
+    assert_equal "earlyter,earlyter,earlyter", Timeout.timeout(60) { socket.read }
+  end
+
+  def test_a_read_that_is_interrupted_loses_none
+    serve do |env|
+      io = env["rack.hijack"].call
+      interrupted = assert_raises(Timeout::Error) do
+        Timeout.timeout(0.05) { io.recv(8, Socket::MSG_WAITALL) }
+      end
+      io.write("#{interrupted.class},#{io.recv(8)}")
+      io.close
+    end
+    socket = connect
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    assert_equal "Timeout::Error,early", Timeout.timeout(60) { socket.read }
   end
 
   def test_a_time_limit_is_raised_unchanged

@@ -161,9 +161,14 @@ class ServerHandlersTest < Minitest::Test
   end
 
   # Rack 2 sends a daemon to the root folder, where config/neverblock.rb and the program are not.
-  def test_a_daemon_of_rack_2
+  def test_a_daemon_of_rack_2 = check_daemon_of_rack_2(@dir)
+
+  # As a supervisor or a script with `chdir:` leaves it: the folder of another program.
+  def test_a_daemon_of_rack_2_with_a_stale_name_of_its_folder = check_daemon_of_rack_2(Dir.home)
+
+  def check_daemon_of_rack_2(name)
     File.write("#{@dir}/server.rb", %(gem "rack", "~> 2.2"\nrequire "rack"\nRack::Server.start\n))
-    launch_daemon(*ruby("server.rb", "-s", "neverblock", "-o", "127.0.0.1", "-p", @port.to_s, "-P", "#{@dir}/pid", "-O", "Workers=1", "-D"))
+    launch_daemon(*ruby("server.rb", "-s", "neverblock", "-o", "127.0.0.1", "-p", @port.to_s, "-P", "#{@dir}/pid", "-O", "Workers=1", "-D"), name: name)
     old = eventually { pids.first }
     Process.kill("USR2", @daemon)
     eventually { (now = pids).any? && !now.include?(old) && !alive?(old) }
@@ -174,8 +179,8 @@ class ServerHandlersTest < Minitest::Test
     end_daemons
   end
 
-  def launch_daemon(*command)
-    Process.wait(spawn({"PWD" => @dir}, *command, chdir: @dir, %i[out err] => @log))
+  def launch_daemon(*command, name: @dir)
+    Process.wait(spawn({"PWD" => name}, *command, chdir: @dir, %i[out err] => @log))
     eventually { ready? }
     @daemon = eventually { File.read("#{@dir}/pid").to_i.nonzero? }
   end

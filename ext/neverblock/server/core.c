@@ -317,8 +317,7 @@ static VALUE rb_nb_core_drain(VALUE self)
     return self;
 }
 
-/* @!visibility private - waits until a drained server has no connection and no request left, or
- * timeout seconds. */
+/* @!visibility private - waits up to timeout seconds until no connection or request is left. */
 static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
 {
     nb_server_t *server = server_of(self);
@@ -328,6 +327,7 @@ static VALUE rb_nb_core_join(VALUE self, VALUE timeout)
         return is_drained(server) ? Qtrue : Qfalse;
     started_server_of(self);
     nb_park_init(server->loop, &park, NB_PARK_BLOCK);
+    park.blocker = self;
     uint64_t ns = nanoseconds(timeout);
     nb_park_deadline(&park, ns == NB_NEVER ? NB_NEVER : nb_loop_clock(server->loop) + ns);
     server->joiner = &park;

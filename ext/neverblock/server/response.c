@@ -4,26 +4,24 @@
  * sendfile, an enumerable in chunks collected until the end of the tick, or by a block that gets
  * the stream.
  *
- * Read after: response.h, response_head.h, response_parts.h.
+ * Read after: response.h, response_head.h, response_file.h, response_parts.h.
  */
 #include "server/response.h"
-#include "hooks/descriptor.h"
 #include "http/status.h"
 #include "server/body.h"
 #include "server/date.h"
 #include "server/output.h"
+#include "server/response_file.h"
 #include "server/response_head.h"
 #include "server/response_parts.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static ID id_each, id_call, id_close, id_to_ary, id_to_path, id_to_s, id_to_i;
+static ID id_each, id_call, id_close, id_to_ary, id_to_s, id_to_i;
 
 static void write_parts(nb_request_t *request, struct iovec *iov, const VALUE *owners, int count)
 {
@@ -111,76 +109,18 @@ bool nb_response_take_back(nb_request_t *request)
     return !request->head_sent;
 }
 
-static VALUE call_to_path(VALUE body)
-{
-    return rb_funcallv(body, id_to_path, 0, NULL);
-}
-
-/* A File without a name raises: that of a large request body, one made by O_TMPFILE. */
-static VALUE without_path(VALUE unused, VALUE error)
-{
-    return Qnil;
-}
-
-/* Whether the File is open for another file than the one that now has its path. */
-static bool is_replaced(VALUE body, const struct stat *found)
-{
-    struct stat own;
-    if (!RB_TYPE_P(body, T_FILE) || nb_io_is_closed(body) ||
-        fstat(rb_io_descriptor(body), &own) < 0)
-        return false;
-    return own.st_dev != found->st_dev || own.st_ino != found->st_ino;
-}
-
-/* The size of files in /proc is 0. */
-static bool has_no_size(int file, const struct stat *found)
-{
-    char byte;
-    return !found->st_size && pread(file, &byte, 1, 0) > 0;
-}
-
-/* We open the file ourselves, so the application's body can be closed at once. Returns its fd and
- * size, or -1 if this is no body that is a whole file. */
-static int open_file(const nb_response_head_t *head, VALUE body, uint64_t *size)
-{
-    struct stat status;
-    if (head->coded || !rb_respond_to(body, id_to_path))
-        return -1;
-    if (body == head->request->input_file) /* the application may have read a part of it */
-        return -1;
-    VALUE path = rb_rescue2(call_to_path, body, without_path, Qnil, rb_eIOError, (VALUE)0);
-    if (NIL_P(path)) /* a wrapper of a body that has no file */
-        return -1;
-    path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
-    /* Opening a FIFO waits for its other end, and opening a device may do anything. */
-    if (stat(StringValueCStr(path), &status) < 0 || !S_ISREG(status.st_mode))
-        return -1;
-    int file = open(StringValueCStr(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return -1;
-    if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || is_replaced(body, &status) ||
-        has_no_size(file, &status) ||
-        (head->length != NB_LENGTH_UNKNOWN && head->length != (uint64_t)status.st_size)) {
-        close(file); /* a part of it, or no plain file: the body's own each knows better */
-        return -1;
-    }
-    *size = (uint64_t)status.st_size;
-    return file;
-}
-
 static bool send_file(nb_response_head_t *head, VALUE body)
 {
     nb_request_t *request = head->request;
-    uint64_t size;
-    int file = open_file(head, body, &size);
-    if (file < 0)
+    nb_response_file_t file;
+    if (!nb_response_file_open(&file, head, body))
         return false;
-    collect_head(head, size);
+    collect_head(head, file.size);
     request->head_bytes = 0;
-    if (!size)
-        close(file);
+    if (!file.size)
+        close(file.fd);
     else
-        nb_conn_write_file(request->conn, file, 0, size);
+        nb_conn_write_file(request->conn, file.fd, file.at, file.size);
     request->ended = true;
     return true;
 }
@@ -188,11 +128,10 @@ static bool send_file(nb_response_head_t *head, VALUE body)
 /* HEAD gets the size of a file, as GET would: who downloads it in parts asks for that first. */
 static void send_head_only(nb_response_head_t *head, VALUE body)
 {
-    uint64_t size = NB_LENGTH_UNKNOWN;
-    int file = nb_status_forbids_body(head->request->status) ? -1 : open_file(head, body, &size);
-    if (file >= 0)
-        close(file);
-    send_head(head, size);
+    nb_response_file_t file = {.size = NB_LENGTH_UNKNOWN};
+    if (!nb_status_forbids_body(head->request->status) && nb_response_file_open(&file, head, body))
+        close(file.fd);
+    send_head(head, file.size);
 }
 
 /* The block may be kept, and called when the request, which lies on a stack, is gone. */
@@ -385,7 +324,7 @@ void nb_response_init(void)
     id_call = rb_intern("call");
     id_close = rb_intern("close");
     id_to_ary = rb_intern("to_ary");
-    id_to_path = rb_intern("to_path");
+    nb_response_file_init();
     id_to_s = rb_intern("to_s");
     id_to_i = rb_intern("to_i");
 }

@@ -12,7 +12,7 @@
  *   carrier · connection                        what it sends, and its ends
  *   refusal · events · listener                 its beginning, and what arrives for it
  *   input · exchange · timing · env             what the application gets
- *   response_head · hints · response_parts · response   what it returns
+ *   response_head · hints · response_file · response_parts · response   what it returns
  *   wipe · callbacks                            what follows
  *   request · worker · forked · stats · core    who does the work, and reports on it
  *

@@ -53,7 +53,7 @@ module NB
           grave = options[:strict] ? %i[problem warning] : %i[problem]
           findings.any? { |finding| grave.include?(finding.level) } ? 1 : 0
         rescue ArgumentError => error
-          raise UsageError, error.message
+          raise UsageError, error.message.sub(/\Aexcept(?=:)/, "--except")
         end
 
         private

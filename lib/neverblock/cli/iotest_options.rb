@@ -28,17 +28,18 @@ module NB
       LARGEST = (2**31) - 1
 
       class << self
+        # @param option [String] for the message
         # @param text [String] "500", "64k", "1G"
         # @return [Integer]
         # @raise [UsageError]
         # @scheduling never waits
-        def bytes(text)
+        def bytes(option, text)
           digits, suffix = text.match(/\A(\d+)([a-zA-Z]?)\z/)&.captures
           factor = suffix.to_s.empty? ? 1 : SUFFIXES[suffix]
           return digits.to_i * factor if digits && factor && digits.to_i.positive?
 
-          raise UsageError, "not a length: #{text.inspect} (500, 64k = 64000, 64K = 65536, m, M, " \
-                            "g, G)"
+          raise UsageError, "#{option}: not a length: #{text.inspect} (500, 64k = 64000, " \
+                            "64K = 65536, m, M, g, G)"
         end
 
         # @param argv [Array<String>]
@@ -78,9 +79,9 @@ module NB
         end
 
         def numbers(on, options)
-          on.on("-l LENGTH") { |text| options.length = bytes(text) }
-          on.on("-k CHUNK") { |text| options.chunk = bytes(text) }
-          on.on("-b SIZE") { |text| options.buffer = bytes(text) }
+          on.on("-l LENGTH") { |text| options.length = bytes("-l", text) }
+          on.on("-k CHUNK") { |text| options.chunk = bytes("-k", text) }
+          on.on("-b SIZE") { |text| options.buffer = bytes("-b", text) }
           on.on("-o N", Integer) { |count| options.operations = count }
           on.on("-p PORT", Integer) { |port| options.port = port }
         end

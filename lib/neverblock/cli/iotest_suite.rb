@@ -33,7 +33,7 @@ module NB
       # @param json [Boolean] one JSON object per row instead of the table
       # @raise [UsageError] for an invalid length
       def initialize(length, cold, json: false)
-        @bytes = IotestOptions.bytes(length)
+        @bytes = IotestOptions.bytes("-l", length)
         @length = length
         @cold = cold ? %w[--cold] : []
         @json = json

@@ -120,10 +120,12 @@ module NB
 
         def read(argv, options)
           CLI.parse(argv) do |on|
-            on.on("-l", "--length BYTES") { |text| options[:length] = IotestOptions.bytes(text) }
+            on.on("-l", "--length BYTES") do |text|
+              options[:length] = IotestOptions.bytes("-l", text)
+            end
             on.on("-i", "--impl NAMES", Array) { |names| options[:impls] = impls(names) }
             on.on("-S", "--site NAMES", Array) do |names|
-              options[:sites] = known(names, RubyhttpSites::ALL.keys)
+              options[:sites] = known("-S", names, RubyhttpSites::ALL.keys)
             end
             on.on("-w", "--world NAMES", Array) { |names| options[:worlds] = worlds(names) }
             on.on("-n", "--repeat N") { |text| options[:repeat] = repeat(text) }
@@ -133,17 +135,18 @@ module NB
           end
         end
 
-        def known(names, all)
+        def known(option, names, all)
           strange = names - all
           return names.uniq if strange.empty? && names.any?
 
-          raise UsageError, "unknown: #{strange.join(", ").inspect}; known are #{all.join(", ")}"
+          raise UsageError, "#{option}: unknown: #{strange.join(", ").inspect}; known are " \
+                            "#{all.join(", ")}"
         end
 
         # Of a group, takes the available ones; a single name must be available.
         def impls(names)
           groups = RubyhttpClients::GROUPS
-          chosen = known(names, [*RubyhttpClients::NAMES, *groups.keys]).flat_map do |name|
+          chosen = known("-i", names, [*RubyhttpClients::NAMES, *groups.keys]).flat_map do |name|
             next groups[name].reject { |one| RubyhttpClients.missing(one) } if groups.key?(name)
 
             reason = RubyhttpClients.missing(name)
@@ -153,7 +156,7 @@ module NB
         end
 
         def worlds(names)
-          known(names, RubyhttpCell::WORLDS.keys).each do |name|
+          known("-w", names, RubyhttpCell::WORLDS.keys).each do |name|
             reason = RubyhttpCell.missing(name)
             raise UsageError, "-w #{name}: #{reason}" if reason
           end

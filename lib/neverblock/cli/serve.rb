@@ -129,8 +129,7 @@ module NB
 
         # The command line overrides the file.
         def apply(flags, rackup, config)
-          config.replace_bindings(flags[:binds]) unless flags[:binds].empty?
-          config.bindings.each { |address| Server::Address.parse(address) } # or raises
+          bind(config, flags[:binds])
           flags.each { |name, value| set(config, name, value) unless OWN.include?(name) }
           config.rackup(rackup) if rackup
           profile(config, flags[:profile]) if flags[:profile]
@@ -139,9 +138,18 @@ module NB
             File.readable?(config.rackup)
         end
 
-        def set(config, name, value)
-          config.public_send(name, value)
-        rescue ArgumentError => error # it names the setting, as in a file
+        def bind(config, addresses)
+          option("bind") { addresses.each { |address| Server::Address.parse(address) } } # or raises
+          config.replace_bindings(addresses) unless addresses.empty?
+          config.bindings.each { |address| Server::Address.parse(address) } # those of the file
+        end
+
+        def set(config, name, value) = option(name) { config.public_send(name, value) }
+
+        # An error names the setting, as in a file.
+        def option(name)
+          yield
+        rescue ArgumentError => error
           raise UsageError, error.message.sub(/\A#{name}(?=:)/) { "--#{name.to_s.tr("_", "-")}" }
         end
 

@@ -2,6 +2,7 @@
 
 require "rbconfig"
 require_relative "../legible"
+require_relative "fiber_names"
 require_relative "subject"
 
 module NB
@@ -18,7 +19,7 @@ module NB
                  *(Gem.path.map { |path| "#{path}/" } if defined?(Gem))].compact.freeze
     private_constant :OURS, :LIBRARIES
 
-    @names = []
+    @names = [-> { FiberNames.all }]
     @appendices = []
 
     class << self

@@ -58,7 +58,7 @@ module NB
     def initialize(project, except: [])
       unknown = except - Doctor.checks.keys
       if unknown.any?
-        raise ArgumentError, "unknown check #{unknown.join(", ")}; known are " \
+        raise ArgumentError, "except: unknown check #{unknown.join(", ")}; known are " \
                              "#{Doctor.checks.keys.join(", ")}"
       end
       @project = project

@@ -71,7 +71,7 @@ module NB
       # @scheduling never waits
       def start
         Collections.forbid(self)
-        @fiber = Fiber.schedule do
+        @fiber = FiberNames.schedule("the server's garbage collection") do
           loop do
             Fiber.scheduler.idle { sleep LOOK }
             collect if overdue?

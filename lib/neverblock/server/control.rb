@@ -103,7 +103,7 @@ module NB
       # @return [Array(Integer, String)] status and body; the rest is as for {ask}
       def self.exchange(address, path, within: ANSWER)
         socket = nil
-        place = ControlAddress.new(address)
+        place = ControlAddress.new(address, "address")
         answer = ::Timeout.timeout(within, Errno::ETIMEDOUT, "no answer in #{within} s") do
           socket = place.connect
           socket.write("GET #{path} HTTP/1.0\r\n\r\n")

@@ -18,16 +18,17 @@ module NB
       attr_reader :server
 
       # @param text [String] `unix://path` or `tcp://host:port`
+      # @param name [String] of the option or argument, for the message
       # @raise [ArgumentError]
-      def initialize(text)
+      def initialize(text, name = "control")
         match = FORM.match(text.to_s) or
-          raise ArgumentError, "control: must be unix://path or tcp://host:port, got: " \
+          raise ArgumentError, "#{name}: must be unix://path or tcp://host:port, got: " \
                                "#{text.to_s.empty? ? '""' : text}"
         @path = match[:path]
         @host = match[:v6] || match[:host]
         @port = match[:port]&.to_i
         # The system would take the port modulo 65,536.
-        raise ArgumentError, "control: a port is a number from 0 to 65535, got: #{text}" if
+        raise ArgumentError, "#{name}: a port is a number from 0 to 65535, got: #{text}" if
           @port && @port > 65_535
       end
 

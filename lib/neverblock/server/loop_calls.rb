@@ -11,7 +11,7 @@ module NB
       # Starts in the loop's thread, without keeping the loop running.
       def initialize
         @calls = Thread::Queue.new
-        @fiber = Fiber.schedule { carry }
+        @fiber = FiberNames.schedule("the server's calls from other threads") { carry }
       end
 
       # Calls the method in a fiber of the loop and waits for it.

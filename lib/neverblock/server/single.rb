@@ -57,7 +57,7 @@ module NB
       def feed_watchdog
         return unless @notify.interval
 
-        Fiber.schedule do
+        FiberNames.schedule("the heartbeat for systemd") do
           loop do
             @notify.watchdog
             Fiber.scheduler.idle { sleep @notify.interval }

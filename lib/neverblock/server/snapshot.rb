@@ -128,7 +128,7 @@ module NB
       end
 
       def told_fibers(requests)
-        @names = TaskNames.by_fiber
+        @names = FiberNames.all.to_h.compare_by_identity.merge!(TaskNames.by_fiber)
         @stories = {}.compare_by_identity
         asked = {}.compare_by_identity
         requests.each { |_, fiber,| asked[fiber] = true }

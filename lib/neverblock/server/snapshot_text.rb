@@ -26,7 +26,8 @@ module NB
         def head(name, one)
           counts = one[:loop]&.fetch(:fibers) || {}
           stands = one.dig(:loop, :stands_seconds).to_f
-          "#{name}: #{counts.map { |state, count| "#{count} #{state}" }.join(", ")}" \
+          states = counts.map { |state, count| "#{count} #{state}" }.join(", ")
+          "#{name}: #{counts.empty? ? "no loop runs" : states}" \
             "#{format("; its loop has not turned for %.3f s", stands) if stands >= 0.1}"
         end
 

@@ -107,8 +107,10 @@ module NB
         @open = Thread::SizedQueue.new(most)
         @serving = {}.compare_by_identity # fiber => Coupling, or false before the handshake
         @ended = Thread::Queue.new
-        @waiting = Admission.new { |socket| serve(socket, Fiber.current) }
-        @accepting = Fiber.schedule { accept_all }
+        @waiting = Admission.new do |socket|
+          FiberNames.within(NAME) { serve(socket, Fiber.current) }
+        end
+        @accepting = FiberNames.schedule("the server's accept, #{self}") { accept_all }
       end
 
       # Accepts everything the kernel let in: the limit is for later connections.

@@ -15,7 +15,9 @@ module NB
       LINGER = 2
       # A connection to the core, and the fiber that passes on what the client sends.
       Coupling = Struct.new(:carrier, :receiver)
-      private_constant :PART_BYTES, :LINGER, :Coupling
+      # What its two fibers are called.
+      NAME = "a TLS connection"
+      private_constant :PART_BYTES, :LINGER, :Coupling, :NAME
 
       private
 
@@ -26,7 +28,7 @@ module NB
         carrier = @core.adopt(inside.fileno, true, address) or return
         received = Thread::Queue.new
         @serving[fiber] = coupling = Coupling.new(carrier)
-        coupling.receiver = Fiber.schedule { receive(secure, outside, received) }
+        coupling.receiver = FiberNames.schedule(NAME) { receive(secure, outside, received) }
         whole = pump_out(secure, outside, carrier) && !carrier.cut?
         end_well(secure, carrier, received) if whole
       ensure

@@ -57,7 +57,7 @@ module NB
           JSON.generate(server.snapshot(**Snapshot.detail(query)))
         end
         server.run do
-          Fiber.schedule do
+          FiberNames.schedule("the heartbeat for the master") do
             while Process.ppid == master
               report(server, pipe)
               Fiber.scheduler.idle { sleep REPORTS } # does not keep a drained server running

@@ -18,7 +18,7 @@ module Rackup
       # @return [void]
       # @scheduling always waits
       def self.run(app, **options)
-        return_home if options[:daemonize]
+        return_home(options[:config]) if options[:daemonize]
         config = configure(options)
         config.on_restart { forget_pidfile(options[:pid]) }
         launcher = NB::Server::Launcher.new(config, app: app, kept_file: options[:pid])
@@ -29,10 +29,21 @@ module Rackup
       end
 
       # A daemon of Rack 2 is in the root folder, where it finds neither config/neverblock.rb nor,
-      # at USR2, its program. With Rack 3 it stays where it was started.
-      def self.return_home
+      # at USR2, its program. With Rack 3 it stays where it was started. PWD has the name of that
+      # folder, unless whoever started it went there without a shell: hence the second look.
+      def self.return_home(rackup_file)
+        return if defined?(::Rackup::Server) || Dir.pwd != "/" || !rackup_file
+
         home = ENV.fetch("PWD", "")
-        Dir.chdir(home) if Dir.pwd == "/" && File.directory?(home)
+        home = File.dirname(rackup_file) unless holds?(home, rackup_file)
+        Dir.chdir(home)
+      end
+
+      # Rack has made the file's path absolute before the program became a daemon.
+      def self.holds?(folder, file)
+        return false unless folder.start_with?("/") && File.directory?(folder)
+
+        [folder, File.realpath(folder)].any? { |name| file.start_with?(File.join(name, "")) }
       end
 
       # Errors of the configuration are reported in one line, as by `nb serve`.
@@ -62,7 +73,7 @@ module Rackup
         host = "[#{host}]" if host.include?(":") && !host.start_with?("[")
         "tcp://#{host}:#{port}"
       end
-      private_class_method :return_home, :configure, :apply, :address
+      private_class_method :return_home, :holds?, :configure, :apply, :address
 
       # Rails and rackup write a pidfile, and exit if it names a running process: the one that USR2
       # has just replaced.
