@@ -46,6 +46,21 @@ class RailsRestoredTransactionTest < Minitest::Test
     end
   end
 
+  # As long as nothing is written, blocks of `requires_new: true` belong to the one BEGIN.
+  MODELS.each_key do |adapter|
+    define_method("test_#{adapter}_is_lost_between_two_inner_blocks") do
+      take(adapter)
+      assert_taken_back do
+        @row.transaction do
+          in_a_block_after_another { @row.create!(name: "middle") }
+          @row.create!(name: "outer")
+          assert_equal %w[middle outer], @row.order(:name).pluck(:name)
+          raise ActiveRecord::Rollback
+        end
+      end
+    end
+  end
+
   # It sees what Watch has not committed, so it has the isolation that it asked for.
   %w[mysql2 trilogy].each do |adapter|
     define_method("test_#{adapter}_is_lost_between_setting_the_isolation_and_begin") do
@@ -69,6 +84,21 @@ class RailsRestoredTransactionTest < Minitest::Test
   end
 
   private
+
+  # The connection ends between the two.
+  def in_a_block_after_another
+    @row.transaction(requires_new: true) do
+      @row.transaction(requires_new: true) do
+        @row.create!(name: "inner")
+        raise ActiveRecord::Rollback
+      end
+      @row.with_connection do |connection|
+        lose(connection)
+        read(connection)
+      end
+      yield
+    end
+  end
 
   # The transaction begins, and its connection ends before the block.
   def check(adapter)

@@ -69,6 +69,14 @@ module NB
         end
       end
 
+      # Prepended to Rails' class for a block of `requires_new: true` in a transaction that has
+      # written nothing. It has no statements of its own: it is restored with that transaction.
+      # Rails' own method would raise InstrumentationNotStartedError.
+      module Parent
+        # @api private
+        def restore! = nil
+      end
+
       # Prepended to the adapters for MySQL before Rails 8.1. MySQL sets the isolation level by a
       # statement of its own. If the connection was lost after that, Rails connected again for BEGIN
       # alone, and the transaction had the default level.
@@ -92,6 +100,7 @@ module NB
           adapters = ::ActiveRecord::ConnectionAdapters
           adapters::AbstractAdapter.prepend(Adapter)
           adapters::Transaction.prepend(Transaction)
+          adapters::RestartParentTransaction.prepend(Parent)
         end
         return if ::ActiveRecord.version >= Gem::Version.new("8.1.a")
 
