@@ -24,8 +24,7 @@ module NB
           super()
           open = ::SQLite3::Constants::Open
           define_method(:open_v2) do |file, mode, vfs|
-            bare = driver.on? && Repairs.main? && mode.is_a?(Integer)
-            bare &&= mode.nobits?(open::FULLMUTEX)
+            bare = driver.on? && mode.is_a?(Integer) && mode.nobits?(open::FULLMUTEX)
             @neverblock_bare = bare
             super(file, bare ? mode | open::NOMUTEX : mode, vfs)
           end

@@ -4,11 +4,11 @@ module NB
   module Drivers
     module SQLite
       # Keeps a connection that several fibers or threads use to one statement at a time. While
-      # SQLite waits for a lock itself, nobody else runs at all. A busy handler waits in Ruby, in the
-      # middle of a statement. Meanwhile
+      # SQLite waits for a lock itself, nobody else runs at all. A busy handler waits in Ruby, in
+      # the middle of a statement. Meanwhile
       #
-      # - each statement of another fiber or thread would commit together with the waiting one: after
-      #   it has returned, or never;
+      # - each statement of another fiber or thread would commit together with the waiting one:
+      #   after it has returned, or never;
       # - if the connection has a mutex ({Opening}), another thread would wait for it in C, with
       #   Ruby's lock, which the handler needs to return. Neither would ever go on.
       #
