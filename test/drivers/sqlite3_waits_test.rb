@@ -124,7 +124,7 @@ class SQLite3WaitsTest < Minitest::Test
   def test_two_who_commit_do_not_wait_for_each_other
     assert_prints "[2]\n", <<~RUBY
       databases = [db, SQLite3::Database.new(folder + "/y.db")]
-      databases.each { |one| one.busy_timeout = 2000 }
+      databases.each { |one| one.busy_timeout = 20_000 }
       databases[1].execute("CREATE TABLE t (n)")
       locks = [holder, SQLite3::Database.new(folder + "/y.db")]
       write = ->(one) { one.execute("BEGIN IMMEDIATE") && one.execute("COMMIT") }
@@ -159,17 +159,17 @@ class SQLite3WaitsTest < Minitest::Test
   { "fiber" => "NB.async", "thread" => "Thread.new" }.each do |kind, start|
     WAITS.each do |name, (hold, work)|
       define_method("test_a_fork_while_a_#{kind}_waits_for_#{name}") do
-        assert_prints "child\n[true, false]\n[4, \"ok\"]\n", <<~RUBY
+        assert_prints "child\ntrue\n[4, \"ok\"]\n", <<~RUBY
+          NB::Fork.send(:remove_const, :PATIENCE)
+          NB::Fork::PATIENCE = 1000 # seconds: a fork that waited would hang
           db.busy_timeout = 20_000
           #{hold}
           NB.run do
             writing = #{start} { #{work} }
             sleep 0.1
-            start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
             pid = fork { 3.times { GC.start } && puts("child") }
-            late = Process.clock_gettime(Process::CLOCK_MONOTONIC) - start > 1.5
             Process.wait(pid)
-            p [$?.success?, late]
+            p $?.success?
             holder.execute("COMMIT")
             writing.is_a?(Thread) ? writing.join : writing.wait
           end
