@@ -4,8 +4,9 @@ require "minitest/autorun"
 require "tmpdir"
 require_relative "../support/subprocess"
 
-# A fork while a statement waits for the lock of a database: SQLite keeps a mutex locked meanwhile,
-# on which the child would hang without end.
+# A fork while a statement waits for the lock of a database, of a connection that has a mutex:
+# SQLite keeps it locked meanwhile, on which the child would hang without end.
+# (SQLite3WaitsTest: connections without.)
 class SQLite3ForkTest < Minitest::Test
   # `holder` has the lock, `waiting` is a connection, `wait_for` a thread that waits for the lock.
   PREPARE = <<~'RUBY'
@@ -14,7 +15,8 @@ class SQLite3ForkTest < Minitest::Test
     $stdout.sync = true
 
     def connect(handler)
-      db = SQLite3::Database.new(FILE)
+      open = SQLite3::Constants::Open
+      db = SQLite3::Database.new(FILE, flags: open::READWRITE | open::CREATE | open::FULLMUTEX)
       case handler
       when :busy_handler then db.busy_handler { sleep 0.001 || true }
       else db.public_send(:"#{handler}=", 20_000)

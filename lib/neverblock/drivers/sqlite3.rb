@@ -2,6 +2,8 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
+require_relative "sqlite3/beginning"
+require_relative "sqlite3/opening"
 require_relative "sqlite3/sharing"
 require_relative "sqlite3/transaction"
 require_relative "sqlite3/waits"
@@ -44,39 +46,70 @@ module NB
         end
       end
 
-      # Wraps any busy handler, so that forks wait for it, and others make way ({Waits}).
+      # Wraps any busy handler, so that others make way, and forks know of it ({Waits}).
       class Watched
-        def initialize(handler)
+        # @param database [SQLite3::Database] whose busy handler it is
+        def initialize(handler, database)
           @handler = handler
+          @database = database
         end
+
+        # @return [SQLite3::Database]
+        attr_reader :database
 
         # @return [Fiber, nil] the last one that was in the handler, and perhaps still is
         attr_reader :fiber
 
-        # @return [Object] what the handler returns
+        # Called by SQLite.
+        #
+        # @return [Object] what the handler returns; false if it waits later
         def call(count)
-          @fiber = Fiber.current
-          @since = Process.clock_gettime(Process::CLOCK_MONOTONIC) if count.zero?
-          Waits.looks(@since)
-          Waits.inside { @handler.call(count) }
+          return false if Waits.put_off?(self)
+
+          note(count)
+          Waits.inside(self) { @handler.call(count) }
         end
 
-        # Waits until no other fiber is in the handler. Asks the stack, because SQLite goes on when
-        # the handler has returned.
+        # Called between two attempts, when SQLite has ended the statement.
+        #
+        # @return [Object] what the handler returns
+        def wait(count)
+          note(count)
+          @outside = true
+          @handler.call(count)
+        end
+
+        # Called after the last attempt.
+        #
+        # @return [void]
+        def waited = @outside = false
+
+        # Waits until no other fiber is in a statement that waits. Asks the stack, because SQLite
+        # goes on when the handler has returned.
         #
         # @return [void]
         # @scheduling may wait
         # @thread any
         def await_turn
+          @fiber = nil unless @process == Process.pid # nobody else lives on in a child
           until (fiber = @fiber).nil? || fiber.equal?(Fiber.current)
-            Waits.inside?(fiber) ? sleep(0.001) : @fiber = nil
+            (@outside && fiber.alive?) || Waits.inside?(fiber) ? sleep(0.001) : @fiber = nil
           end
+        end
+
+        private
+
+        def note(count)
+          @fiber = Fiber.current
+          @process = Process.pid
+          @since = Process.clock_gettime(Process::CLOCK_MONOTONIC) if count.zero?
+          Waits.looks(@since)
         end
       end
 
       # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
-      # would leave a mutex locked, and the next thread that uses the connection would stop the
-      # process. Instead SQLite gives up, and the calling method raises the exception ({Calls}).
+      # would leave the statement in the middle, and a mutex locked, if the connection has one.
+      # Instead SQLite gives up, and the calling method raises the exception ({Calls}).
       class Guard
         def initialize(handler)
           @handler = handler
@@ -142,7 +175,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       sqlite::Sharing.stop(self)
       next super(handler, &nil) unless handler && driver.on?
 
-      watched = sqlite::Watched.new(handler)
+      watched = sqlite::Watched.new(handler, self)
       outer = guards ? sqlite::Guard.new(watched) : watched
       super(outer, &nil).tap do
         by_itself = -> { in_c.bind_call(self, handler.milliseconds) } if handler.is_a?(sqlite::Wait)
@@ -150,7 +183,8 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       end
     end
   end
-  SQLite3::Database.prepend(waiting, sqlite::Sharing::Database, sqlite::Transaction.new(driver))
+  SQLite3::Database.prepend(waiting, sqlite::Sharing::Database, sqlite::Transaction.new(driver),
+                            sqlite::Opening.new(driver), sqlite::Trace)
   preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
   SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement)
   if guards

@@ -12,7 +12,6 @@ module NB
     private_constant :PATIENCE
     @in_child = []
     @breaking = []
-    @waiting = 0
 
     class << self
       # Registers a block that runs in every forked child, after the loop was cleared.
@@ -33,19 +32,8 @@ module NB
       # @return [void]
       # @api private
       def wait_until(deadline)
-        return if may?(deadline)
-
-        begin
-          @waiting += 1
-          sleep 0.001 until may?(deadline)
-        ensure
-          @waiting -= 1
-        end
+        sleep 0.001 until may?(deadline)
       end
-
-      # @return [Boolean] whether a fork waits, so that who can should not be in the middle
-      # @api private
-      def waiting? = @waiting.positive?
 
       # @return [Boolean] whether nothing speaks against a fork now, or the time is over
       # @api private
@@ -62,7 +50,6 @@ module NB
       def begin_child
         Native.after_fork
       ensure # a trap handler may have raised
-        @waiting = 0
         @in_child.each(&:call)
       end
 

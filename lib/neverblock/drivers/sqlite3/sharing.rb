@@ -3,14 +3,14 @@
 module NB
   module Drivers
     module SQLite
-      # Keeps a connection that several fibers or threads use to one statement at a time. SQLite
-      # does so with a mutex, and while it waits for a lock itself, nobody else runs at all. A busy
-      # handler waits in Ruby, in the middle of a statement, with that mutex locked. Meanwhile
+      # Keeps a connection that several fibers or threads use to one statement at a time. While
+      # SQLite waits for a lock itself, nobody else runs at all. A busy handler waits in Ruby, in
+      # the middle of a statement. Meanwhile
       #
-      # - the mutex lets in other fibers of that thread. Each of their statements would commit
-      #   together with the waiting one: after it has returned, or never;
-      # - another thread would wait for the mutex in C, with Ruby's lock, which the handler needs to
-      #   return. Neither would ever go on.
+      # - each statement of another fiber or thread would commit together with the waiting one:
+      #   after it has returned, or never;
+      # - if the connection has a mutex ({Opening}), another thread would wait for it in C, with
+      #   Ruby's lock, which the handler needs to return. Neither would ever go on.
       #
       # So whoever begins, resets or closes a statement waits until the handler has returned.
       # Threads may also be anywhere between two rows of a statement. So outside a loop, a
@@ -95,12 +95,16 @@ module NB
           # busy handler raises, and SQLite commits nothing until it is reset.
           # @api private
           def step
-            @neverblock_goes_on ||= (Sharing.enter(@connection); true)
-            row = super
-            whole = true
-            row
-          ensure
-            reset! unless whole || closed?
+            return neverblock_for_lock if @neverblock_kind
+
+            begin
+              @neverblock_goes_on ||= (Sharing.enter(@connection); true)
+              row = super
+              whole = true
+              row
+            ensure
+              reset! unless whole || closed?
+            end
           end
 
           # Works like sqlite3's own method. SQLite still needs a statement that waits.
@@ -116,6 +120,18 @@ module NB
           def close
             Sharing.enter(@connection)
             super
+          end
+
+          private
+
+          # Steps as its kind wants it ({Beginning}).
+          def neverblock_for_lock
+            kind = @neverblock_kind
+            @neverblock_kind = nil
+            Waits.make_way unless kind == :repeatable
+            kind == :begin ? step : Waits.outside { step }
+          ensure
+            @neverblock_kind = kind
           end
         end
       end

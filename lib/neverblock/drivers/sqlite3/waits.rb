@@ -5,36 +5,74 @@ require_relative "../../loop/fork"
 module NB
   module Drivers
     module SQLite
-      # Who is inside a busy handler. SQLite keeps a mutex of the connection locked meanwhile, in C.
-      # A child forked at that moment hangs without end when it closes the connection, as sqlite3
-      # makes it do at once: nobody unlocks its copy of the mutex. It does so without NeverBlock,
-      # too, with threads and a handler that waits in Ruby, such as `busy_handler_timeout=`.
+      # Who is inside a busy handler, in the middle of a statement. A child forked at that moment
+      # must not free the statement: SQLite would go on with it, or take back what it has written.
       #
-      # So forks wait until nobody is there. Because the one who forks may hold the lock that the
-      # others wait for, those who begin a transaction make way ({Begin}): they have done nothing
-      # yet.
+      # If the connection has a mutex ({Opening}), SQLite keeps it locked meanwhile, in C. Then the
+      # child would hang without end when it closes the connection, as sqlite3 makes it do at once:
+      # nobody unlocks its copy of the mutex. So forks wait until nobody is there.
       module Waits
-        # Key of the fiber-local that tells whether the call may be repeated, and whether it must.
-        KEY = :neverblock_sqlite3_begins
+        # Key of the fiber-local for a statement that waits outside SQLite: how often it has been
+        # repeated; then the {Watched} that SQLite has called.
+        KEY = :neverblock_sqlite3_outside
         # Seconds after which a wait for the lock is long.
         LONG = 0.05
         # Seconds in which everybody who waits looks at the lock.
         LOOK = 0.005
         private_constant :KEY, :LONG, :LOOK
         @fibers = ObjectSpace::WeakMap.new
+        @before_fork = []
         @long_at = 0.0 # when somebody who had waited for long looked at the lock
 
         class << self
+          # @param watched [Watched]
           # @yield the busy handler
-          # @return what the handler returns; false to make way
+          # @return what the handler returns
           # @thread any
           # @api private
-          def inside
-            @fibers[Fiber.current] = true
-            return yield unless Thread.current[KEY]
-
-            Fork.waiting? ? (Thread.current[KEY] = :again) && false : yield
+          def inside(watched)
+            @fibers[Fiber.current] = watched
+            yield
           end
+
+          # Repeats a statement that SQLite ends, without having done anything, when its handler
+          # returns false. So the handler waits between two attempts.
+          #
+          # @yield the statement
+          # @return the block's value
+          # @scheduling may wait
+          # @thread any
+          # @api private
+          def outside
+            count = 0
+            begin
+              Thread.current[KEY] = count
+              yield
+            rescue ::SQLite3::BusyException
+              watched = Thread.current[KEY]
+              Thread.current[KEY] = nil
+              raise if watched.is_a?(Integer) || watched.wait(count) == false
+
+              count += 1
+              retry
+            ensure
+              Thread.current[KEY] = nil
+              watched.waited if watched.is_a?(Watched)
+            end
+          end
+
+          # @return [Boolean] whether that handler will wait when SQLite has ended the statement
+          # @api private
+          def put_off?(watched)
+            return false unless Thread.current[KEY]
+
+            Thread.current[KEY] = watched
+            true
+          end
+
+          # @return [Boolean] whether the statement has been attempted before
+          # @api private
+          def again? = Thread.current[KEY].is_a?(Integer) && Thread.current[KEY].positive?
 
           # Told whenever somebody looks at the lock.
           #
@@ -57,42 +95,35 @@ module NB
             sleep LOOK if Process.clock_gettime(Process::CLOCK_MONOTONIC) - @long_at < LOOK
           end
 
-          # Repeats the block if it has made way for a fork.
+          # Called before a fork. Asks the stacks, because SQLite goes on when the handler has
+          # returned, and Ruby may switch threads in its last line.
           #
-          # @yield a call that fails without having done anything if its handler returns false
-          # @return the block's value
-          # @thread any
-          # @api private
-          def repeatable
-            Thread.current[KEY] = :once
-            yield
-          rescue ::SQLite3::BusyException
-            raise unless Thread.current[KEY] == :again
-
-            sleep 0.001 while Fork.waiting?
-            retry
-          ensure
-            Thread.current[KEY] = nil
-          end
-
-          # Asks the stacks, because SQLite goes on when the handler has returned, and Ruby may
-          # switch threads in its last line.
-          #
-          # @return [Boolean] whether there is another fiber in a busy handler, of any thread
+          # @return [Boolean] whether another fiber, of any thread, is in a busy handler whose
+          #   connection has a mutex
           # @thread any
           # @api private
           def any?
+            @before_fork = []
             return false if @fibers.size.zero?
 
             own = Fiber.current
-            @fibers.keys.any? { |fiber| !fiber.equal?(own) && inside?(fiber) }
+            there = @fibers.keys.select { |fiber| !fiber.equal?(own) && inside?(fiber) }
+            @before_fork = there.filter_map { |fiber| @fibers[fiber]&.database }
+            !@before_fork.all? { |database| Opening.bare?(database) }
           end
 
           # Nobody of the parent is in a handler any more.
           #
           # @return [void]
           # @api private
-          def forked = @fibers = ObjectSpace::WeakMap.new
+          def forked
+            databases = @before_fork.select { |database| Opening.bare?(database) }
+            @fibers = ObjectSpace::WeakMap.new
+            @before_fork = []
+            return if databases.empty?
+
+            ObjectSpace.each_object(::SQLite3::Statement) { |one| one.neverblock_abandon(databases) }
+          end
 
           # @return [Boolean] whether the fiber is in a busy handler
           # @api private
@@ -101,44 +132,6 @@ module NB
               place.path == __FILE__ && place.base_label == "inside"
             end
           end
-        end
-      end
-
-      # Extends a statement that begins a transaction.
-      module Begin
-        # Works like sqlite3's own method.
-        # @api private
-        def step
-          Waits.make_way
-          Waits.repeatable { super }
-        end
-      end
-
-      # Prepended to SQLite3::Statement.
-      class Beginning < Module
-        BEGIN_WORD = /\A\s*begin\b/i
-        private_constant :BEGIN_WORD
-
-        # @param name [Symbol] of the method that prepares the statement
-        def initialize(name)
-          super()
-          begins = method(:begins?)
-          define_method(name) do |database, sql|
-            extend(Begin) if begins.call(sql)
-            Sharing.enter(database)
-            super(database, sql)
-          end
-          private(name)
-        end
-
-        private
-
-        # SQL may hold any bytes, and be UTF-16.
-        def begins?(sql)
-          return false unless sql.is_a?(String)
-
-          wide = !sql.encoding.ascii_compatible?
-          BEGIN_WORD.match?(wide ? sql.encode("UTF-8", invalid: :replace, undef: :replace) : sql.b)
         end
       end
     end
