@@ -4,11 +4,13 @@ require_relative "../support/contract"
 
 # Closing an IO that a thread uses, which is no fiber of the loop: it gets an IOError, and goes on.
 class DriveOutTest < Contract
+  # Made here: while a thread makes it, and has no CPU, nor has the loop the GVL.
+  MUCH = ("x" * 5_000_000).freeze
   USES = {
     "a read" => ->(io) { io.read(1) }, "a gets" => ->(io) { io.gets },
     "a recv" => ->(io) { io.recv(1) }, "a wait" => ->(io) { io.wait_readable },
     "a wait with a timeout" => ->(io) { io.wait(60) },
-    "a write" => ->(io) { io.write("x" * 5_000_000) }
+    "a write" => ->(io) { io.write(MUCH) }
   }.freeze
 
   USES.each do |name, use|

@@ -205,6 +205,10 @@ module QueueApp::Common
 
   private
 
+  # Whole programs begin, and hundreds of jobs are done: on a busy machine that takes longer than
+  # what other tests wait for. Nothing is said of how long: what never comes is told later.
+  def eventually(seconds = 240) = super
+
   # @return [Hash] for the environment of a program, so that calls wait for each other
   def gate(count) = { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
 

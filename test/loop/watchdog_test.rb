@@ -119,11 +119,14 @@ class WatchdogTest < Minitest::Test
     assert_match(/stood still for \d+ ms at -e:3:/, err)
   end
 
+  # Ruby 3.1 does not tell who waits for the GVL, so there the name of the method decides. That is not
+  # yet known when a stall of more than a second is told while it lasts, as on a busy machine.
   def test_waiting_for_the_gvl_is_counted_apart
+    asked = RUBY_VERSION < "3.2" ? "|of, *| of[0] == 'the GVL'" : "true"
     err = stderr("require 'digest'; def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID); size = 1 << 20\n" \
                  "nil while (from = cpu; Digest::SHA512.digest('x' * (size *= 2)); cpu - from < 0.2); BYTES = 'x' * size\n" \
-                 "def counted? = NB::Native.stalls.any?\nplant { Thread.new { Digest::SHA512.digest(BYTES) until counted? }\n" \
-                 "(i = 20_000; i -= 1 while i > 0; sleep 0) until counted? }; $stderr.puts NB::Native.stalls.first.first.inspect")
+                 "def gvl = NB::Native.stalls.find { #{asked} }\nplant { Thread.new { Digest::SHA512.digest(BYTES) until gvl }\n" \
+                 "(i = 20_000; i -= 1 while i > 0; sleep 0) until gvl }; $stderr.puts gvl.first.inspect")
 
     assert_includes err, '["the GVL", nil, "waits for the GVL, which other threads hold"]'
   end

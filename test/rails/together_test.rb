@@ -156,7 +156,7 @@ class RailsTogetherTest < Minitest::Test
     NB.run do
       NoteJob.perform_later("now")
       NoteJob.set(wait: 0.05.seconds).perform_later("later")
-      notes = Array.new(2) { NB.timeout(5) { NoteJob.notes.pop } }
+      notes = Array.new(2) { NB.timeout(60) { NoteJob.notes.pop } }
       assert_equal %w[now later], notes.map(&:first)
       assert_equal [Thread.current], notes.map { |note| note[1] }.uniq
       refute_includes notes.map(&:last), Fiber.current

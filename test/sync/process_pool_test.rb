@@ -170,6 +170,7 @@ class ProcessPoolTest < Minitest::Test
     end
     writer.close
     assert_equal "", reader.read
+    reader.close
   end
 
   # A child that was forked in between would hold a copy of the socket that is to end.
