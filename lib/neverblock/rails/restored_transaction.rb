@@ -73,6 +73,8 @@ module NB
       # written nothing. It has no statements of its own: it is restored with that transaction.
       # Rails' own method would raise InstrumentationNotStartedError.
       module Parent
+        # Does nothing.
+        # @return [nil]
         # @api private
         def restore! = nil
       end
