@@ -119,7 +119,7 @@ class IotestTest < Minitest::Test
   def test_suffixes
     { "500" => 500, "64k" => 64_000, "64K" => 65_536, "2m" => 2_000_000, "1M" => 1_048_576,
       "1g" => 10**9, "1G" => 2**30 }.each do |text, bytes|
-      assert_equal bytes, NB::CLI::IotestOptions.bytes(text)
+      assert_equal bytes, NB::CLI::IotestOptions.bytes("-b", text)
     end
   end
 
