@@ -229,6 +229,24 @@ class SQLite3WaitsTest < Minitest::Test
     assert_prints plain.out, "NB.run do\n#{AS_EVER}\nend"
   end
 
+  def test_a_trace_may_wait_for_another_database_while_a_transaction_begins
+    assert_prints "[\"BEGIN IMMEDIATE\", \"COMMIT\"]\n", <<~RUBY
+      first, log = Array.new(2) { SQLite3::Database.new(folder + "/log.db") }
+      first.execute("CREATE TABLE t (n)")
+      [db, log].each { |one| one.busy_timeout = 20_000 }
+      db.trace { |sql| log.execute("INSERT INTO t VALUES (?)", [sql]) }
+      NB.run do
+        first.execute("BEGIN IMMEDIATE")
+        NB.async { sleep(0.05) && first.execute("COMMIT") }
+        reads(holder)
+        db.execute("BEGIN IMMEDIATE")
+        NB.async { sleep(0.05) && holder.execute("COMMIT") }
+        db.execute("COMMIT")
+      end
+      p log.execute("SELECT n FROM t").flatten
+    RUBY
+  end
+
   # Whoever waits at the end of a write keeps new readers out, and the write is not done again.
   WRITES = { "a_write" => ["INSERT INTO t VALUES (f())"],
              "a_commit" => ["BEGIN", "INSERT INTO t VALUES (f())", "COMMIT"] }.freeze

@@ -12,14 +12,16 @@ module NB
       # child would hang without end when it closes the connection, as sqlite3 makes it do at once:
       # nobody unlocks its copy of the mutex. So forks wait until nobody is there.
       module Waits
-        # Key of the fiber-local for a statement that waits outside SQLite: how often it has been
-        # repeated; then the {Watched} that SQLite has called.
+        # Key of the fiber-local for a statement that waits outside SQLite: the {Attempt}.
         KEY = :neverblock_sqlite3_outside
+        # A connection's statement; how often it has been repeated; then the {Watched} that SQLite
+        # has called. SQLite may call a trace, too, which may use other connections.
+        Attempt = Struct.new(:database, :count, :watched)
         # Seconds after which a wait for the lock is long.
         LONG = 0.05
         # Seconds in which everybody who waits looks at the lock.
         LOOK = 0.005
-        private_constant :KEY, :LONG, :LOOK
+        private_constant :KEY, :Attempt, :LONG, :LOOK
         @fibers = ObjectSpace::WeakMap.new
         @before_fork = []
         @long_at = 0.0 # when somebody who had waited for long looked at the lock
@@ -38,41 +40,48 @@ module NB
           # Repeats a statement that SQLite ends, without having done anything, when its handler
           # returns false. So the handler waits between two attempts.
           #
+          # @param database [SQLite3::Database]
           # @yield the statement
           # @return the block's value
           # @scheduling may wait
           # @thread any
           # @api private
-          def outside
+          def outside(database)
+            around = Thread.current[KEY]
             count = 0
             begin
-              Thread.current[KEY] = count
+              Thread.current[KEY] = attempt = Attempt.new(database, count)
               yield
             rescue ::SQLite3::BusyException
-              watched = Thread.current[KEY]
-              Thread.current[KEY] = nil
-              raise if watched.is_a?(Integer) || watched.wait(count) == false
+              Thread.current[KEY] = around
+              watched = attempt.watched
+              raise if watched.nil? || watched.wait(count) == false
 
               count += 1
               retry
             ensure
-              Thread.current[KEY] = nil
-              watched.waited if watched.is_a?(Watched)
+              Thread.current[KEY] = around
+              watched&.waited
             end
           end
 
           # @return [Boolean] whether that handler will wait when SQLite has ended the statement
           # @api private
           def put_off?(watched)
-            return false unless Thread.current[KEY]
+            attempt = Thread.current[KEY]
+            return false unless attempt && attempt.database.equal?(watched.database)
 
-            Thread.current[KEY] = watched
+            attempt.watched = watched
             true
           end
 
-          # @return [Boolean] whether the statement has been attempted before
+          # @param database [SQLite3::Database]
+          # @return [Boolean] whether its statement has been attempted before
           # @api private
-          def again? = Thread.current[KEY].is_a?(Integer) && Thread.current[KEY].positive?
+          def again?(database)
+            attempt = Thread.current[KEY]
+            !attempt.nil? && attempt.count.positive? && attempt.database.equal?(database)
+          end
 
           # Told whenever somebody looks at the lock.
           #
