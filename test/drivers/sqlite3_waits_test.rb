@@ -243,7 +243,7 @@ class SQLite3WaitsTest < Minitest::Test
         NB.async { sleep(0.05) && holder.execute("COMMIT") }
         db.execute("COMMIT")
       end
-      p log.execute("SELECT n FROM t").flatten
+      p log.execute("SELECT n FROM t WHERE n NOT LIKE 'PRAGMA%'").flatten # of sqlite3 1
     RUBY
   end
 

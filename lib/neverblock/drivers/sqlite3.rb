@@ -138,7 +138,7 @@ module NB
               raise
             end
           end
-          private(*(names & %i[prepare exec_batch]))
+          (names & %i[prepare exec_batch]).each { |name| private(name) }
         end
       end
 
