@@ -247,6 +247,31 @@ class SQLite3WaitsTest < Minitest::Test
     RUBY
   end
 
+  # Methods that do not tell whether the lock came free, and what keeps it.
+  ENDS = { "reset!" => ["reads(holder)", "writing.reset!"],
+           "close" => ["reads(holder)", "writing.close"],
+           "Backup#step" => ['holder.execute("BEGIN EXCLUSIVE")', "backup.step(-1)"] }.freeze
+
+  ENDS.each do |name, (hold, call)|
+    define_method("test_a_timeout_in_#{name}_is_raised_there_and_nowhere_else") do
+      assert_prints "Timeout::Error\nSQLite3::BusyException\n", <<~RUBY
+        NB.run do
+          db.busy_timeout = 300
+          backup = SQLite3::Backup.new(db, "main", SQLite3::Database.new(":memory:"), "main")
+          writing = db.prepare("INSERT INTO t VALUES (1) RETURNING n")
+          #{hold}
+          writing.step if #{call.start_with?("writing")}
+          NB.timeout(0.05) { #{call} } rescue p $!.class
+          holder.execute("COMMIT")
+          backup.finish
+          writing.close unless writing.closed?
+          holder.execute("BEGIN IMMEDIATE")
+          db.execute("INSERT INTO t VALUES (1)") rescue p $!.class
+        end
+      RUBY
+    end
+  end
+
   # Whoever waits at the end of a write keeps new readers out, and the write is not done again.
   WRITES = { "a_write" => ["INSERT INTO t VALUES (f())"],
              "a_commit" => ["BEGIN", "INSERT INTO t VALUES (f())", "COMMIT"] }.freeze
