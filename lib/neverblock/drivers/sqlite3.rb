@@ -66,10 +66,11 @@ module NB
         #
         # @return [Object] what the handler returns; false if it waits later
         def call(count)
+          Waits.inside(self)
           return false if Waits.put_off?(self)
 
           note(count)
-          Waits.inside(self) { @handler.call(count) }
+          @handler.call(count)
         end
 
         # Called between two attempts, when SQLite has ended the statement.
@@ -106,28 +107,6 @@ module NB
           @process = Process.pid
           @since = Process.clock_gettime(Process::CLOCK_MONOTONIC) if count.zero?
           Waits.looks(@since)
-        end
-      end
-
-      # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
-      # would leave the statement in the middle, and a mutex locked, if the connection has one.
-      # Instead SQLite gives up, and the calling method raises the exception ({Calls}, {Ends}).
-      class Guard
-        # @param always [Boolean] false: sqlite3 does so by itself, except where {Ends} does
-        def initialize(handler, always)
-          @handler = handler
-          @always = always
-        end
-
-        # @return [Object] what the handler returns; false after an exception
-        def call(count)
-          Thread.current[RAISED] = nil # of a call that nobody has raised it from
-          @handler.call(count)
-        rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
-          raise unless Repairs.loop_here && (@always || Thread.current[ENDS])
-
-          Thread.current[RAISED] = error
-          false
         end
       end
 

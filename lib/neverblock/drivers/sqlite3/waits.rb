@@ -5,6 +5,28 @@ require_relative "../../loop/fork"
 module NB
   module Drivers
     module SQLite
+      # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
+      # would leave the statement in the middle, and a mutex locked, if the connection has one.
+      # Instead SQLite gives up, and the calling method raises the exception ({Calls}, {Ends}).
+      class Guard
+        # @param always [Boolean] false: sqlite3 does so by itself, except where {Ends} does
+        def initialize(handler, always)
+          @handler = handler
+          @always = always
+        end
+
+        # @return [Object] what the handler returns; false after an exception
+        def call(count)
+          Thread.current[RAISED] = nil # of a call that nobody has raised it from
+          @handler.call(count)
+        rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
+          raise unless Repairs.loop_here && (@always || Thread.current[ENDS])
+
+          Thread.current[RAISED] = error
+          false
+        end
+      end
+
       # Who is inside a busy handler, in the middle of a statement. A child forked at that moment
       # must not free the statement: SQLite would go on with it, or take back what it has written.
       #
@@ -27,15 +49,13 @@ module NB
         @long_at = 0.0 # when somebody who had waited for long looked at the lock
 
         class << self
+          # Told by the busy handler when SQLite calls it.
+          #
           # @param watched [Watched]
-          # @yield the busy handler
-          # @return what the handler returns
+          # @return [void]
           # @thread any
           # @api private
-          def inside(watched)
-            @fibers[Fiber.current] = watched
-            yield
-          end
+          def inside(watched) = @fibers[Fiber.current] = watched
 
           # Repeats a statement that SQLite ends, without having done anything, when its handler
           # returns false. So the handler waits between two attempts.
@@ -138,7 +158,7 @@ module NB
           # @api private
           def inside?(fiber)
             fiber.alive? && fiber.backtrace_locations&.any? do |place|
-              place.path == __FILE__ && place.base_label == "inside"
+              place.path == __FILE__ && place.base_label == "call" # Guard's
             end
           end
         end
