@@ -76,6 +76,22 @@ class SQLite3ForkTest < Minitest::Test
     end
   end
 
+  # SQLite has called the handler; Ruby switches threads before it returns.
+  def test_a_fork_waits_for_a_handler_that_makes_way
+    result = script(<<~RUBY)
+      NB::Drivers::SQLite::Waits.singleton_class.prepend(Module.new do
+        def put_off?(*) = super.tap { |later| sleep 0.2 if later }
+      end)
+      db = connect(:busy_timeout)
+      thread = Thread.new { db.execute("BEGIN IMMEDIATE") }
+      Thread.pass until thread.backtrace.to_a.join.include?("put_off?") && thread.stop?
+      Process.wait(fork { puts "child" })
+      holder.execute("COMMIT")
+      thread.join
+    RUBY
+    assert_equal ["child\n", "", false], [result.out, result.err, result.hung]
+  end
+
   def test_a_process_of_a_loop_whose_fiber_waits
     result = script(<<~RUBY)
       db = connect(:busy_timeout)

@@ -229,6 +229,49 @@ class SQLite3WaitsTest < Minitest::Test
     assert_prints plain.out, "NB.run do\n#{AS_EVER}\nend"
   end
 
+  def test_a_trace_may_wait_for_another_database_while_a_transaction_begins
+    assert_prints "[\"BEGIN IMMEDIATE\", \"COMMIT\"]\n", <<~RUBY
+      first, log = Array.new(2) { SQLite3::Database.new(folder + "/log.db") }
+      first.execute("CREATE TABLE t (n)")
+      [db, log].each { |one| one.busy_timeout = 20_000 }
+      db.trace { |sql| log.execute("INSERT INTO t VALUES (?)", [sql]) }
+      NB.run do
+        first.execute("BEGIN IMMEDIATE")
+        NB.async { sleep(0.05) && first.execute("COMMIT") }
+        reads(holder)
+        db.execute("BEGIN IMMEDIATE")
+        NB.async { sleep(0.05) && holder.execute("COMMIT") }
+        db.execute("COMMIT")
+      end
+      p log.execute("SELECT n FROM t WHERE n NOT LIKE 'PRAGMA%'").flatten # of sqlite3 1
+    RUBY
+  end
+
+  # Methods that do not tell whether the lock came free, and what keeps it.
+  ENDS = { "reset!" => ["reads(holder)", "writing.reset!"],
+           "close" => ["reads(holder)", "writing.close"],
+           "Backup#step" => ['holder.execute("BEGIN EXCLUSIVE")', "backup.step(-1)"] }.freeze
+
+  ENDS.each do |name, (hold, call)|
+    define_method("test_a_timeout_in_#{name}_is_raised_there_and_nowhere_else") do
+      assert_prints "Timeout::Error\nSQLite3::BusyException\n", <<~RUBY
+        NB.run do
+          db.busy_timeout = 300
+          backup = SQLite3::Backup.new(db, "main", SQLite3::Database.new(":memory:"), "main")
+          writing = db.prepare("INSERT INTO t VALUES (1) RETURNING n")
+          #{hold}
+          writing.step if #{call.start_with?("writing")}
+          NB.timeout(0.05) { #{call} } rescue p $!.class
+          holder.execute("COMMIT")
+          backup.finish
+          writing.close unless writing.closed?
+          holder.execute("BEGIN IMMEDIATE")
+          db.execute("INSERT INTO t VALUES (1)") rescue p $!.class
+        end
+      RUBY
+    end
+  end
+
   # Whoever waits at the end of a write keeps new readers out, and the write is not done again.
   WRITES = { "a_write" => ["INSERT INTO t VALUES (f())"],
              "a_commit" => ["BEGIN", "INSERT INTO t VALUES (f())", "COMMIT"] }.freeze

@@ -210,6 +210,21 @@ class OffloadTest < Minitest::Test
     end
   end
 
+  # As Thread#raise may, between two waits.
+  def test_an_interrupt_may_strike_while_the_caller_looks_whether_the_call_is_over
+    calls = []
+    job = Object.new
+    job.define_singleton_method(:done?) do
+      calls << :done?
+      raise IOError, "struck" if calls.size == 1
+
+      calls.include?(:wait)
+    end
+    job.define_singleton_method(:wait) { calls << :wait }
+    assert_raises(IOError) { NB::Native.outlast(job) }
+    assert_equal %i[done? done? wait done?], calls
+  end
+
   def test_what_cuts_an_offloaded_driver_is_called_once_and_only_for_the_interrupted
     gate = Thread::Queue.new
     cuts = 0

@@ -446,6 +446,22 @@ class VirtualTimeTest < Minitest::Test
     Process.wait(pid)
   end
 
+  # As the thread of a log's appender. A look every 0.1 s would take 6 s.
+  def test_a_thread_that_runs_for_a_moment_does_not_hold_the_clock_up
+    log = Thread::Queue.new
+    appender = Thread.new { nil while log.pop }
+    start = Time.now
+    NB.run(clock: :virtual) do
+      queue = Thread::Queue.new
+      NB.async { 60.times { log.push(1) && sleep(HOUR) } && queue.push(1) }
+      queue.pop
+    end
+    assert_operator Time.now - start, :<, 3
+  ensure
+    log.close
+    appender.join
+  end
+
   # It never sleeps, and is interrupted all the same.
   def test_a_loop_that_jumps_for_ever_is_interrupted
     out = output_of <<~'RUBY'

@@ -58,16 +58,24 @@ static VALUE jump(VALUE tag)
     rb_jump_tag((int)tag);
 }
 
+/* Raise of a thread may strike in either. */
+static VALUE look_and_wait(VALUE argument)
+{
+    const nb_persistent_t *what = (nb_persistent_t *)argument;
+    if (what->is_over(what->argument))
+        return Qtrue;
+    what->wait(what->argument);
+    return Qfalse;
+}
+
 /* Waits until it is over, whatever interrupts; the last of that goes on then. An `ensure` for each
  * exception, inside the one before, would fill the stack. A throw or a kill, which Ruby keeps in no
  * object, has one. */
 static VALUE persist(VALUE argument)
 {
-    const nb_persistent_t *what = (nb_persistent_t *)argument;
     VALUE error = Qnil;
     int tag = 0, last = 0;
-    while (!what->is_over(what->argument)) {
-        rb_protect(what->wait, what->argument, &tag);
+    while (rb_protect(look_and_wait, argument, &tag) != Qtrue) {
         if (tag && !nb_is_exception(rb_errinfo()))
             rb_ensure(jump, (VALUE)tag, persist, argument);
         if (tag) {

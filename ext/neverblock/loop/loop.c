@@ -212,9 +212,9 @@ static VALUE threads_run(VALUE self)
 }
 
 /* How long a virtual clock listens before it jumps to the next timer; -1: it does not jump, because
- * something from outside may come first. That possibility can end unnoticed, so it is checked now
- * and then. */
-static int64_t before_jump(nb_loop_t *loop)
+ * something from outside may come first. That possibility can end unnoticed, so it is checked again
+ * after limit: soon, if it is a thread that runs. */
+static int64_t before_jump(nb_loop_t *loop, int64_t *limit)
 {
     nb_peer_t peer = nb_virtual_awaits(loop);
     if (peer == NB_PEER_HERE && nb_loop_look(loop, threads_may_write, loop->self) == Qfalse)
@@ -222,6 +222,8 @@ static int64_t before_jump(nb_loop_t *loop)
     if (peer == NB_PEER_WAKER &&
         (rb_thread_alone() || nb_loop_look(loop, threads_run, loop->self) == Qfalse))
         return 0;
+    if (peer == NB_PEER_WAKER)
+        *limit = LOOPBACK_NS;
     return peer == NB_PEER_NONE ? 0 : -1;
 }
 
@@ -250,7 +252,8 @@ static void sleep_in_kernel(nb_loop_t *loop)
         nb_fdtable_verify(&loop->fds, true);
     bool doubtful = !loop->ready.count && only_threads_help(loop);
     bool stuck = doubtful && deadlocked(loop);
-    int64_t moment = loop->virtual_ns && loop->timers.count ? before_jump(loop) : -1;
+    int64_t limit = doubtful || loop->virtual_ns ? NB_LOOK_NS : sleep_limit();
+    int64_t moment = loop->virtual_ns && loop->timers.count ? before_jump(loop, &limit) : -1;
     if (loop->ready.count)
         return; /* perhaps by another thread, while the question was asked in Ruby */
     if (stuck) {
@@ -258,7 +261,6 @@ static void sleep_in_kernel(nb_loop_t *loop)
         return;
     }
     uint64_t next = nb_timers_next(&loop->timers), now = nb_loop_clock(loop);
-    int64_t limit = doubtful || loop->virtual_ns ? NB_LOOK_NS : sleep_limit();
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;
     if (moment >= 0)
         loop->poll_timeout_ns = moment;

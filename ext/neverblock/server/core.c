@@ -50,6 +50,8 @@ static void server_mark(void *data)
 static void server_free(void *data)
 {
     nb_server_t *server = data;
+    nb_list_remove(&server->flush_hook.link);
+    nb_list_remove(&server->kick_hook.link);
     nb_list_remove(&server->fork_hook.link);
     nb_list_remove(&server->rest_hook.link);
     nb_refusals_free(server);
@@ -96,9 +98,13 @@ static VALUE core_alloc(VALUE klass)
 {
     nb_server_t *server;
     VALUE self = TypedData_Make_Struct(klass, nb_server_t, &nb_server_type, server);
-    nb_list_t *lists[] = {&server->listeners, &server->connections, &server->runnable,
-                          &server->idle,      &server->dirty,       &server->running,
-                          &server->outputs,   &server->refusals,    &server->later};
+    nb_list_t *lists[] = {&server->listeners,      &server->connections,
+                          &server->runnable,       &server->idle,
+                          &server->dirty,          &server->running,
+                          &server->outputs,        &server->refusals,
+                          &server->later,          &server->flush_hook.link,
+                          &server->kick_hook.link, &server->fork_hook.link,
+                          &server->rest_hook.link};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         nb_list_init(lists[i]);
     server->cache = nb_env_cache_new();
@@ -106,11 +112,7 @@ static VALUE core_alloc(VALUE klass)
     server->tells = &tells;
     server->app = server->env_template = Qnil;
     server->flush_hook.call = nb_conns_flush;
-    nb_list_init(&server->flush_hook.link);
     server->kick_hook.call = nb_worker_kick_now;
-    nb_list_init(&server->kick_hook.link);
-    nb_list_init(&server->fork_hook.link);
-    nb_list_init(&server->rest_hook.link);
     server->accept_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = on_accept_timer};
     server->queue_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_worker_queue_due};
     server->later_timer = (nb_timer_t){.index = NB_TIMER_IDLE, .on_due = nb_conns_go_on};
@@ -238,8 +240,7 @@ static uint8_t read_address(const char *text, unsigned char *peer)
 }
 
 /* @!visibility private - a connection that others accepted (TLS); address: String, the client's.
- * Returns the Carrier, or false when there is no memory, or that is no address: who comes from
- * nowhere would be taken for one on this machine. */
+ * Returns the Carrier; false without memory or an address, for none means one of this machine. */
 static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
@@ -300,8 +301,7 @@ static VALUE rb_nb_core_refuse(VALUE klass, VALUE fd)
     return Qnil;
 }
 
-/* @!visibility private - accepts no more connections; each ends after its next answer, or soon if
- *   no request comes. */
+/* @!visibility private - accepts no more connections; each ends after its next answer, or soon. */
 static VALUE rb_nb_core_drain(VALUE self)
 {
     nb_server_t *server = server_of(self);

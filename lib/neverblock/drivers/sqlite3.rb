@@ -20,7 +20,9 @@ module NB
       ENDS_CALLS = "2.10.2"
       # Key of the fiber-local that holds what a busy handler raised.
       RAISED = :neverblock_sqlite3_raised
-      private_constant :RAISED
+      # Key of the fiber-local that says that no other call raises it ({Ends}).
+      ENDS = :neverblock_sqlite3_ends
+      private_constant :RAISED, :ENDS
 
       # The busy handler in place of `busy_timeout=`.
       class Wait
@@ -64,10 +66,11 @@ module NB
         #
         # @return [Object] what the handler returns; false if it waits later
         def call(count)
+          Waits.inside(self)
           return false if Waits.put_off?(self)
 
           note(count)
-          Waits.inside(self) { @handler.call(count) }
+          @handler.call(count)
         end
 
         # Called between two attempts, when SQLite has ended the statement.
@@ -107,25 +110,6 @@ module NB
         end
       end
 
-      # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
-      # would leave the statement in the middle, and a mutex locked, if the connection has one.
-      # Instead SQLite gives up, and the calling method raises the exception ({Calls}).
-      class Guard
-        def initialize(handler)
-          @handler = handler
-        end
-
-        # @return [Object] what the handler returns; false after an exception
-        def call(count)
-          @handler.call(count)
-        rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
-          raise unless Repairs.loop_here
-
-          Thread.current[RAISED] = error
-          false
-        end
-      end
-
       # Prepended to the classes whose methods call SQLite.
       class Calls < Module
         def initialize(*names)
@@ -138,8 +122,31 @@ module NB
               raise
             end
           end
-          private(*(names & %i[prepare exec_batch]))
+          (names & %i[prepare exec_batch]).each { |name| private(name) }
         end
+      end
+
+      # Prepended to the classes whose methods tell nothing of a lock that did not come free:
+      # sqlite3 2.10.2 drops what a busy handler raises there.
+      class Ends < Module
+        def initialize(*names)
+          super()
+          names.each do |name|
+            define_method(name) { |*arguments| SQLite.ending { super(*arguments) } }
+          end
+        end
+      end
+
+      # @yield a method of {Ends}
+      # @return the block's value
+      # @raise [Exception] what a busy handler raised meanwhile
+      # @api private
+      def self.ending
+        around = Thread.current[ENDS]
+        Thread.current[ENDS] = true
+        yield.tap { raise_what_came }
+      ensure
+        Thread.current[ENDS] = around
       end
 
       # @return [void]
@@ -176,7 +183,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       next super(handler, &nil) unless handler && driver.on?
 
       watched = sqlite::Watched.new(handler, self)
-      outer = guards ? sqlite::Guard.new(watched) : watched
+      outer = sqlite::Guard.new(watched, guards)
       super(outer, &nil).tap do
         by_itself = -> { in_c.bind_call(self, handler.milliseconds) } if handler.is_a?(sqlite::Wait)
         sqlite::Sharing.start(self, watched, by_itself, -> { super(outer, &nil) })
@@ -186,7 +193,9 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
   SQLite3::Database.prepend(waiting, sqlite::Sharing::Database, sqlite::Transaction.new(driver),
                             sqlite::Opening.new(driver), sqlite::Trace)
   preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
-  SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement)
+  SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement,
+                             sqlite::Ends.new(:reset!, :close))
+  SQLite3::Backup.prepend(sqlite::Ends.new(:step)) if defined?(SQLite3::Backup)
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))

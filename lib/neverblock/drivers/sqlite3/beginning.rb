@@ -67,7 +67,7 @@ module NB
         # @api private
         def trace(handler = nil, &block)
           handler ||= block
-          super(handler && ->(sql) { handler.call(sql) unless Waits.again? }, &nil)
+          super(handler && ->(sql) { handler.call(sql) unless Waits.again?(self) }, &nil)
         end
       end
     end

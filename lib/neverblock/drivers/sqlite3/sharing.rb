@@ -129,7 +129,7 @@ module NB
             kind = @neverblock_kind
             @neverblock_kind = nil
             Waits.make_way unless kind == :repeatable
-            kind == :begin ? step : Waits.outside { step }
+            kind == :begin ? step : Waits.outside(@connection) { step }
           ensure
             @neverblock_kind = kind
           end

@@ -5,6 +5,28 @@ require_relative "../../loop/fork"
 module NB
   module Drivers
     module SQLite
+      # Wraps any busy handler. A timeout or a cancel must not jump over SQLite's C frames: that
+      # would leave the statement in the middle, and a mutex locked, if the connection has one.
+      # Instead SQLite gives up, and the calling method raises the exception ({Calls}, {Ends}).
+      class Guard
+        # @param always [Boolean] false: sqlite3 does so by itself, except where {Ends} does
+        def initialize(handler, always)
+          @handler = handler
+          @always = always
+        end
+
+        # @return [Object] what the handler returns; false after an exception
+        def call(count)
+          Thread.current[RAISED] = nil # of a call that nobody has raised it from
+          @handler.call(count)
+        rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
+          raise unless Repairs.loop_here && (@always || Thread.current[ENDS])
+
+          Thread.current[RAISED] = error
+          false
+        end
+      end
+
       # Who is inside a busy handler, in the middle of a statement. A child forked at that moment
       # must not free the statement: SQLite would go on with it, or take back what it has written.
       #
@@ -12,67 +34,74 @@ module NB
       # child would hang without end when it closes the connection, as sqlite3 makes it do at once:
       # nobody unlocks its copy of the mutex. So forks wait until nobody is there.
       module Waits
-        # Key of the fiber-local for a statement that waits outside SQLite: how often it has been
-        # repeated; then the {Watched} that SQLite has called.
+        # Key of the fiber-local for a statement that waits outside SQLite: the {Attempt}.
         KEY = :neverblock_sqlite3_outside
+        # A connection's statement; how often it has been repeated; then the {Watched} that SQLite
+        # has called. SQLite may call a trace, too, which may use other connections.
+        Attempt = Struct.new(:database, :count, :watched)
         # Seconds after which a wait for the lock is long.
         LONG = 0.05
         # Seconds in which everybody who waits looks at the lock.
         LOOK = 0.005
-        private_constant :KEY, :LONG, :LOOK
+        private_constant :KEY, :Attempt, :LONG, :LOOK
         @fibers = ObjectSpace::WeakMap.new
         @before_fork = []
         @long_at = 0.0 # when somebody who had waited for long looked at the lock
 
         class << self
+          # Told by the busy handler when SQLite calls it.
+          #
           # @param watched [Watched]
-          # @yield the busy handler
-          # @return what the handler returns
+          # @return [void]
           # @thread any
           # @api private
-          def inside(watched)
-            @fibers[Fiber.current] = watched
-            yield
-          end
+          def inside(watched) = @fibers[Fiber.current] = watched
 
           # Repeats a statement that SQLite ends, without having done anything, when its handler
           # returns false. So the handler waits between two attempts.
           #
+          # @param database [SQLite3::Database]
           # @yield the statement
           # @return the block's value
           # @scheduling may wait
           # @thread any
           # @api private
-          def outside
+          def outside(database)
+            around = Thread.current[KEY]
             count = 0
             begin
-              Thread.current[KEY] = count
+              Thread.current[KEY] = attempt = Attempt.new(database, count)
               yield
             rescue ::SQLite3::BusyException
-              watched = Thread.current[KEY]
-              Thread.current[KEY] = nil
-              raise if watched.is_a?(Integer) || watched.wait(count) == false
+              Thread.current[KEY] = around
+              watched = attempt.watched
+              raise if watched.nil? || watched.wait(count) == false
 
               count += 1
               retry
             ensure
-              Thread.current[KEY] = nil
-              watched.waited if watched.is_a?(Watched)
+              Thread.current[KEY] = around
+              watched&.waited
             end
           end
 
           # @return [Boolean] whether that handler will wait when SQLite has ended the statement
           # @api private
           def put_off?(watched)
-            return false unless Thread.current[KEY]
+            attempt = Thread.current[KEY]
+            return false unless attempt && attempt.database.equal?(watched.database)
 
-            Thread.current[KEY] = watched
+            attempt.watched = watched
             true
           end
 
-          # @return [Boolean] whether the statement has been attempted before
+          # @param database [SQLite3::Database]
+          # @return [Boolean] whether its statement has been attempted before
           # @api private
-          def again? = Thread.current[KEY].is_a?(Integer) && Thread.current[KEY].positive?
+          def again?(database)
+            attempt = Thread.current[KEY]
+            !attempt.nil? && attempt.count.positive? && attempt.database.equal?(database)
+          end
 
           # Told whenever somebody looks at the lock.
           #
@@ -129,7 +158,7 @@ module NB
           # @api private
           def inside?(fiber)
             fiber.alive? && fiber.backtrace_locations&.any? do |place|
-              place.path == __FILE__ && place.base_label == "inside"
+              place.path == __FILE__ && place.base_label == "call" # Guard's
             end
           end
         end
