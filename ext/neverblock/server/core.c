@@ -240,7 +240,7 @@ static uint8_t read_address(const char *text, unsigned char *peer)
 }
 
 /* @!visibility private - a connection that others accepted (TLS); address: String, the client's.
- * Returns the Carrier; false without memory or an address, for none means one of this machine. */
+ * Returns the Carrier; false without memory, or without an address, which would mean: local. */
 static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
