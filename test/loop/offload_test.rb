@@ -225,6 +225,20 @@ class OffloadTest < Minitest::Test
     assert_equal %i[done? done? wait done?], calls
   end
 
+  def test_a_caller_whose_stack_is_full_does_not_wait_for_ever
+    result = Subprocess.ruby(<<~RUBY)
+      def full = full
+      job = Object.new
+      job.define_singleton_method(:done?) { full }
+      begin
+        NB::Native.outlast(job)
+      rescue SystemStackError
+        print "left"
+      end
+    RUBY
+    assert_equal ["left", false], [result.out, result.hung]
+  end
+
   def test_what_cuts_an_offloaded_driver_is_called_once_and_only_for_the_interrupted
     gate = Thread::Queue.new
     cuts = 0

@@ -51,6 +51,7 @@ typedef struct {
     bool (*is_over)(VALUE);
     VALUE (*wait)(VALUE);
     VALUE argument;
+    bool in_ruby; /* these two are Ruby methods, which need room on the fiber's stack */
 } nb_persistent_t;
 
 static VALUE jump(VALUE tag)
@@ -73,6 +74,7 @@ static VALUE look_and_wait(VALUE argument)
  * object, has one. */
 static VALUE persist(VALUE argument)
 {
+    const nb_persistent_t *what = (nb_persistent_t *)argument;
     VALUE error = Qnil;
     int tag = 0, last = 0;
     while (rb_protect(look_and_wait, argument, &tag) != Qtrue) {
@@ -82,6 +84,8 @@ static VALUE persist(VALUE argument)
             error = rb_errinfo();
             last = tag;
         }
+        if (tag && what->in_ruby && RTEST(rb_obj_is_kind_of(error, rb_eSysStackError)))
+            break; /* it would be so each time, and no other thread would run */
     }
     if (last) {
         rb_set_errinfo(error);
@@ -106,7 +110,7 @@ static VALUE wait_on(VALUE argument)
 
 static VALUE outlast(VALUE argument)
 {
-    nb_persistent_t what = {need_not_wait, wait_on, argument};
+    nb_persistent_t what = {need_not_wait, wait_on, argument, false};
     return persist((VALUE)&what);
 }
 
@@ -162,7 +166,7 @@ static VALUE wait_for_it(VALUE job)
 /* @!visibility private - calls the job's #wait until it is #done?, whatever interrupts. */
 static VALUE rb_nb_native_outlast(VALUE mod, VALUE job)
 {
-    nb_persistent_t what = {is_done, wait_for_it, job};
+    nb_persistent_t what = {is_done, wait_for_it, job, true};
     return persist((VALUE)&what);
 }
 
