@@ -219,11 +219,10 @@ static int64_t before_jump(nb_loop_t *loop, int64_t *limit)
     nb_peer_t peer = nb_virtual_awaits(loop);
     if (peer == NB_PEER_HERE && nb_loop_look(loop, threads_may_write, loop->self) == Qfalse)
         return LOOPBACK_NS;
-    if (peer == NB_PEER_WAKER &&
-        (rb_thread_alone() || nb_loop_look(loop, threads_run, loop->self) == Qfalse))
-        return 0;
-    if (peer == NB_PEER_WAKER)
+    if (peer == NB_PEER_WAKER) {
         *limit = LOOPBACK_NS;
+        return !rb_thread_alone() && RTEST(nb_loop_look(loop, threads_run, loop->self)) ? -1 : 0;
+    }
     return peer == NB_PEER_NONE ? 0 : -1;
 }
 
