@@ -139,9 +139,11 @@ module NB
         end
 
         def bind(config, addresses)
-          option("bind") { addresses.each { |address| Server::Address.parse(address) } } # or raises
-          config.replace_bindings(addresses) unless addresses.empty?
-          config.bindings.each { |address| Server::Address.parse(address) } # those of the file
+          parse = -> { config.bindings.each { |address| Server::Address.parse(address) } }
+          return parse.call if addresses.empty?
+
+          config.replace_bindings(addresses)
+          option("bind", &parse)
         end
 
         def set(config, name, value) = option(name) { config.public_send(name, value) }
