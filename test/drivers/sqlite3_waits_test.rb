@@ -23,6 +23,13 @@ class SQLite3WaitsTest < Minitest::Test
       connection.execute("BEGIN")
       connection.execute("SELECT n FROM t")
     end
+    # The block runs while these tasks wait for the holder's lock.
+    def meanwhile(holder, *tasks)
+      sleep 0.05
+      yield
+      holder.execute("COMMIT")
+      tasks.each(&:wait)
+    end
     def rows(connection) = connection.execute("SELECT count(*) FROM t").flatten
     # Leaves statements to the garbage collector; with a row read, they are in the middle.
     def leave(connection, step)
@@ -45,10 +52,7 @@ class SQLite3WaitsTest < Minitest::Test
         holder.execute("BEGIN IMMEDIATE")
         NB.run do
           writing = NB.async { db.execute("INSERT INTO t VALUES (1)") }
-          sleep 0.05
-          Thread.new { GC.start }.join
-          holder.execute("COMMIT")
-          writing.wait
+          meanwhile(holder, writing) { Thread.new { GC.start }.join }
         end
         p rows(holder)
       RUBY
@@ -68,10 +72,7 @@ class SQLite3WaitsTest < Minitest::Test
             Fiber.new { leave(db, true) }.resume
             db.execute("COMMIT")
           end
-          sleep 0.05
-          #{free}
-          holder.execute("COMMIT")
-          writing.wait
+          meanwhile(holder, writing) { #{free} }
         end
         p rows(holder)
       RUBY
@@ -85,14 +86,13 @@ class SQLite3WaitsTest < Minitest::Test
       holder.execute("BEGIN IMMEDIATE")
       NB.run do
         writing = NB.async { db.execute("INSERT INTO t VALUES (1)") }
-        sleep 0.05
-        calls = Thread.new do
-          prepared.bind_param(1, 2)
-          [db.errmsg, prepared.bind_parameter_count, db.create_function("f", 0) { nil } && nil]
+        meanwhile(holder, writing) do
+          calls = Thread.new do
+            prepared.bind_param(1, 2)
+            [db.errmsg, prepared.bind_parameter_count, db.create_function("f", 0) { nil } && nil]
+          end
+          p calls.value
         end
-        p calls.value
-        holder.execute("COMMIT")
-        writing.wait
       end
       p rows(holder)
     RUBY
@@ -111,10 +111,7 @@ class SQLite3WaitsTest < Minitest::Test
           end,
           NB.async { db.execute("INSERT INTO t VALUES (2)") && order << :written }
         ]
-        sleep 0.05
-        order << :early unless order.empty?
-        holder.execute("COMMIT")
-        tasks.each(&:wait)
+        meanwhile(holder, *tasks) { order << :early unless order.empty? }
       end
       p order, rows(holder)
     RUBY

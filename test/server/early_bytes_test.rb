@@ -31,8 +31,7 @@ class ServerEarlyBytesTest < Minitest::Test
       io.close
     end
     READS.each_key do |path|
-      socket = connect
-      socket.write("GET #{path} HTTP/1.1\r\n#{HOST}\r\nearly")
+      socket = ask_early(path)
       assert_equal "<ear><ly>", Timeout.timeout(60) { socket.read(9) }, path
       socket.write("new")
       assert_equal "<new>", Timeout.timeout(60) { socket.read(5) }, path
@@ -49,9 +48,7 @@ class ServerEarlyBytesTest < Minitest::Test
       io.write([*looks, io.recv(5)].join(","))
       io.close
     end
-    socket = connect
-    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
-    assert_equal "ear,ea,early", Timeout.timeout(60) { socket.read }
+    assert_equal "ear,ea,early", Timeout.timeout(60) { ask_early.read }
   end
 
   # MSG_WAITALL waits for as many bytes as were asked for; the rest of them comes later.
@@ -66,8 +63,7 @@ class ServerEarlyBytesTest < Minitest::Test
       io.write(parts.join(","))
       io.close
     end
-    socket = connect
-    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    socket = ask_early
     assert_equal "ea", looked.pop
     socket.write("ter")
     assert_equal "earlyter,earlyter,earlyter", Timeout.timeout(60) { socket.read }
@@ -82,9 +78,7 @@ class ServerEarlyBytesTest < Minitest::Test
       io.write("#{interrupted.class},#{io.recv(8)}")
       io.close
     end
-    socket = connect
-    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
-    assert_equal "Timeout::Error,early", Timeout.timeout(60) { socket.read }
+    assert_equal "Timeout::Error,early", Timeout.timeout(60) { ask_early.read }
   end
 
   def test_a_time_limit_is_raised_unchanged
@@ -99,7 +93,13 @@ class ServerEarlyBytesTest < Minitest::Test
       end
       io.close
     end
-    connect.write("GET / HTTP/1.1\r\n#{HOST}\r\nearly")
+    ask_early
     assert_equal [IO::TimeoutError] * 2, Array.new(2) { raised.pop(timeout: 60) }
+  end
+
+  private
+
+  def ask_early(path = "/")
+    connect.tap { |socket| socket.write("GET #{path} HTTP/1.1\r\n#{HOST}\r\nearly") }
   end
 end

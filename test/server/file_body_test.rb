@@ -3,7 +3,8 @@
 require_relative "helper"
 require "tmpdir"
 
-# A File as the response body is what its each gives: the file from the File's position on.
+# A File as the response body is what its each gives: the file that it has open, whatever has its
+# path by then, from the File's position on.
 class ServerFileBodyTest < Minitest::Test
   include ServerTest
 
@@ -83,5 +84,33 @@ class ServerFileBodyTest < Minitest::Test
     response = ask("/")
     assert_equal "100000", response.headers["content-length"]
     assert_equal "\0" * 100_000, response.body
+  end
+
+  # Each request makes the file anew, and another does so before this one is answered.
+  def test_no_request_gets_the_file_of_another
+    serve do |env|
+      name = env["PATH_INFO"]
+      FileUtils.rm_f(@path)
+      File.write(@path, "of #{name}")
+      file = File.open(@path)
+      sleep 0.001 until name == "/second" || !File.identical?(file, @path)
+      [200, TEXT, file]
+    end
+    first = Thread.new { get("/first") }
+    eventually { File.exist?(@path) && File.read(@path) == "of /first" }
+    assert_match(/\r\n\r\nof \/second\z/, get("/second"))
+    assert_includes first.value, "of /first"
+  end
+
+  # Its size is 0, whatever it has.
+  def test_a_file_of_proc_is_sent
+    serve { |_env| [200, TEXT, File.open("/proc/version")] }
+    assert_includes get, File.read("/proc/version")
+  end
+
+  def test_a_file_at_its_path_is_sent_with_its_length
+    File.write(@path, "x" * 100_000)
+    serve { |_env| [200, TEXT, File.open(@path)] }
+    assert_match(/\r\ncontent-length: 100000\r\n.*\r\n\r\nx{100000}\z/m, get)
   end
 end
