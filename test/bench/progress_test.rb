@@ -25,9 +25,9 @@ class BenchProgressTest < Minitest::Test
     screen = Screen.new
     progress = Bench::Progress.new(screen, clock: -> { 0.0 })
     progress.begin(%i[a])
-    progress.show("x" * 200)
+    progress.show("z" * 200)
 
-    assert_match(/\[1\/1\] xxx/, screen.string)
+    assert_match(/\[1\/1\] zzz/, screen.string)
     assert_operator screen.string.delete_prefix("\r\e[K").size, :<, 60
   end
 

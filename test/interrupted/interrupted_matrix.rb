@@ -52,7 +52,7 @@ class InterruptedMatrix
 
   Cell = Struct.new(:client, :statement, :way, :side, :number, :place, :told, :rows, :callbacks, :next, :verdict,
                     :seconds, keyword_init: true) do
-    def library = Libraries::ALL.fetch(client)
+    def traits = Libraries::ALL.fetch(client)
     def name = [client, statement, way, side].join(" ")
     def inside? = INSIDE.include?(way)
     def loses? = !%i[kept raised unknown missed].include?(verdict)
@@ -103,10 +103,10 @@ class InterruptedMatrix
 
   def sense?(cell)
     return false if OURS.include?(cell.way) && @world == :threads
-    return false if cell.inside? && !cell.library.rescued?(cell.statement)
+    return false if cell.inside? && !cell.traits.rescued?(cell.statement)
     return false if cell.way == :cut && cell.side == :answer # it is cut where the request would go out
 
-    cell.library.server? || !(cell.side == :answer || LOSSES.include?(cell.way))
+    cell.traits.server? || !(cell.side == :answer || LOSSES.include?(cell.way))
   end
 
   def enter(&block) = @world == :fibers ? NB.run(&block) : yield
@@ -224,7 +224,7 @@ class InterruptedMatrix
     return written.empty? ? :kept : :lost if cell.told == :returned
     return :raised if cell.rows.empty?
 
-    cell.library.uncertain?(cell.statement) && written.empty? ? :unknown : :lost
+    cell.traits.uncertain?(cell.statement) && written.empty? ? :unknown : :lost
   end
 
   # A callback that says the opposite of what is.
