@@ -49,6 +49,18 @@ class GoodJobTest < Minitest::Test
 
   def test_a_number_that_is_none_is_refused = assert_negative_fibers_refused
 
+  # The end of a thread that loads code may be lost, and the process would stay.
+  def test_a_number_that_is_none_is_refused_before_threads_start
+    before = GoodJob::Notifier.instances.size
+    error = assert_raises(ArgumentError) do
+      Rails.application.config.good_job.stub(:[], ->(name) { -3 if name == :fibers }) do
+        GoodJob::Capsule.new.start
+      end
+    end
+    assert_match(/fibers: must be true, false or a number of fibers, got: -3/, error.message)
+    assert_equal before, GoodJob::Notifier.instances.size
+  end
+
   def test_state_does_not_cross
     start(fibers: true, threads: 10)
     enqueue(StateJob, 60)

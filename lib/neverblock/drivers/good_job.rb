@@ -32,6 +32,19 @@ module NB
         end
       end
 
+      # Prepended to GoodJob::Capsule.
+      module Start
+        # Works like GoodJob's own method, but refuses a wrong `fibers` before GoodJob's threads
+        # start: the process would end while they load code. RubyGems drops the end of such a
+        # thread in Ruby 3.1, so the process would stay for ever.
+        # @raise [ArgumentError]
+        # @api private
+        def start(...)
+          GoodJob.fibers?
+          super
+        end
+      end
+
       # Prepended to GoodJob::Configuration: `threads`, before 4.22 `max_threads`, are the fibers of
       # each group of queues that has no number of its own.
       module Count
@@ -84,6 +97,7 @@ module NB
           @driver = driver
           require_relative "good_job/executor"
           ::GoodJob::JobPerformer.prepend(Performer)
+          ::GoodJob::Capsule.prepend(Start)
           ::GoodJob::Scheduler::ThreadPoolExecutor.singleton_class.prepend(Build)
           ::GoodJob::Configuration.prepend(Count.for(threads_setting))
           ::GoodJob::ActiveJobExtensions::Concurrency::Rule.prepend(Rule)
