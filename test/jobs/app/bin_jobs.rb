@@ -12,11 +12,15 @@ busy = lambda do |pool|
   end
 end
 
+# Those of the process. A socket that is closed while another thread uses one, such as a heartbeat,
+# is closed by a thread of the offload pool, which stays for some seconds.
+threads = -> { Thread.list.map(&:name) - ["neverblock offload"] }
+
 SolidQueue.on_worker_exit do |worker|
   pool = ActiveRecord::Base.connection_pool
   stat = pool.stat
   Note.create!(kind: "exit", number: 0, pid: Process.pid,
-               text: "async #{defined?(Async).inspect}, threads #{Thread.list.count}, " \
+               text: "async #{defined?(Async).inspect}, threads #{threads.call.size}, " \
                      "busy #{busy.call(pool)}, dead #{stat[:dead]}, " \
                      "connections #{stat[:connections]}, #{worker.pool.class}")
 end
