@@ -70,6 +70,20 @@ class RailsInterruptedTest < Minitest::Test
     assert_equal 50, Account.find(1).balance
   end
 
+  # PostgreSQL would warn of a ROLLBACK outside of a transaction.
+  def test_a_query_outside_of_a_transaction_is_cancelled_without_a_warning
+    warnings = []
+    NB.run do
+      Late.with_connection do |connection|
+        connection.raw_connection.set_notice_processor { |text| warnings << text }
+      end
+      interrupted(5 * LATE) { change_slowly }
+      Late.update_all(balance: 50)
+      Late.with_connection { |connection| connection.raw_connection.set_notice_processor }
+    end
+    assert_empty warnings
+  end
+
   private
 
   def interrupted(seconds, &block)

@@ -12,6 +12,12 @@ class RailsTogetherTest < Minitest::Test
 
   RailsApp.load("neverblock_postgresql")
 
+  # Accounts by one single connection.
+  class One < ActiveRecord::Base
+    self.table_name = "accounts"
+    establish_connection(Account.connection_db_config.configuration_hash.merge(max_connections: 1, pool: 1))
+  end
+
   def setup
     Account.delete_all
     Account.insert_all!((1..5).map { |id| { id: id, balance: id } })
@@ -34,6 +40,29 @@ class RailsTogetherTest < Minitest::Test
     end
     assert_in_time took, 0.8
     assert_operator Thread.list.size, :<=, threads
+  end
+
+  # By itself Rails then takes the relation for loaded, and for empty.
+  def test_load_async_whose_result_did_not_come
+    slow = Account.where("pg_sleep(0.04) IS NOT NULL")
+    in_request do
+      loading = slow.load_async
+      interrupted { loading.to_a }
+      assert_equal 5, loading.to_a.size
+      failing = Account.where("1 / (balance - 5) > 0").load_async
+      2.times { assert_raises(ActiveRecord::StatementInvalid) { failing.to_a } }
+    end
+  end
+
+  # The fiber has the only connection, so it runs the query itself.
+  def test_an_async_count_that_is_interrupted
+    in_request do
+      One.with_connection do
+        counting = One.where("pg_sleep(0.04) IS NOT NULL").async_count
+        interrupted { counting.value }
+        assert_equal 5, counting.value
+      end
+    end
   end
 
   # As Rails has it where no threads are configured: each query runs at once.
@@ -219,5 +248,10 @@ class RailsTogetherTest < Minitest::Test
     assert_equal "thread", text
     refute_equal Thread.current, thread
   end
+
+  private
+
+  def in_request(&request) = NB.run { Rails.application.executor.wrap(&request) }
+  def interrupted(&block) = assert_raises(Timeout::Error) { NB.timeout(0.05, &block) }
 end
 # rubocop:enable Layout/LineLength

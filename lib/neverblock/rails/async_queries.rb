@@ -69,6 +69,34 @@ module NB
         end
       end
 
+      # Prepended to ActiveRecord's relations. By itself Rails takes one that was loaded by
+      # `load_async` for loaded even if its result never came, because a timeout ended the wait for
+      # it, or the query failed. Its records would be nil, so it would be blank. Here the relation
+      # is not loaded, and asks the database when it is used again.
+      module Relation
+        private
+
+        def exec_queries(...)
+          waits = scheduled? && NB.running?
+          super.tap { waits = false }
+        ensure
+          @loaded = false if waits
+        end
+      end
+
+      # Prepended to the class of results that Rails waits for. By itself Rails takes a query that a
+      # timeout or a cancel has ended for one that has returned nil.
+      module Result
+        private
+
+        def execute_query(...)
+          ended = false
+          super.tap { ended = true }
+        ensure
+          @pending = true unless ended || !NB.running?
+        end
+      end
+
       # Runs the block in a fiber. As on Rails' threads, its error is dropped: it got no connection.
       # Whoever asks for the result then runs the query itself, and gets the error.
       #
@@ -91,6 +119,8 @@ module NB
         ActiveSupport.on_load(:active_record) do
           ::ActiveRecord::ConnectionAdapters::ConnectionPool.prepend(Pool)
           ::ActiveRecord::ConnectionAdapters::AbstractAdapter.prepend(Adapter)
+          ::ActiveRecord::Relation.prepend(Relation)
+          ::ActiveRecord::FutureResult.prepend(Result)
         end
       end
     end

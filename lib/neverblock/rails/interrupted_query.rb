@@ -95,6 +95,7 @@ module NB
           return if @raw_connection.nil? || @raw_connection.transaction_status.zero?
 
           cancel_any_running_query
+          @raw_connection.discard_results # until then libpq says that the query runs
           return if @raw_connection.transaction_status.zero? || current_transaction.materialized?
 
           @raw_connection.query("ROLLBACK")
