@@ -60,8 +60,12 @@ class SQLite3WaitsTest < Minitest::Test
   end
 
   # SQLite would commit inside the garbage collector, and call the busy handler there.
-  { "fiber" => "GC.start", "thread" => "Thread.new { GC.start }.join" }.each do |name, free|
-    define_method("test_a_#{name}_may_free_a_statement_in_the_middle_while_a_commit_waits") do
+  { "a_fiber" => ["GC.start", '"COMMIT"'],
+    "a_thread" => ["Thread.new { GC.start }.join", '"COMMIT"'],
+    "a_fiber_behind_what_sqlite_skips" => ["GC.start", '"; \uFEFF/* ; */-- x\n; commit"'],
+    "a_fiber_by_utf_16" => ["GC.start", '"\uFEFFEND".encode("UTF-16LE")'] }
+    .each do |name, (free, commit)|
+    define_method("test_#{name}_may_free_a_statement_in_the_middle_while_a_commit_waits") do
       assert_prints "[4]\n", <<~RUBY
         db.busy_timeout = 20_000
         reads(holder)
@@ -70,7 +74,7 @@ class SQLite3WaitsTest < Minitest::Test
             db.execute("BEGIN")
             db.execute("INSERT INTO t VALUES (1)")
             Fiber.new { leave(db, true) }.resume
-            db.execute("COMMIT")
+            db.execute(#{commit})
           end
           meanwhile(holder, writing) { #{free} }
         end

@@ -17,11 +17,11 @@ module NB
       # which rows are left, SQLite would commit there, too, and call the handler, where no Ruby may
       # run.
       class Beginning < Module
-        # The first words, after blanks and comments.
-        WORDS = %r{\A(?>(?:\s+|--[^\n]*\n|/\*.*?\*/)*)
-                   (?:(?<begin>begin)(?:\s+(?<immediate>immediate))?|commit|end|release)\b}mix
+        # The first words, after what SQLite skips: blanks, byte order marks, comments, semicolons.
+        WORDS = %r{\A(?>(?:[\s;]+|\xEF\xBB\xBF|--[^\n]*\n|/\*.*?\*/)*)
+                   (?:(?<begin>begin)(?:\s+(?<immediate>immediate))?|commit|end|release)\b}mixn
         # Whether SQL that begins with that byte may begin with these words. (0: it may be UTF-16.)
-        FIRST = Array.new(256) { |byte| "\0 \t\n\v\f\r-/bBcCeErR".include?(byte.chr) }.freeze
+        FIRST = Array.new(256) { |byte| "\0 \t\n\v\f\r;\xEF-/bBcCeErR".b.include?(byte.chr) }.freeze
         private_constant :WORDS, :FIRST
 
         # @param name [Symbol] of the method that prepares the statement
@@ -53,7 +53,7 @@ module NB
           return unless sql.is_a?(String) && FIRST[sql.getbyte(0) || 255]
 
           wide = !sql.encoding.ascii_compatible?
-          sql = wide ? sql.encode("UTF-8", invalid: :replace, undef: :replace) : sql.b
+          sql = (wide ? sql.encode("UTF-8", invalid: :replace, undef: :replace) : sql).b
           words = WORDS.match(sql) or return
           return :repeatable unless words[:begin]
 
