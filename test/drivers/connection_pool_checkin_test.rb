@@ -44,6 +44,19 @@ class ConnectionPoolCheckinTest < Minitest::Test
     end
   end
 
+  # What is raised in a fiber that computes strikes where it gives its connection back.
+  def test_what_is_on_its_way_loses_no_connection
+    NB.run do
+      pool = ConnectionPool.new(size: 1) { Thing.new }
+      user = NB.async do
+        pool.with { Fiber.scheduler.fiber_interrupt(Fiber.current, IOError.new) }
+      rescue IOError
+        :struck
+      end
+      assert_equal [:struck, 1, 1], [user.value, *counts(pool)]
+    end
+  end
+
   # As that of a release is, once there are newer ones.
   def test_in_a_working_directory_that_was_deleted
     output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-Ilib", "-e", <<~'RUBY')

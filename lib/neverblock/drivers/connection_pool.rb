@@ -42,6 +42,19 @@ module NB
         # @api private
         def in_loop? = Repairs.main? && @driver.in_loop?
 
+        # Runs the block in a shield, also if something strikes first that was on its way: then a
+        # connection that is not given back would be lost.
+        #
+        # @return the block's value
+        # @scheduling may wait, as the block does
+        # @api private
+        def whole
+          begun = false
+          NB.shield { (begun = true) && yield }
+        ensure
+          whole { yield } unless begun # rubocop:disable Style/ExplicitBlockArgument -- no Proc
+        end
+
         private
 
         def replace_pop
@@ -75,7 +88,7 @@ module NB
             proc do |*arguments, **options|
               next __send__(original, *arguments, **options) unless mine.in_loop?
 
-              NB.shield { __send__(original, *arguments, **options) }
+              mine.whole { __send__(original, *arguments, **options) }
             end
           end
         end
