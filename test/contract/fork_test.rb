@@ -61,6 +61,31 @@ class ForkTest < ScriptCase
     end
   RUBY
 
+  # The error that the parent rescues meanwhile is not the child's.
+  script "a forked block ends before the fibers that it has started", <<~'RUBY', out: "began\nslept\n0\nbegan\nensured\n1\nbegan\nensured\n3\nbegan\nslept\n0\n", only: :fibers, ruby: "< 4", chaos: false, err: /oops/
+    work = lambda do
+      puts "began"
+      sleep 0.1
+      puts "slept"
+    rescue NB::Cancelled
+      puts "ensured"
+    end
+    leave = lambda do |leaving|
+      pid = fork do
+        NB.async(&work)
+        leaving.call
+      end
+      Process.wait(pid)
+      puts $?.exitstatus
+    end
+    NB.run do
+      [-> {}, -> { raise "oops" }, -> { exit 3 }].each(&leave)
+      raise "rescued"
+    rescue RuntimeError
+      leave.call(-> {})
+    end
+  RUBY
+
   script "a fork of a fiber that keeps no loop going", <<~'RUBY', out: "[1, 0]\n[1, 0]\n", only: :fibers, ruby: "< 4"
     NB.run do
       Fiber.schedule do

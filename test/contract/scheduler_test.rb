@@ -169,6 +169,18 @@ ruby: ">= 3.2" do
     end
   end
 
+  same_as_threads "IO::Buffer refuses what goes beyond its size" do
+    Tempfile.create("nb") do |file|
+      buffer = IO::Buffer.new(8)
+      place = RUBY_VERSION < "3.2" ? [9, 0] : [0, 9]
+      [[:read, 9], [:write, 9], [:pread, *place], [:pwrite, *place]].map do |name, *numbers|
+        buffer.public_send(name, file, *numbers)
+      rescue ArgumentError => error
+        error.message
+      end
+    end
+  end
+
   contract "IO::Buffer of Ruby 3.1 writes and reads at a position", ruby: "< 3.2" do
     Tempfile.create("nb") do |file|
       buffer = IO::Buffer.new(8)

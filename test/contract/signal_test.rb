@@ -405,6 +405,26 @@ class SignalTest < ScriptCase
     p [*thread.value, ensured]
   RUBY
 
+  script "each of several Thread#raise arrives, one per wait", <<~'RUBY', out: "[[1, 2, 3], [1, 2, 3]]\n"
+    work = lambda do |queue, first|
+      Array.new(3) do |index|
+        queue << true if index.zero?
+        index.zero? ? first.call : sleep
+      rescue IOError => error
+        Integer(error.message)
+      end
+    end
+    strike = lambda do |first|
+      queue = Queue.new
+      thread = Thread.new { inside { sleep 0.001; work.call(queue, first) } }
+      queue.pop
+      sleep 0.05
+      3.times { |index| thread.raise(IOError, (index + 1).to_s) }
+      thread.value
+    end
+    p [strike.call(-> { sleep }), strike.call(-> { loop {} })]
+  RUBY
+
   script "what a thread raises in its joiner before it ends comes out of the join", <<~'RUBY', out: "[20, true]\n"
     inside do
       joiner = Thread.current

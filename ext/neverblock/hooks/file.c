@@ -318,9 +318,7 @@ static VALUE positioned(VALUE self, int argc, VALUE *argv, bool writing)
         rb_io_buffer_get_bytes_for_reading(argv[1], (const void **)&base, &size);
     else
         rb_io_buffer_get_bytes_for_writing(argv[1], &base, &size);
-    if (offset > size || length > size - offset)
-        rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
-                 offset, length, size);
+    nb_check_span(size, offset, length);
     move.base = (char *)base + offset;
     move.size = length && !LENGTH_IS_LEAST(writing) ? length : size - offset;
     move.least = LENGTH_IS_LEAST(writing) ? length : 0;

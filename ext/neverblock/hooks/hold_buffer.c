@@ -3,6 +3,7 @@
 #include "hooks/hold_buffer.h"
 #include "base/ptrmap.h"
 #include <ruby/io/buffer.h>
+#include <ruby/version.h>
 
 /* Buffers that we have locked -> how many hooks use them now. Each buffer is on the stacks of these
  * hooks, so it is neither collected nor moved. Under the interpreter's lock. */
@@ -39,4 +40,15 @@ VALUE nb_hold_buffer(VALUE buffer, VALUE (*body)(VALUE), VALUE argument)
         rb_io_buffer_lock(buffer);
     nb_ptrmap_put(&holds, buffer, (void *)(count + 1));
     return rb_ensure(body, argument, let_go, buffer);
+}
+
+void nb_check_span(size_t size, size_t offset, size_t length)
+{
+    if (offset <= size && length <= size - offset)
+        return;
+#if RUBY_API_VERSION_CODE >= 30200
+    rb_raise(rb_eArgError, "Specified offset+length is bigger than the buffer size!");
+#else
+    rb_raise(rb_eArgError, "Specified offset+length exceeds data size!");
+#endif
 }

@@ -9,4 +9,7 @@
  * that somebody else has locked stays locked. */
 VALUE nb_hold_buffer(VALUE buffer, VALUE (*body)(VALUE), VALUE argument);
 
+/* Raises what IO::Buffer raises itself if offset and length reach beyond the buffer's size. */
+void nb_check_span(size_t size, size_t offset, size_t length);
+
 #endif

@@ -253,9 +253,7 @@ static nb_transfer_t transfer_of(VALUE self, int argc, VALUE *argv, bool writing
         transfer.event = NB_READABLE;
         rb_io_buffer_get_bytes_for_writing(argv[1], &base, &transfer.size);
     }
-    if (offset > transfer.size || transfer.length > transfer.size - offset)
-        rb_raise(rb_eArgError, "offset %zu and length %zu do not fit into a buffer of %zu bytes",
-                 offset, transfer.length, transfer.size);
+    nb_check_span(transfer.size, offset, transfer.length);
     transfer.base = (char *)base + offset;
     transfer.size -= offset;
 #if defined(RUBY_FIBER_SCHEDULER_VERSION) && RUBY_FIBER_SCHEDULER_VERSION >= 4

@@ -65,6 +65,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     loop->idle_fibers = loop->traced = loop->external = 0;
     loop->runner = NULL;
     loop->forked = true;
+    loop->rescued = rb_errinfo();
     loop->current = fiber;
     if (loop->leader != fiber)
         loop->leader = Qnil;

@@ -94,6 +94,7 @@ static void loop_mark(void *data)
     rb_gc_mark(loop->self); /* so that it stays where it is */
     rb_gc_mark(loop->thread);
     rb_gc_mark(loop->overdue);
+    rb_gc_mark(loop->rescued);
     rb_gc_mark(loop->leader);
     rb_gc_mark(loop->current);
     rb_gc_mark(loop->deferred);
@@ -285,6 +286,15 @@ static VALUE rb_nb_scheduler_refuse_close(VALUE self)
              "call Fiber.set_scheduler where NB.run has ended, or in a thread of its own");
 }
 
+/* @!visibility private - whether an exception, such as that of exit, ends this forked child: not
+ *   one that its parent was rescuing when it forked. */
+static VALUE rb_nb_scheduler_cut_off_p(VALUE self)
+{
+    nb_loop_t *loop = nb_loop_any(self);
+    VALUE error = rb_errinfo();
+    return loop->forked && error != loop->rescued && nb_is_exception(error) ? Qtrue : Qfalse;
+}
+
 /* @!visibility private - frees the kernel's resources; the last step of #close. */
 static VALUE rb_nb_scheduler_release(VALUE self)
 {
@@ -377,6 +387,7 @@ void Init_nb_loop(VALUE mNB)
     rb_define_private_method(rb_cNBScheduler, "mine?", rb_nb_scheduler_mine_p, 0);
     rb_define_private_method(rb_cNBScheduler, "keep_value", rb_nb_scheduler_keep_value, 0);
     rb_define_private_method(rb_cNBScheduler, "refuse_close", rb_nb_scheduler_refuse_close, 0);
+    rb_define_private_method(rb_cNBScheduler, "cut_off?", rb_nb_scheduler_cut_off_p, 0);
     rb_define_private_method(rb_cNBScheduler, "release", rb_nb_scheduler_release, 0);
     VALUE mNative = rb_define_module_under(mNB, "Native");
     nb_watchdog_init();

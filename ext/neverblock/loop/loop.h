@@ -88,6 +88,7 @@ typedef struct nb_loop {
     VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
     VALUE early;        /* Hash fiber -> Array of blockers; hooks/early.h */
     VALUE overdue;      /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
+    VALUE rescued;      /* $! when the process was forked; of a forked child only */
     const VALUE *value_frame; /* while it closes: where Ruby has the thread's value; or NULL */
     nb_list_t link;           /* in the list of open loops */
     pid_t pid;

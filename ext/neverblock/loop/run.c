@@ -28,6 +28,7 @@ static VALUE run_wait(VALUE argument)
 {
     const nb_run_t *run = (nb_run_t *)argument;
     nb_loop_t *loop = run->loop;
+    rb_thread_check_ints(); /* Ruby 3.4 flags only the first of several Thread#raise */
     if (loop->fibers <= run->floor && loop->ready.count)
         nb_yield(loop); /* a fiber in Scheduler#idle may just have been given work */
     while (loop->fibers > run->floor) {

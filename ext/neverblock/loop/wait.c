@@ -211,12 +211,13 @@ static void start_new(nb_loop_t *loop, nb_park_t *self, nb_park_t *park)
     enter_new(loop, self, start);
 }
 
-/* Ruby flags an interrupt on the fiber that runs when it comes; other fibers do not see it. As a
- * rule that one looks before it waits, but not after a call in C that lets other threads run
- * without a look (rb_thread_call_without_gvl2). A fiber that is ready looks when it runs again. */
+/* Ruby flags an interrupt on the fiber that runs when it comes (3.4: the first of several; the
+ * others are the leader's). As a rule it looks before it waits, but not after a call in C that lets
+ * threads run without a look (rb_thread_call_without_gvl2). A ready fiber looks when it runs. */
 static void look_before_wait(const nb_park_t *self)
 {
-    if (self->kind < NB_PARK_YIELD && rb_thread_interrupted(self->loop->thread))
+    bool leads = self->fiber == self->loop->leader;
+    if (self->kind < NB_PARK_YIELD && (leads || rb_thread_interrupted(self->loop->thread)))
         rb_thread_check_ints();
 }
 
@@ -322,8 +323,7 @@ nb_reason_t nb_park(nb_park_t *park)
         raise_deferred(park);
     }
     note_time(park);
-    if (loop->ends)
-        park->unwinds = RTEST(rb_gv_get("$!"));
+    park->unwinds = loop->ends && RTEST(rb_gv_get("$!"));
     if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
         (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {

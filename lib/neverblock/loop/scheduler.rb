@@ -98,7 +98,8 @@ module NB
 
     # Runs every fiber to its end, cancels those that only wait for work, and frees the kernel's
     # resources. Ruby calls it at the end of the thread and for `Fiber.set_scheduler(nil)`. If an
-    # exception or a Thread#kill comes in between, the remaining fibers are cancelled first.
+    # exception or a Thread#kill comes in between, or an exception ends a forked child, the
+    # remaining fibers are cancelled first.
     #
     # @return [void]
     # @raise [FiberError] in a fiber of the loop, while {NB.run} or {#run} waits for it
@@ -110,7 +111,7 @@ module NB
       begin
         begin
           keep_value
-          run
+          run unless cut_off?
         ensure
           cancel_all
         end
