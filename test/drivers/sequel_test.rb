@@ -120,13 +120,13 @@ class SequelTest < Transparency
     end
   end
 
-  # pg keeps its connection, with the query still running.
+  # pg keeps its connection, with the query still running, and the lock that the query has taken.
   def test_a_query_that_a_timeout_leaves_in_postgresql_is_cancelled
     NB.run do
       with_database(max_connections: 1) do |db|
         NB.timeout(10) do
-          assert_raises(Timeout::Error) { NB.timeout(0.05) { db.run("SELECT pg_sleep(60)") } }
-          assert_equal 7, db.get(7)
+          assert_raises(Timeout::Error) { NB.timeout(0.1) { db.run("SELECT pg_advisory_lock(9), pg_sleep(60)") } }
+          assert_equal 0, db[:pg_locks].where(locktype: "advisory").count
           assert_raises(Timeout::Error) { NB.timeout(0.05) { db.transaction { db.run("SELECT pg_sleep(60)") } } }
           assert_equal [7, false], [db.get(7), db.synchronize { db.in_transaction? }]
         end

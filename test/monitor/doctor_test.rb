@@ -133,6 +133,14 @@ class DoctorTest < Minitest::Test
     assert_equal %w[web.rb:1], places("thread variables")
   end
 
+  def test_what_tells_about_a_thread_itself
+    code = "t.thread_variable_set(:fork_safe, true)\nt.respond_to?(:thread_variable_set)\n" \
+           "t.send(:thread_variable_set, :fork_safety, 1)\n"
+    folder("config.ru" => "", "app/a.rb" => code) { |path| examine(path) }
+
+    assert_equal %w[app/a.rb:3], places("thread variables")
+  end
+
   def test_a_folder_whose_name_looks_like_a_pattern
     folder("{a}[1]/app/x.rb" => "CLIENTS[Thread.current] ||= 1\n",
            "{a}[1]/Gemfile.lock" => "GEM\n  specs:\n    hiredis (0.6.3)\n") do |path|

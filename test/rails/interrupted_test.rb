@@ -84,6 +84,18 @@ class RailsInterruptedTest < Minitest::Test
     assert_empty warnings
   end
 
+  # As in the gem with_advisory_lock: who has not seen that he has the lock does not release it.
+  def test_an_advisory_lock_that_nobody_has_seen_is_released
+    NB.run do
+      interrupted(5 * LATE) do
+        Late.with_connection { |one| one.select_value("SELECT pg_advisory_lock(9), pg_sleep(30)") }
+      end
+      Late.count
+    end
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 9"
+    assert_equal 0, Account.with_connection { |one| one.select_value(locks) }
+  end
+
   private
 
   def interrupted(seconds, &block)

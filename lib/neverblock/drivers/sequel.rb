@@ -141,6 +141,8 @@ module NB
         running = cancel(connection)
         open = running || (!postgresql?(connection) && Tidy.left_open?(connection))
         Tidy.call(connection) if open
+        # It may have taken a lock of the session, which its user has not seen.
+        running&.exec("SELECT pg_advisory_unlock_all()")
         settled = true
         nil
       rescue Exception => error # rubocop:disable Lint/RescueException -- the caller raises it

@@ -15,7 +15,7 @@ module NB
     #
     #   interrupted  next           action                                  method
     #   BEGIN        the exception  cancels the query, rolls back           Settled#settle
-    #   a query      checkout       the same, before the connection is lent Settled#settle
+    #   a query      checkout       the same, before the connection is lent #settle_for_next
     #   a query      ROLLBACK TO    cancels the query                       #cancel_before_savepoint
     #   a query      COMMIT         waits for it; raises if it has failed,  #commit_db_transaction
     #                               as COMMIT would only seem to succeed
@@ -69,6 +69,17 @@ module NB
           answer?(error) ? super : :unknown # the cancel came in time, or the connection is lost
         end
 
+        # An interrupted query may have taken an advisory lock of the session. Its user has not seen
+        # that, and does not release it; nor would anybody else.
+        # @api private
+        def settle_for_next
+          interrupted = query_running?
+          settle
+          @raw_connection.query("SELECT pg_advisory_unlock_all()") if interrupted
+        rescue ::PG::Error
+          nil # a database without such locks, or a lost connection
+        end
+
         private
 
         def query_running? = @raw_connection&.transaction_status == ::PG::PQTRANS_ACTIVE
@@ -109,7 +120,7 @@ module NB
       def self.install
         ActiveSupport.on_load(:active_record_postgresqladapter) do
           prepend(Settled)
-          set_callback(:checkout, :before) { settle }
+          set_callback(:checkout, :before) { settle_for_next }
         end
       end
     end

@@ -11,9 +11,10 @@ module NB
       OWN = "use Thread.current[:name], which is the fiber's own, or CurrentAttributes"
       KEPT = "use Thread.current[:name], which is the fiber's own; for connections that requests " \
              "share, NB::ConnectionPool"
-      # Pattern of a line => what to use instead.
+      # Pattern of a line => what to use instead. By :fork_safe, servers and libraries tell which
+      # threads they expect in a fork.
       WAYS = {
-        /thread_variable_(get|set)\b/ => OWN,
+        /(?<!respond_to\?[( ]:)thread_variable_(get|set)\b(?!\(?\s*:fork_safe\b)/ => OWN,
         /\bThread\.(?:attr_(?:accessor|writer)\b|\w+\W.*\battr_(?:accessor|writer)\b)/ => OWN,
         /\[\s*#{KEY}\s*\]\s*(?:\|\||&&|[-+])?=(?![=~>])/ => KEPT,
         # What a Hash with a default, or an earlier line, keeps for it.

@@ -36,11 +36,12 @@ module NB
     OLD = {
       "bcrypt" => [Gem::Version.new("3.1.18"), [:warning, HASHES, "update it to 3.1.18 or later"]]
     }.freeze
-    # Gems whose thread state belongs to the thread, or is cured.
+    # Gems whose thread state belongs to the thread, or is cured. (airbrake-ruby reports what others
+    # keep there; dry-effects keeps log tags there only for ActiveSupport before 7.)
     THREAD_WISE = %w[
-      activerecord activeresource activesupport async-http bundler capybara chewy concurrent-ruby
-      curb debug excon fiber-local httpx mongoid neverblock newrelic_rpm puma sentry-ruby timeout
-      typhoeus
+      activerecord activeresource activesupport airbrake-ruby async-http bundler capybara chewy
+      concurrent-ruby curb debug dry-effects excon fiber-local httpx mongoid neverblock newrelic_rpm
+      puma sentry-ruby timeout typhoeus
     ].freeze
     # Gems that keep state in fiber storage from this version on, which Ruby 3.2 brought.
     FIBER_WISE = { "bullet" => Gem::Version.new("8.3.1") }.freeze
