@@ -70,6 +70,27 @@ module Others
       installed
     end
 
+    # Its Rakefile loads the helper.
+    def request_store
+      change("test/*_test.rb", /\A(?!require_relative)/, "require_relative \"test_helper\"\n")
+      {}
+    end
+
+    # Most of parallel's tests are programs, which are to run where the tests run.
+    def parallel
+      change("spec/cases/helper.rb", "require 'bundler/setup'", "")
+      change("spec/spec_helper.rb", "\#{RbConfig.ruby} \#{cmd}",
+             "\#{RbConfig.ruby} -Ilib -r#{__dir__}/inside_program \#{cmd}")
+      this_ruby
+    end
+
+    def pitchfork = installed.merge(this_ruby)
+
+    # The programs that its tests start find this Ruby by its name.
+    def this_ruby
+      { "PATH" => "#{RbConfig::CONFIG["bindir"]}:#{ENV.fetch("PATH")}" }
+    end
+
     def change(name, words, others)
       Dir["#{@folder}/#{name}"].each do |file|
         File.write(file, File.read(file).gsub(words, others))

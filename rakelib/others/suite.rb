@@ -22,6 +22,8 @@ module Others
                   test_securerandom.rb test_tmpdir.rb],
     "io" => %w[ruby/test_io.rb ruby/test_io_buffer.rb ruby/test_io_m17n.rb ruby/test_io_timeout.rb
                ruby/test_file.rb ruby/test_pipe.rb ruby/test_readpartial.rb io],
+    "libraries" => %w[coverage erb error_highlight stringio strscan test_delegate.rb
+                      test_pp.rb test_singleton.rb test_time.rb test_un.rb test_weakref.rb],
     "monitor" => %w[monitor],
     "net" => %w[net],
     "openssl" => %w[openssl],
@@ -164,6 +166,22 @@ module Others
   # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
   # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
+    "circuitbox" => ["yammer/circuitbox", "v2.0.0", "v2.0.0", :minitest, %w[test/*_test.rb
+                     test/{integration,memory_store,notifier,time_helper}/*_test.rb]],
+    "parallel" => ["grosser/parallel", nil, "v2.1.0", :rspec, %w[spec/**/*_spec.rb],
+                  :parallel],
+    "listen" => ["guard/listen", "v3.10.0", "v3.10.0", :rspec, %w[spec/**/*_spec.rb]],
+    "request_store" => ["steveklabnik/request_store", "v1.7.0", "v1.7.0", :minitest,
+                        %w[test/*_test.rb], :request_store],
+    "pitchfork" => ["Shopify/pitchfork", nil, "v0.18.1", :megatest,
+                    %w[test/{unit,slow}/test_*.rb], :pitchfork],
+    "thin" => ["macournoyer/thin", "v2.0.1", "v2.0.1", :rspec, %w[spec/[!p]*/**/*_spec.rb
+               spec/[!d]*_spec.rb], :installed],
+    "net-protocol" => ["ruby/net-protocol", "v0.2.2", "v0.2.2", :test_unit,
+                       %w[test/net/protocol/test_*.rb]],
+    "weakref" => ["ruby/weakref", "v0.1.4", "v0.1.4", :test_unit, %w[test/test_*.rb]],
+    "io-endpoint" => ["socketry/io-endpoint", nil, "v0.18.0", :sus, %w[test/**/*.rb]],
+    "async-process" => ["socketry/async-process", nil, "v1.4.0", :sus, %w[test/**/*.rb]],
     "amqp-client" => ["cloudamqp/amqp-client.rb", nil, "v2.1.0", :minitest, AMQP, :amqp],
     "down" => ["janko/down", nil, "v5.6.0", :minitest, %w[test/*_test.rb]],
     "i18n" => ["ruby-i18n/i18n", "v1.15.2", "v1.15.2", :minitest, %w[test/**/*_test.rb]],

@@ -16,8 +16,8 @@ module Others
     # So many tests may hang, or end their process.
     PROCESSES = 12
     # They have an extension, and are loaded as the gems that our own tests use.
-    COMPILED = %w[curb eventmachine mysql2 nio4r openssl patron pg puma semian sqlite3
-                  trilogy].freeze
+    COMPILED = %w[curb eventmachine mysql2 nio4r openssl patron pg pitchfork puma semian sqlite3
+                  thin trilogy].freeze
     LIB = File.expand_path("lib")
     # Nor does http's suite ask for simplecov then. ruby/spec starts other programs by RUBY_EXE.
     ONE_BY_ONE = { "MT_CPU" => "1", "NOCOV" => "1", "SIMPLECOV_DISABLE" => "1",

@@ -12,7 +12,10 @@ class IOEndpointTest < Minitest::Test
     NB::Drivers.off(ENV["OFF"]) if ENV["OFF"]
     NB.run do
       require "io/endpoint"
-      IO::Endpoint::Wrapper.default.schedule { p defined?(Async::Task) && Async::Task.current?.class }
+      wrapper = IO::Endpoint::Wrapper.default
+      ended = wrapper.schedule { p defined?(Async::Task) && Async::Task.current?.class }
+      waiting = wrapper.schedule { sleep 0.01 }
+      p [ended, waiting].map { |fiber| [fiber.class, fiber.alive?] }
       sleep 0.01
     end
   RUBY
@@ -26,7 +29,32 @@ class IOEndpointTest < Minitest::Test
     define_method("test_#{name}") do
       result = Subprocess.ruby(SCRIPT, env: environment)
       task = name.start_with?("cured") ? "Async::Task" : "NilClass"
-      assert_equal ["#{task}\n", ""], [result.out, result.err]
+      assert_equal ["#{task}\n[[Fiber, false], [Fiber, true]]\n", ""], [result.out, result.err]
     end
+  end
+
+  # As after async's own loop; no fiber is left, for which the loop would wait.
+  def test_fibers_of_a_server_can_be_killed
+    skip "Fiber#kill is of Ruby 3.3" unless Fiber.method_defined?(:kill)
+    result = Subprocess.ruby(<<~'RUBY')
+      require "async"
+      require "io/endpoint"
+      require "io/endpoint/unix_endpoint"
+      require "tmpdir"
+      Dir.mktmpdir do |folder|
+        NB.run do
+          server = IO::Endpoint::UNIXEndpoint.new("#{folder}/socket").bound
+          task = nil
+          fibers = server.accept { |peer, _| (task = Async::Task.current) && peer.read }
+          client = UNIXSocket.new("#{folder}/socket")
+          sleep 0.01 until task
+          fibers.each(&:kill)
+          client.close
+          server.close
+          p fibers.map(&:alive?), task.wait
+        end
+      end
+    RUBY
+    assert_equal ["[false]\n\"\"\n", ""], [result.out, result.err]
   end
 end

@@ -85,13 +85,18 @@ module NB
       end
 
       # Prepended to IO::Endpoint::Wrapper, whose servers start each connection by Fiber.schedule:
-      # in async's own loop that makes a task, which Async::HTTP::Server asks for.
+      # in async's own loop that makes a task, which Async::HTTP::Server asks for, and returns the
+      # task's fiber.
       class Endpoint < Module
         # @param driver [Driver] of io-endpoint
         def initialize(driver)
           super()
           define_method(:schedule) do |&block|
-            driver.on? && Async.root ? Async(&block) : super(&block)
+            next super(&block) unless driver.on? && Async.root
+
+            fiber = nil # the task forgets its own when it ends
+            Async { |task| (fiber = ::Fiber.current) && block.call(task) }
+            fiber
           end
         end
       end
