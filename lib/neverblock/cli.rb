@@ -47,6 +47,10 @@ module NB
         raise if SCRIPTS.include?(name)
 
         1 # nobody reads the output any more
+      rescue LoadError => error
+        raise unless defined?(Native::MissingError) && error.is_a?(Native::MissingError)
+
+        fail_with(name, error.message)
       rescue SystemCallError, IOError => error
         raise if OWN_REPORTS.include?(name)
 

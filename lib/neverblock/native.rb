@@ -23,6 +23,9 @@ module NB
     # Which cures for foreign libraries are switched off: "0" for all, or "-mysql2,-sequel".
     DRIVERS = ENV.fetch("NB_DRIVERS", "")
 
+    # Nobody has compiled the extension for this Ruby. The message says how.
+    class MissingError < ::LoadError; end
+
     # @param backtrace [Array<String>, nil] of a fiber or an error; nil: there is none
     # @return [Array<String>] without the frames of this file, in which the server's fibers begin
     # @api private
@@ -49,8 +52,9 @@ rescue LoadError => error
   rescue LoadError => error
     raise unless error.path == "neverblock/neverblock"
 
-    raise LoadError, "NeverBlock's C extension is not compiled for Ruby #{RUBY_VERSION}: run " \
-                     "`bin/setup --compile` in a checkout, `gem pristine neverblock` for a gem"
+    raise NB::Native::MissingError,
+          "NeverBlock's C extension is not compiled for Ruby #{RUBY_VERSION}: run " \
+          "`bin/setup --compile` in a checkout, `gem pristine neverblock` for a gem"
   end
 end
 

@@ -109,6 +109,12 @@ class JobsDoctorTest < Minitest::Test
     assert_empty findings
   end
 
+  def test_a_plugin_that_was_left_when_sidekiq_came
+    files = { "sidekiq.yml": "fibers: true\n", "puma.rb": "plugin :solid_queue if true\n" }
+    examine("sidekiq", files: files)
+    assert_empty findings
+  end
+
   def test_more_connections_than_the_database_allows
     examine_processes(26)
     assert_finding "problem", /26 processes with 12 connections are 312; primary allows 300/,

@@ -8,17 +8,35 @@ require "tmpdir"
 
 # A fresh checkout, in which nobody has compiled the extension.
 class UncompiledTest < Minitest::Test
-  LIB = File.expand_path("../../lib", __dir__)
+  ROOT = File.expand_path("../..", __dir__)
+  TEXT = /not compiled for Ruby #{RUBY_VERSION}: run `bin\/setup --compile`/
+  COMMANDS = [%w[run -e 1], %w[serve], %w[jobs], %w[iotest],
+              %w[profile -e 1]].freeze
+
+  def setup
+    @folder = Dir.mktmpdir
+    FileUtils.cp_r(["#{ROOT}/lib", "#{ROOT}/exe"], @folder)
+    Dir["#{@folder}/lib/neverblock/*/neverblock.{so,bundle}"].each { |path| File.delete(path) }
+  end
+
+  def teardown = FileUtils.rm_rf(@folder)
+
+  def ruby(*words)
+    environment = { "GEM_HOME" => @folder, "GEM_PATH" => @folder }
+    Open3.capture3(environment, RbConfig.ruby, *words, chdir: @folder).drop(1)
+  end
 
   def test_says_how_to_compile
-    Dir.mktmpdir do |folder|
-      FileUtils.cp_r(LIB, folder)
-      Dir["#{folder}/lib/neverblock/*/neverblock.{so,bundle}"].each { |path| File.delete(path) }
-      command = [RbConfig.ruby, "-I", "#{folder}/lib", "-e", "require 'neverblock'"]
-      _, errors, status = Open3.capture3({ "GEM_HOME" => folder, "GEM_PATH" => folder }, *command)
+    errors, status = ruby("-I", "#{@folder}/lib", "-e", "require 'neverblock'")
+    refute_predicate status, :success?
+    assert_match TEXT, errors
+  end
 
-      refute_predicate status, :success?
-      assert_match(/not compiled for Ruby #{RUBY_VERSION}: run `bin\/setup --compile`/, errors)
+  def test_commands_say_it_in_one_sentence
+    COMMANDS.each do |words|
+      errors, status = ruby("#{@folder}/exe/nb", *words)
+      assert_match(/\Anb #{words.first}: NeverBlock's C extension is #{TEXT}.*\n\z/, errors)
+      assert_equal 1, status.exitstatus
     end
   end
 end

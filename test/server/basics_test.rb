@@ -68,6 +68,12 @@ class ServerBasicsTest < Minitest::Test
     refute seen.key?("HTTP_HOST")
   end
 
+  def test_a_star_is_all_addresses_of_ipv4
+    server = serve(HELLO, bind: "tcp://*:0")
+    assert_equal ["tcp://0.0.0.0:#{server.port}"], server.addresses
+    assert_match(/hello\z/, get)
+  end
+
   # A client that looks the name up may get either.
   def test_localhost_is_both_loopbacks_at_one_port
     loopbacks = Socket.ip_address_list.select(&:ipv6_loopback?).map(&:ip_address)

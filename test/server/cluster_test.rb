@@ -109,6 +109,16 @@ class ServerClusterTest < Minitest::Test
     end
   end
 
+  # After USR2, old workers end as soon as they have drained, such as one that TTOU ended before.
+  def test_a_worker_of_the_program_before_has_not_ended_at_once
+    reader, writer = IO.pipe
+    before = NB::Server::WorkerProcess.new(0, Process.pid, reader, ready: true)
+    newborn = NB::Server::WorkerProcess.new(0, Process.pid, reader, begun: false)
+    assert_equal [false, true], [before, newborn].map(&:ended_at_once?)
+  ensure
+    [reader, writer].each(&:close)
+  end
+
   def starts_of_workers
     File.readlines("#{@dir}/starts").map { |line| Float(line) }
   rescue SystemCallError

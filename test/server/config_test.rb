@@ -168,6 +168,17 @@ class ServerConfigTest < Minitest::Test
     end
   end
 
+  def test_addresses_and_paths_that_are_not_utf8
+    {"bind" => "bind: must be an address such as tcp://127.0.0.1:9292, got: \"unix://\\xFF\"",
+     "control" => "control: must be unix://path or tcp://host:port, got: unix://\xFF",
+     "page" => "page: must be a path such as /neverblock, got: \"unix://\\xFF\""}.each do |word, text|
+      File.write("#{@dir}/nb.rb", "#{word} \"unix://\\xff\"\n")
+      out, status = Open3.capture2e(*nb("serve").grep_v(/control/), chdir: @dir)
+      assert_equal 2, status.exitstatus
+      assert_includes out.b, text.b
+    end
+  end
+
   def test_sockets_of_systemd_are_counted
     {"-1" => false, "many" => false, "2000" => false, "0" => [], "2" => %w[fd://3 fd://4]}.each do |count, expected|
       environment = {"LISTEN_PID" => Process.pid.to_s, "LISTEN_FDS" => count}

@@ -67,6 +67,12 @@ class ServerFileBodyTest < Minitest::Test
     assert_match(/IOError: not opened for reading/, @log.string)
   end
 
+  def test_a_closed_file_is_a_mistake
+    serve { |_env| [200, TEXT, open_file("/opened").tap(&:close)] }
+    assert_equal 500, ask("/").status
+    assert_match(/IOError: closed stream/, @log.string)
+  end
+
   # The size of its file is 4096, whatever it contains.
   def test_a_file_of_sys_is_sent
     path = "/sys/kernel/mm/transparent_hugepage/enabled"

@@ -194,6 +194,15 @@ class ServerHandlersTest < Minitest::Test
     server&.close
   end
 
+  def test_variables_that_are_not_valid_are_reported_in_one_line
+    {"NB_BACKEND" => "backend: must be", "NB_WATCHDOG" => "NB_WATCHDOG: must be", "NB_REPAIRS" => "NB_REPAIRS: must be"}.each do |name, words|
+      command = ["timeout", "-s", "KILL", "60", *ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-p", @port.to_s)]
+      out, status = Open3.capture2e({name => "x"}, *command, chdir: @dir)
+      assert_match(/\Aneverblock: #{words}.*, got: "x"\n\z/, out)
+      assert_equal 1, status.exitstatus
+    end
+  end
+
   def test_what_cannot_be_had_is_said_in_one_line
     {%w[-p abc] => "bind: expected", %w[-p 99999] => "bind: a port is", %w[-O Workers=x] => "workers: must be", %w[-O Fibers] => "fibers: must be", %w[-O Fibers=0] => "fibers: must be"}.each do |flags, words|
       out, status = Open3.capture2e(*ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", *flags), chdir: @dir)

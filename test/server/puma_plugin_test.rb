@@ -55,11 +55,24 @@ class PumaPluginTest < Minitest::Test
   end
 
   def start(*flags, config: CONFIG)
-    File.write("#{@dir}/puma.rb", config)
-    @pid = spawn(RbConfig.ruby, *$LOAD_PATH.map { |path|
- "-I#{path}" }, Gem.bin_path("puma", "puma"), "-C", "puma.rb", "-b",
-                 "unix://#{@socket}", *flags, chdir: @dir, out: @log, err: %i[child out], pgroup: true)
+    @pid = spawn(*puma(*flags, config: config), chdir: @dir, out: @log, err: %i[child out], pgroup: true)
     eventually { answers? }
+  end
+
+  def puma(*flags, config: CONFIG)
+    File.write("#{@dir}/puma.rb", config)
+    [RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, Gem.bin_path("puma", "puma"), "-C", "puma.rb",
+     "-b", "unix://#{@socket}", *flags]
+  end
+
+  # In a cluster, the workers ended one after the other.
+  def test_a_variable_that_is_not_valid_ends_the_program_with_one_sentence
+    { "NEVERBLOCK_FIBERS" => "NEVERBLOCK_FIBERS: must be an integer in 1..100000",
+      "NB_BACKEND" => "backend: must be one of .*", "NB_WATCHDOG" => "NB_WATCHDOG: must be .*" }.each do |name, text|
+      output, status = Open3.capture2e({ name => "x" }, "timeout", "-s", "KILL", "60", *puma("-w", "1"), chdir: @dir)
+      assert_match(/^neverblock: #{text}, got: "x"\n\z/, output)
+      assert_equal 1, status.exitstatus
+    end
   end
 
   def so_far = File.read(@log)

@@ -150,6 +150,8 @@ class ServerSignalsTest < Minitest::Test
       refute_includes log, "lib/neverblock/native.rb"
       go
       assert_kind_of Integer, answer.value
+      Process.kill("PWR", @pid)
+      eventually { log.match?(/^\d+ no request runs$/) }
       finish
     end
   end

@@ -2,6 +2,7 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
+require "open3"
 require_relative "program"
 require_relative "../support/timing"
 
@@ -104,6 +105,30 @@ class ServerSystemdTest < Minitest::Test
     told("READY=1")
     Process.kill("TERM", @pid)
     assert_match(/\ASTOPPING=1/, told("="), "no WATCHDOG in between")
+  end
+
+  # They are set by hand, in a container for instance. With 0, the watchdog's thread never slept.
+  def test_variables_that_systemd_does_not_set
+    { { "WATCHDOG_USEC" => "soon" } => "WATCHDOG_USEC: must be an integer in .*, got: \"soon\"",
+      { "WATCHDOG_USEC" => "0" } => "WATCHDOG_USEC: must be an integer in .*, got: \"0\"",
+      { "NOTIFY_SOCKET" => "/#{"a" * 200}" } => "NOTIFY_SOCKET: too long unix socket path.*" }.each do |variables, text|
+      output, status = Open3.capture2e(variables, *nb("serve", "-b", "unix://#{@socket}"), chdir: @dir)
+      assert_match(/\Anb serve: #{text}\n\z/, output)
+      assert_equal 1, status.exitstatus
+    end
+    empty = { "NOTIFY_SOCKET" => "", "WATCHDOG_USEC" => "" }
+    launch(*nb("serve", "-b", "unix://#{@socket}"), env: empty)
+    eventually { get }
+    finish
+  end
+
+  def test_a_socket_that_does_not_listen
+    socket = Socket.new(:INET, :STREAM)
+    output, status = Open3.capture2e(*nb("serve", "-b", "fd://#{socket.fileno}"), chdir: @dir, socket => socket)
+    assert_match(/cannot listen: .* - fd:\/\/#{socket.fileno} does not listen: hand over a stream socket that listens$/, output)
+    assert_equal 1, status.exitstatus
+  ensure
+    socket.close
   end
 
   def test_usr2_reloads

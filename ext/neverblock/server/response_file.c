@@ -22,11 +22,13 @@ static VALUE without_path(VALUE unused, VALUE error)
 }
 
 /* The each of a File begins at its position. Returns false if only each knows what it gives: a File
- * that cannot be read raises, and one with bytes in its buffer may have got them from ungetbyte. */
+ * that is closed or cannot be read raises, and one with bytes in its buffer may have got them from
+ * ungetbyte. */
 static bool find_position(VALUE body, struct stat *own, off_t *at)
 {
-    if (!(nb_io_mode(body) & FMODE_READABLE) || rb_io_read_pending(RFILE(body)->fptr) ||
-        fstat(rb_io_descriptor(body), own) < 0 || !S_ISREG(own->st_mode))
+    if (nb_io_is_closed(body) || !(nb_io_mode(body) & FMODE_READABLE) ||
+        rb_io_read_pending(RFILE(body)->fptr) || fstat(rb_io_descriptor(body), own) < 0 ||
+        !S_ISREG(own->st_mode))
         return false;
     *at = NUM2OFFT(rb_funcallv(body, id_pos, 0, NULL)); /* writes what the File still holds */
     return true;
@@ -67,15 +69,15 @@ bool nb_response_file_open(nb_response_file_t *file, const nb_response_head_t *h
     if (NIL_P(path)) /* a wrapper of a body that has no file */
         return false;
     path = rb_get_path(path); /* Rails' send_file hands on what it was given, such as a Pathname */
-    bool is_open = RB_TYPE_P(body, T_FILE) && !nb_io_is_closed(body);
-    if (is_open && !find_position(body, &own, &at))
+    bool is_file = RB_TYPE_P(body, T_FILE);
+    if (is_file && !find_position(body, &own, &at))
         return false;
     int fd = open_regular(StringValueCStr(path), &found);
     if (fd < 0)
         return false;
     uint64_t size = found.st_size > at ? (uint64_t)(found.st_size - at) : 0;
     /* Another file may have the File's path by now. */
-    if ((is_open && (own.st_dev != found.st_dev || own.st_ino != found.st_ino)) ||
+    if ((is_file && (own.st_dev != found.st_dev || own.st_ino != found.st_ino)) ||
         (head->length != NB_LENGTH_UNKNOWN && head->length != size)) {
         close(fd);
         return false;

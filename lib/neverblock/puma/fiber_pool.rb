@@ -38,6 +38,18 @@ module NB
       abort "neverblock: #{error.message}"
     end
 
+    # Ends the process, as {refuse_shared_state} does, for a variable of the environment that is
+    # not valid. In a cluster, each worker would end instead, and its successor.
+    #
+    # @return [Integer] in how many fibers a worker runs requests
+    # @api private
+    def self.fibers
+      Scheduler.check(nil)
+      Server::Config.puma_fibers
+    rescue ArgumentError => error
+      abort "neverblock: #{error.message}"
+    end
+
     # Replaces Puma::ThreadPool: one thread with a loop, and in it up to `size` fibers that run
     # requests. Puma's own reactor, parser, cluster and signals stay as they are.
     #

@@ -26,7 +26,7 @@ module NB
 
       # Clients look `localhost` up, and may get either address: as Puma does, we listen at both.
       def self.each_of(address)
-        return [parse(address)] unless LOCALHOST.match?(address.to_s) && both_loopbacks?
+        return [parse(address)] unless LOCALHOST.match?(address.to_s.b) && both_loopbacks?
 
         v4, v6 = %w[127.0.0.1 [::1]].map { |host| parse(address.sub(LOCALHOST, host)) }
         [v4, v6.beside(v4)]
@@ -39,7 +39,7 @@ module NB
       # @return [Binding, Tls]
       # @raise [ArgumentError]
       def self.parse(address)
-        refuse(address) unless address.is_a?(String)
+        refuse(address) unless address.is_a?(String) && address.valid_encoding?
         return Binding.parse(address) unless address.start_with?(TLS)
 
         require_relative "tls"

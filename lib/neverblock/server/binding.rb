@@ -24,7 +24,7 @@ module NB
       # @raise [ArgumentError]
       def self.parse(address)
         case address
-        when TCP then new(:tcp, host: $~[:v6] || $~[:host], port: port($~[:port], address))
+        when TCP then new(:tcp, host: host($~), port: port($~[:port], address))
         when %r{\Aunix://(?<path>[^?\0]+)\z} then new(:unix, path: path($~[:path]))
         when %r{\Afd://(?<fd>\d{1,9})(?<ours>#(?<path>.*))?\z}
           new(:fd, fd: Integer($~[:fd], 10), path: path($~[:path]), ours: !$~[:ours].nil?)
@@ -34,6 +34,9 @@ module NB
                                "#{address.inspect}"
         end
       end
+
+      # To Puma (and TCPServer) "*" means all addresses, to a look-up the loopback.
+      def self.host(match) = match[:v6] || match[:host].sub(/\A\*\z/, "0.0.0.0")
 
       # @return [Integer]
       # @raise [ArgumentError]
@@ -47,7 +50,7 @@ module NB
       # An abstract name, which is no file's, begins with a NUL (man 7 unix). People and systemd
       # write an @.
       def self.path(text) = text&.start_with?("@") ? "\0#{text[1..]}" : text
-      private_class_method :port, :path
+      private_class_method :host, :port, :path
 
       # @return [Symbol, IO] :tcp or :unix; the listening socket once open
       attr_reader :kind, :io

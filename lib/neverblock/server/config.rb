@@ -184,7 +184,7 @@ module NB
       # @raise [ArgumentError]
       def page(path = "/neverblock", **options)
         raise ArgumentError, "page: must be a path such as /neverblock, got: #{path.inspect}" unless
-          path.to_s.match?(%r{\A(/[\w.~-]+)+\z})
+          path.to_s.b.match?(%r{\A(/[\w.~-]+)+\z})
 
         options = @values[:page].last if options.empty? && @values[:page]
         Page.new(**options)

@@ -21,7 +21,7 @@ module NB
       # @param name [String] of the option or argument, for the message
       # @raise [ArgumentError]
       def initialize(text, name = "control")
-        match = FORM.match(text.to_s) or
+        match = (FORM.match(text.to_s) if text.to_s.valid_encoding?) or
           raise ArgumentError, "#{name}: must be unix://path or tcp://host:port, got: " \
                                "#{text.to_s.empty? ? '""' : text}"
         @path = match[:path]

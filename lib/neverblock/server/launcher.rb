@@ -133,7 +133,9 @@ module NB
       # Prints every request in flight to stderr.
       # @api private
       def dump(server)
-        server.requests.each do |request|
+        running = server.requests
+        @out.write("#{Process.pid} no request runs\n") if running.empty?
+        running.each do |request|
           lines = request[:backtrace].map { |line| "    #{line}\n" }
           @out.write("#{Process.pid} #{request[:method]} #{request[:path]} #{request[:age]} s " \
                      "#{request[:request_id]}\n#{lines.join}")

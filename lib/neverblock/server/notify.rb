@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "checks"
+require_relative "errors"
 
 module NB
   class Server
@@ -8,16 +10,22 @@ module NB
     #
     # @api private
     class Notify
+      # The variables of systemd: where to, within how many µs, and whom it watches.
+      NAMES = %w[NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID].freeze
+      private_constant :NAMES
+
       # @return [Float, nil] seconds between two calls of {#watchdog}; nil: nobody watches
       attr_reader :interval
 
       # @param environment [Hash{String=>String}]
+      # @raise [SetupError] if they are not what systemd sets
       def initialize(environment = ENV)
-        @path = environment["NOTIFY_SOCKET"]&.sub(/\A@/, "\0")
-        return unless (limit = environment["WATCHDOG_USEC"])
-
-        watched = environment["WATCHDOG_PID"]
-        @interval = Integer(limit) / 2e6 if watched.nil? || watched.to_i == Process.pid
+        @path, limit, watched = environment.values_at(*NAMES).map { |text| text unless text == "" }
+        @address = Addrinfo.unix(@path.sub(/\A@/, "\0")) if @path
+        @interval = Checks.integer("WATCHDOG_USEC", limit, 1..(2**62)) / 2e6 if
+          limit && (watched.nil? || watched.to_i == Process.pid)
+      rescue ArgumentError => error # of Addrinfo, for a path that is too long
+        raise SetupError, error.message.sub(/\A(?!WATCHDOG_USEC)/, "NOTIFY_SOCKET: ")
       end
 
       # @see https://www.freedesktop.org/software/systemd/man/sd_notify.html
@@ -58,11 +66,11 @@ module NB
       private
 
       def send(state)
-        return unless @path
+        return unless @address
 
         socket = Socket.new(:UNIX, :DGRAM)
         # Never waits: otherwise a manager that does not read would hold the service up.
-        socket.sendmsg_nonblock(state, 0, Addrinfo.unix(@path), exception: false)
+        socket.sendmsg_nonblock(state, 0, @address, exception: false)
       rescue SystemCallError
         nil # a manager that is gone must not take the service with it
       ensure

@@ -20,7 +20,7 @@ module NB
         Errno::EEXIST => "that is no socket: remove it, or choose another path",
         Errno::ENAMETOOLONG => "a socket's path has at most 108 bytes: choose a shorter one",
         Errno::EBADF => "nobody has handed over a listener under this number",
-        Errno::ENOTSOCK => "it is not a socket",
+        Errno::ENOTSOCK => "hand over a stream socket that listens",
         SocketError => "give an address, or a name that this machine can look up"
       }.freeze
       private_constant :CURES

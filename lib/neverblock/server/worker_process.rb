@@ -92,6 +92,7 @@ module NB
       end
       private_class_method :outlive, :report, :line
 
+      # @param begun [Boolean] whether it served under another master, before USR2
       def initialize(index, pid, pipe, line: nil, ready: false, # rubocop:disable Metrics/ParameterLists
                      metrics: {}, begun: true)
         @index = index
@@ -99,7 +100,7 @@ module NB
         @pipe = pipe
         @line = line
         @started = @heard = now
-        @begun = begun
+        @begun = @inherited = begun
         @excused = 0
         @stats = {ready: ready, metrics: metrics}
         @rest = +""
@@ -183,12 +184,9 @@ module NB
       def excuse(seconds) = @excused += seconds
       # @return [Boolean] whether it should have begun by now
       def unborn? = !@begun && stuck_for > BIRTH
-      # @return [Float] seconds since it was started
-      def age = now - @started
-
       # @return [Boolean] whether it ended soon after its start, with whatever status: an
       #   application may exit while it loads
-      def ended_at_once? = age < 1 && !leaving
+      def ended_at_once? = !@inherited && !leaving && now - @started < 1
 
       # @param status [Process::Status, nil] nil: another wait in this process has got it
       # @return [String, nil] what to report about its end

@@ -4,7 +4,6 @@ require "puma"
 require "puma/plugin"
 require "puma/server"
 require "neverblock"
-require "neverblock/server/config"
 require "neverblock/puma/fiber_pool"
 
 # `plugin :neverblock` in config/puma.rb: requests run in pooled fibers on one thread per worker,
@@ -17,7 +16,6 @@ Puma::Plugin.create do
   NB::Puma.take_over
 
   def start(launcher)
-    launcher.log_writer.log("* NeverBlock: #{NB::Server::Config.puma_fibers} fibers instead of " \
-                            "threads")
+    launcher.log_writer.log("* NeverBlock: #{NB::Puma.fibers} fibers instead of threads")
   end
 end

@@ -46,8 +46,9 @@ module Rackup
         [folder, File.realpath(folder)].any? { |name| file.start_with?(File.join(name, "")) }
       end
 
-      # Errors of the configuration are reported in one line, as by `nb serve`.
+      # Errors of the configuration and the environment are reported in one line, as by `nb serve`.
       def self.configure(options)
+        NB::Scheduler.check(nil)
         config = NB::Server::Config.new
         config.settle do
           config.load("config/neverblock.rb") if File.exist?("config/neverblock.rb")

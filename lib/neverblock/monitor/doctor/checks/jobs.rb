@@ -11,9 +11,15 @@ module NB
 
       (project.gems.keys & %w[solid_queue good_job sidekiq]).any?
     end
+    # Whether there is Solid Queue: a plugin in config/puma.rb may be a left-over.
+    SOLID_QUEUE = lambda do |project|
+      next project.gems.key?("solid_queue") unless project.booted?
+
+      project.facts["jobs"].to_a.any? { |jobs| jobs["queue"] == "Solid Queue" }
+    end
     # Seconds. In less time, Sidekiq's threads still ask Redis for jobs when it pushes them back.
     SIDEKIQ_STOP = 3
-    private_constant :SHARED_CONNECTIONS, :JOBS, :SIDEKIQ_STOP
+    private_constant :SHARED_CONNECTIONS, :JOBS, :SOLID_QUEUE, :SIDEKIQ_STOP
 
     check "jobs", rails: true, applies: JOBS do |project|
       project.facts.fetch("jobs", []).each do |jobs|
@@ -66,7 +72,7 @@ module NB
       end
     end
 
-    check "job workers", rails: true, applies: JOBS do |project|
+    check "job workers", rails: true, applies: SOLID_QUEUE do |project|
       next if project.lines(/plugin\s*\(?\s*:neverblock/, "config/puma.rb").any?
 
       project.lines(/plugin\s*\(?\s*:solid_queue/, "config/puma.rb").each do |line|
