@@ -210,7 +210,10 @@ module QueueApp::Common
   def eventually(seconds = 240) = super
 
   # @return [Hash] for the environment of a program, so that calls wait for each other
-  def gate(count) = { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
+  def gate(count)
+    @gate&.close
+    { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
+  end
 
   def stop(signal = :TERM) = @programs.last.stop(signal).exitstatus
 
