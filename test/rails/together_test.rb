@@ -4,6 +4,7 @@
 
 require "rails/helper"
 require_relative "../support/clock"
+require_relative "../support/leaks"
 require_relative "../support/timing"
 
 # More from one request: queries, calls and jobs in fibers beside it.
@@ -23,7 +24,7 @@ class RailsTogetherTest < Minitest::Test
 
   # Five queries of 0.2 s, in the time of one, and no thread for them.
   def test_load_async
-    threads = Thread.list.size
+    threads = Leaks.threads.size
     took = seconds do
       NB.run do
         Rails.application.executor.wrap do
@@ -33,7 +34,7 @@ class RailsTogetherTest < Minitest::Test
       end
     end
     assert_in_time took, 0.8
-    assert_operator Thread.list.size, :<=, threads
+    assert_operator Leaks.threads.size, :<=, threads
   end
 
   # As Rails has it where no threads are configured: each query runs at once.
