@@ -251,7 +251,7 @@ class SidekiqTest < Minitest::Test
     end
 
     define_method("test_an_iterable_job_continues_where_term_has_interrupted_it_with_#{mode}") do
-      start(fibers: fibers, concurrency: 10)
+      start(fibers: fibers, concurrency: 10, env: SLOW_ITEMS)
       3.times { ItemsJob.perform_async(60) }
       eventually { notes("item").distinct.pluck(:number).size > 3 }
       assert_equal 0, stop
@@ -265,7 +265,7 @@ class SidekiqTest < Minitest::Test
     end
 
     define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
-      start(fibers: fibers, concurrency: 10)
+      start(fibers: fibers, concurrency: 10, env: SLOW_ITEMS)
       interrupt_steps { assert_equal 0, stop }
       start(fibers: fibers, concurrency: 10)
       assert_steps_continue
