@@ -15,7 +15,7 @@ class CookbookTest < Minitest::Test
 
   FOLDER = File.join(Program::ROOT, "examples", "cookbook")
   # Seconds after which something has failed.
-  PATIENCE = 30
+  PATIENCE = 60
 
   # HTTP in threads of this process: the block gets the path and the body, and gives the body of the
   # answer, nil for a 503, or :hang_up.

@@ -14,7 +14,7 @@ require_relative "support/timing"
 class EventMachineTest < Minitest::Test
   include Clock
 
-  LIMIT = 20
+  LIMIT = 60
 
   def teardown = refute_predicate(EM, :reactor_running?)
 
@@ -272,7 +272,7 @@ class EventMachineTest < Minitest::Test
       pid = EM.fork_reactor do
         NB.async { sleep(0.01) && writer.syswrite("child #{NB.running?}") && EM.stop }
       end
-      assert_equal "child true", NB.timeout(5) { reader.readpartial(99) }
+      assert_equal "child true", NB.timeout(LIMIT) { reader.readpartial(99) }
       Process.wait(pid)
     end
   end

@@ -42,7 +42,7 @@ module Program
   # Waits for its end a while.
   def stop(process, signal)
     Process.kill(signal, process.pid)
-    process.join(10)
+    process.join(60)
   rescue Errno::ESRCH
     nil # it has ended already
   end
