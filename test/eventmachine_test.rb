@@ -63,7 +63,7 @@ class EventMachineTest < Minitest::Test
         NB.await { |resume| EM.add_timer(0.005) { resume.call } }
         clock - start - 0.005
       end
-      assert_operator late.sort[10], :<, 0.02 # without our loop as a guest it is 0.09, its quantum
+      assert_operator late.sort[10], :<, 0.045 # without our loop as a guest it is 0.09, its quantum
     end
   end
 
