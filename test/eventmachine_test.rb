@@ -14,7 +14,7 @@ require_relative "support/timing"
 class EventMachineTest < Minitest::Test
   include Clock
 
-  LIMIT = 20
+  LIMIT = 60
 
   def teardown = refute_predicate(EM, :reactor_running?)
 
@@ -37,20 +37,21 @@ class EventMachineTest < Minitest::Test
     end
   end
 
+  # Both have the same thread, and come as often, however late a busy machine lets it run.
   def test_neither_side_is_ever_late_for_the_other
     delay_server(0.2) do |uri|
-      beats = []
+      beats = ticks = 0
       ticker = Ticker.new
       run_reactor do
         beating = NB.async { ticker.run }
-        last = clock
-        EM.add_periodic_timer(0.005) { last = clock.tap { |time| beats << time - last } }
+        EM.add_periodic_timer(0.005) { beats += 1 }
+        NB.async(background: true) { loop { sleep(0.005) && ticks += 1 } }
         3.times { NB.gather(-> { Net::HTTP.get(uri) }, -> { em_get(uri) }, -> { sleep 0.1 }) }
         ticker.stop
         beating.wait
       end
-      assert_operator beats.size, :>, 20
-      assert_operator beats.sort[beats.size / 2], :<, 0.025
+      assert_operator [beats, ticks].min, :>, 5
+      assert_in_delta ticks, beats, [beats, ticks].max / 2
       assert_in_time ticker.stillest.still, 0.05
     end
   end
@@ -62,7 +63,7 @@ class EventMachineTest < Minitest::Test
         NB.await { |resume| EM.add_timer(0.005) { resume.call } }
         clock - start - 0.005
       end
-      assert_operator late.sort[10], :<, 0.02 # without our loop as a guest it is 0.09, its quantum
+      assert_operator late.sort[10], :<, 0.045 # without our loop as a guest it is 0.09, its quantum
     end
   end
 
@@ -271,7 +272,7 @@ class EventMachineTest < Minitest::Test
       pid = EM.fork_reactor do
         NB.async { sleep(0.01) && writer.syswrite("child #{NB.running?}") && EM.stop }
       end
-      assert_equal "child true", NB.timeout(5) { reader.readpartial(99) }
+      assert_equal "child true", NB.timeout(LIMIT) { reader.readpartial(99) }
       Process.wait(pid)
     end
   end

@@ -71,7 +71,8 @@ class ExamplesTest < Minitest::Test
   end
 
   def run_ruby(*arguments)
-    out, errors, status = Open3.capture3(*Program::RUBY, "-W", "-Ilib", *arguments, chdir: Program::ROOT)
+    command = [Program::PATIENT, *Program::RUBY, "-W", "-Ilib", *arguments]
+    out, errors, status = Open3.capture3(*command, chdir: Program::ROOT)
     assert_empty errors
     assert_predicate status, :success?
     out

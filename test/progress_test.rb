@@ -31,7 +31,7 @@ class ProgressTest < Minitest::Test
       progress(writer)
       shown = Array.new(2) { reader.gets("\e[K") }
       assert_equal "\r\e[K", shown.first
-      assert_match(/\Aunit 3.4.5       6 passed, 1 failed \(\d s\)  test.b\r\e\[K\z/, shown.last)
+      assert_match(/\Aunit 3.4.5       6 passed, 1 failed \(\d+ s\)  test.b\r\e\[K\z/, shown.last)
     end
   end
 

@@ -28,7 +28,7 @@ class DelayServerPortableTest < Minitest::Test
     yield server, server.port
   ensure
     server&.stop
-    running&.join(10) || flunk("it goes on after stop")
+    running&.join(60) || flunk("it goes on after stop")
     server.close
   end
 
@@ -82,7 +82,7 @@ class DelayServerPortableTest < Minitest::Test
 
   def test_runs_once_and_only_while_open
     serve do |server, _|
-      Timeout.timeout(10) { sleep 0.001 until server.instance_variable_get(:@running) }
+      Timeout.timeout(60) { sleep 0.001 until server.instance_variable_get(:@running) }
       assert_raises(IOError) { server.run }
       assert_raises(IOError) { server.close }
     end

@@ -35,7 +35,7 @@ class DumpCommandTest < Minitest::Test
     end
     assert_equal ["", 0], [err, status.exitstatus]
     assert_equal pids.sort, out.scan(/^process (\d+), worker \d:/).flatten.map(&:to_i).sort
-    waiting = %r{^GET /sleep, for \d\.\d+ s, waits \d\.\d+ s for sleep .*\n    config\.ru:7:in }
+    waiting = %r{^GET /sleep, for \d+\.\d+ s, waits \d+\.\d+ s for sleep .*\n    config\.ru:7:in }
     assert_match(waiting, out)
     kill
     assert_nil asking.value

@@ -50,7 +50,7 @@ class CloseTest < Contract
   end
 
   %w[controlling controlled].each_with_index do |side, index|
-    same_as_threads "close wakes who writes to a full terminal, #{side} side", limit: 10 do
+    same_as_threads "close wakes who writes to a full terminal, #{side} side" do
       terminal = keep(*PTY.open).each(&:raw!)[index]
       terminal.write("x" * 4095) # so that at last there is room, but too little
       waiting = parked { terminal.write("x" * 1_000_000) }

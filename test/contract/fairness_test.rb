@@ -198,7 +198,7 @@ class FairnessContract < Contract
 
   TLS.each do |name, use|
     contract "who computes between a TLS socket's #{name} does not hold up a timer",
-             only: :fibers, gap: nil, limit: 20 do
+             only: :fibers, gap: nil do
       near, far = Streams.ssl_tcp(self)
       100.times { far.syswrite("y" * 10) } # a record each
       assert_operator most_turns_of(100) { use.call(near) }, :<=, 8

@@ -194,7 +194,7 @@ class SelectTest < Contract
     assert_equal [[pairs[211][0]], [], []], ready.value
   end
 
-  contract "fds above 1024", gap: 0.100, limit: 20 do
+  contract "fds above 1024", gap: 0.100 do
     low = Array.new(600) { pair }
     high = pair
     assert_operator high[0].fileno, :>, 1024

@@ -150,7 +150,7 @@ class ThreadTest < Contract
     threads.each(&:join)
   end
 
-  contract "a wake-up from a thread finds a sleeping loop", gap: nil, limit: 20 do
+  contract "a wake-up from a thread finds a sleeping loop", gap: nil do
     queue = Queue.new
     back = Queue.new
     thread = Thread.new { 300.times { queue << back.pop } }
@@ -162,7 +162,7 @@ class ThreadTest < Contract
   end
 
   # No gap: a thread that the machine keeps from a CPU keeps Ruby's lock meanwhile.
-  contract "a thread that is killed on its way into a read ends", gap: nil, limit: 30 do
+  contract "a thread that is killed on its way into a read ends", gap: nil do
     300.times do
       reader, writer = IO.pipe
       thread = Thread.new { reader.read(2) }

@@ -9,7 +9,7 @@ require "stomp"
 # Clients of message brokers read in a thread of their own, and raise what goes wrong in the thread
 # that has connected: in a loop in the fiber that has.
 class BrokerErrorsTest < Minitest::Test
-  LIMIT = 10
+  LIMIT = 60
   # What the broker says when a client has connected, and what ends that; a client; a wait that
   # nothing ends but an error; the error.
   CLIENTS = {

@@ -94,16 +94,17 @@ class ConnectionPoolCheckinTest < Minitest::Test
 
   # How many can be had, and how many are had at once.
   def counts(pool)
-    held = []
-    users = Array.new(pool.size) do
-      Thread.new do
-        Thread.current.report_on_exception = false
-        pool.with(timeout: 1) { |thing| (held << thing) && sleep(0.05) }
-      rescue ConnectionPool::TimeoutError
-        nil
-      end
-    end
+    found, gate = Array.new(2) { Thread::Queue.new }
+    users = Array.new(pool.size) { Thread.new { hold(pool, found, gate) } }
+    held = users.map { found.pop }.compact
+    gate.close
     users.each(&:join)
     [pool.available, held.uniq.size]
+  end
+
+  def hold(pool, found, gate)
+    pool.with(timeout: 1) { |thing| (found << thing) && gate.pop }
+  rescue ConnectionPool::TimeoutError
+    found << nil
   end
 end

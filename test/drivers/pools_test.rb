@@ -95,7 +95,7 @@ class DriverPoolsTest < Minitest::Test
     assert_match(/\A-e:\d+\z/, busy["name"])
     assert_equal [1, 1, 0, 1, []], busy.values_at("size", "in_use", "idle", "waiting", "holders")
     assert_match(/waiter/, busy["waiters"].first["name"])
-    assert_includes 0.09..2, busy["waiters"].first["waited_seconds"] # 0.1, or what it took
+    assert_includes 0.09..20, busy["waiters"].first["waited_seconds"] # 0.1, or what it took
     assert_equal [0, 1, 0, 1, 0],
       after.values_at("in_use", "idle", "waiting", "waits_total", "timeouts_total")
     assert_operator after["wait_seconds_total"], :>=, 0.1

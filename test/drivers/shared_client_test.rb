@@ -14,7 +14,7 @@ require_relative "../support/token_server"
 # to its own requests, even after others were interrupted in the middle of theirs.
 class SharedClientTest < Minitest::Test
   COUNT = 50
-  LIMIT = 20
+  LIMIT = 60
   # From an origin, a client; it gets a path and returns the bodies of the answers.
   CLIENTS = {
     "excon" => lambda do |origin|

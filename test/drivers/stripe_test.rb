@@ -10,7 +10,7 @@ require_relative "../support/token_server"
 # Stripe keeps a connection per thread. In a loop, a call uses the connection of an earlier one, in
 # whichever fiber, and has it to itself.
 class StripeTest < Minitest::Test
-  LIMIT = 20
+  LIMIT = 60
   # From a path, the answer to it.
   ANSWER = ->(path) { JSON.generate(id: path[%r{([^/?]+)(\?.*)?\z}, 1], object: "customer") }
 

@@ -15,6 +15,13 @@ class QueueApp::Gate
     @thread = Thread.new { loop { let_in(@server.accept) } }
   end
 
+  # Those that come from now on wait for each other anew.
+  # @param count [Integer]
+  def close_until(count)
+    @count = count
+    @open = false
+  end
+
   # @return [String]
   def port = @server.local_address.ip_port.to_s
 

@@ -21,7 +21,7 @@ class GoodJobStopsTest < Minitest::Test
     define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
       skip "Active Job has no steps before 8.1" unless defined?(StepsJob)
 
-      start(**settings)
+      start(env: SLOW_ITEMS, **settings)
       interrupt_steps { assert_equal 0, stop }
       start(**settings)
       assert_steps_continue

@@ -195,6 +195,9 @@ require_relative "gate"
 module QueueApp::Common
   include Patience
 
+  # Of 60 items, some are left for long enough to end the process in the middle.
+  SLOW_ITEMS = { APP_ITEM_SECONDS: "0.25" }.freeze
+
   def teardown
     told = failures.any? { |failure| failure.message.include?("processes of group") }
     puts so_far if failures.any? && !told
@@ -210,7 +213,10 @@ module QueueApp::Common
   def eventually(seconds = 240) = super
 
   # @return [Hash] for the environment of a program, so that calls wait for each other
-  def gate(count) = { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
+  def gate(count)
+    @gate&.close
+    { APP_SERVICE: (@gate = QueueApp::Gate.new(count)).port }
+  end
 
   def stop(signal = :TERM) = @programs.last.stop(signal).exitstatus
 
@@ -254,7 +260,7 @@ module QueueApp::Common
     jobs.size
   end
 
-  # Three jobs with 60 items each, of which the block ends the process in the middle.
+  # Three jobs with 60 items each: the block ends the process, with SLOW_ITEMS, in the middle.
   def interrupt_steps
     ActiveJob.perform_all_later((1..3).map { |number| StepsJob.new(number, 60) })
     eventually { notes("item").distinct.pluck(:number).size > 3 }

@@ -16,7 +16,7 @@ module QueueApp::SolidQueueAdapterCase
 
   # All at once, on five connections: calls, state, retries, a limit, failures; then a stop.
   def test_jobs_of_all_kinds_and_a_stop
-    start(fibers: 100, env: { APP_CONNECTIONS: "5", APP_SHUTDOWN: "30" })
+    start(fibers: 100, env: { APP_CONNECTIONS: "5", APP_SHUTDOWN: "30", **gate(11) })
     { CallJob => [30, 400], StateJob => [9], RetriedJob => [5], LimitedJob => [3] }
       .each { |job, (count, *words)| enqueue(job, count, *words) }
     enqueue(FailingJob, 3)

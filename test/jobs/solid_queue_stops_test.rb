@@ -29,7 +29,7 @@ class SolidQueueStopsTest < Minitest::Test
     end
 
     define_method("test_steps_continue_where_term_has_interrupted_them_with_#{mode}") do
-      start(mode => MODES[mode], env: { APP_SHUTDOWN: "20" })
+      start(mode => MODES[mode], env: { APP_SHUTDOWN: "20", **SLOW_ITEMS })
       interrupt_steps { assert_equal 0, stop }
       start(mode => MODES[mode])
       assert_steps_continue

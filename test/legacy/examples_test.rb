@@ -4,6 +4,7 @@ require "minitest/autorun"
 require "open3"
 require "socket"
 require_relative "../support/databases"
+require_relative "../support/ports"
 require_relative "../support/program"
 require_relative "../support/timing"
 
@@ -124,7 +125,7 @@ class LegacyExamplesTest < Minitest::Test
 
   # The article's own server, on a free port instead of 8080.
   def with_server
-    port = TCPServer.open("127.0.0.1", 0) { |socket| socket.local_address.ip_port }
+    port = Ports.free
     code = File.read(path("server")).sub("8080", port.to_s)
     pid = spawn(*Program::RUBY, "-W0", "-e", code)
     500.times do

@@ -124,9 +124,8 @@ class LegacyFiberPoolTest < Minitest::Test
   def test_in_a_loop_the_one_who_resumes_does_not_wait_for_what_comes_next
     NB.run do
       @pool.spawn { @fiber = Fiber.current and Fiber.yield and sleep 0.1 and @slept = true }
-      start = clock
       @fiber.resume(true)
-      assert_in_time clock - start, 0.05
+      refute @slept
       @pool.wait
       assert @slept
       assert_raises(FiberError) { @fiber.resume }

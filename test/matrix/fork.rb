@@ -153,7 +153,7 @@ class ForkMatrix
   def afterwards
     @release.each(&:call)
     wrong = @waits.filter_map do |name, (task, expected)|
-      value = Timeout.timeout(10) { task.value } rescue $!.class
+      value = Timeout.timeout(60) { task.value } rescue $!.class
       "#{name}: #{value.inspect[0, 60]}" unless value == expected
     end
     wrong.join(", ") unless wrong.empty?

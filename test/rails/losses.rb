@@ -14,6 +14,8 @@ module RailsLosses
               "mysql2" => lambda(&:thread_id),
               "trilogy" => ->(raw) { raw.query("SELECT CONNECTION_ID()").first.first } }.freeze
   ENDS = Hash.new("KILL %s").update("postgresql" => "SELECT pg_terminate_backend(%s)").freeze
+  LIVES = Hash.new("SELECT 1 FROM information_schema.processlist WHERE id = %s")
+              .update("postgresql" => "SELECT 1 FROM pg_stat_activity WHERE pid = %s").freeze
 
   private
 
@@ -56,7 +58,9 @@ module RailsLosses
 
   def lose(connection)
     number = NUMBERS.fetch(@adapter).call(connection.instance_variable_get(:@raw_connection))
-    @watch.with_connection { |watch| watch.execute(format(ENDS[@adapter], number)) }
-    sleep(0.02) # until the database has closed it
+    @watch.with_connection do |watch|
+      watch.execute(format(ENDS[@adapter], number))
+      sleep(0.001) while watch.select_value(format(LIVES[@adapter], number))
+    end
   end
 end

@@ -217,15 +217,17 @@ class RailsPoolTest < Minitest::Test
   def test_who_pins_a_connection_is_logged_once_with_the_cure
     log = StringIO.new
     logger, Rails.logger = Rails.logger, ActiveSupport::Logger.new(log)
+    told = -> { log.string.scan(/^.*NeverBlock: a fiber holds.+$/) }
     NB.run do
       held = Array.new(11) { NB.async { Account.lease_connection && pin } }
       held << NB.async { Account.transaction { Account.count && pin_in_transaction } }
       waiting = Array.new(3) { NB.async { select("SELECT 1") } }
-      sleep(2.5)
+      NB.timeout(60) { sleep(0.01) until told.call.size > 1 }
+      sleep(1.2) # another look is taken each second
       held.each(&:cancel).each(&:wait)
       waiting.each(&:wait)
     end
-    warnings = log.string.scan(/^.*NeverBlock: a fiber holds.+$/)
+    warnings = told.call
     assert_equal 2, warnings.size, log.string
     assert warnings.one?(/Use `with_connection/)
     assert warnings.one?(/out of the transaction/)

@@ -79,5 +79,5 @@ class RailsReloadTest < Minitest::Test
 
   private
 
-  def get(port) = Timeout.timeout(20) { Net::HTTP.get(URI("http://127.0.0.1:#{port}/version")) }
+  def get(port) = Timeout.timeout(60) { Net::HTTP.get(URI("http://127.0.0.1:#{port}/version")) }
 end

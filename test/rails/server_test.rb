@@ -179,7 +179,7 @@ class RailsServerTest < Minitest::Test
   end
 
   def wait_for_server(pid, log)
-    Timeout.timeout(40) do
+    Timeout.timeout(240) do
       begin
         TCPSocket.new("127.0.0.1", @port).close
       rescue Errno::ECONNREFUSED
@@ -193,7 +193,7 @@ class RailsServerTest < Minitest::Test
   def stop(pid, log)
     Process.kill(:INT, pid)
     ended = Process.detach(pid)
-    ended.join(20) || (Process.kill(:KILL, pid) && flunk("did not end:\n#{File.read(log)}"))
+    ended.join(120) || (Process.kill(:KILL, pid) && flunk("did not end:\n#{File.read(log)}"))
   rescue Errno::ESRCH
     flunk(File.read(log))
   end
@@ -217,7 +217,7 @@ class RailsServerTest < Minitest::Test
     def say(text) = command("message", data: JSON.generate(action: "say", text: text))
 
     def wait_for(text)
-      Timeout.timeout(10) do
+      Timeout.timeout(60) do
         loop do
           found = @messages.find { |message| message.include?(text) }
           return JSON.parse(found) if found

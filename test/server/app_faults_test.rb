@@ -413,7 +413,7 @@ class ServerAppFaultsTest < Minitest::Test
   # @param statuses [Array] what Thread#status says of a thread that was killed, and of one that raised
   def assert_ended(statuses = [false])
     _, thread = @servers.pop
-    assert thread.join(10), "the thread goes on"
+    assert thread.join(60), "the thread goes on"
     assert_includes statuses, thread.status
   end
 

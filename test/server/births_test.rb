@@ -354,7 +354,7 @@ class ServerBirthsTest < Minitest::Test
     Process.kill("INT", -@pid)
     eventually { File.exist?("#{@dir}/dying") }
     late = Thread.new { get }
-    assert late.join(20), "nobody answers who comes before the master has ended"
+    assert late.join(60), "nobody answers who comes before the master has ended"
     File.write("#{@dir}/die", "")
     go
     assert_equal [kept.value] * 2, [kept.value, late.value]

@@ -364,7 +364,7 @@ class ServerClusterTest < Minitest::Test
     rescue SystemCallError
       nil # reset when the worker was killed
     end
-    assert_match(/^worker 0 \(#{first}\): its loop has not turned for \d s \(worker_timeout\), killing it$/, log)
+    assert_match(/^worker 0 \(#{first}\): its loop has not turned for \d+ s \(worker_timeout\), killing it$/, log)
     finish
   end
 
@@ -372,7 +372,7 @@ class ServerClusterTest < Minitest::Test
     File.write("#{@dir}/config.ru", "sleep unless File.exist?('go')\n#{RACKUP}")
     File.write("#{@dir}/nb.rb", "preload_app! false\nworker_timeout 1.5")
     @pid = spawn(*nb("serve", "-b", "unix://#{@socket}", "-w", "1"), chdir: @dir, out: @log, err: %i[child out], pgroup: true)
-    eventually { log.match?(/^worker 0 \(\d+\): it has not begun to serve for \d s \(worker_timeout\), killing it$/) }
+    eventually { log.match?(/^worker 0 \(\d+\): it has not begun to serve for \d+ s \(worker_timeout\), killing it$/) }
     go
     eventually { ready? }
     finish

@@ -218,7 +218,7 @@ class ServerDeadlineTest < Minitest::Test
   # Its request came in time: the server that computed meanwhile has no right to close.
   def test_a_request_that_came_before_idle_timeout_while_another_computed_is_answered
     go = computes = false
-    serve(idle_timeout: 1) do |env|
+    serve(idle_timeout: 3) do |env|
       if env["PATH_INFO"] == "/computes"
         computes = true
         Thread.pass until go
@@ -233,7 +233,7 @@ class ServerDeadlineTest < Minitest::Test
     other.write("GET /computes HTTP/1.1\r\n#{HOST}\r\n")
     eventually { computes }
     kept.write("GET / HTTP/1.1\r\n#{HOST}\r\n")
-    sleep 1.3 # until idle_timeout is over
+    sleep 3.3 # until idle_timeout is over
     go = true
     assert_equal 200, read_response(kept).status
   end

@@ -40,14 +40,14 @@ class ServerForkTest < ScriptCase
         p NB.stats&.values_at(:timers, :watches, :parked)
         p before - sockets - 3
         tell.close
-        sleep 2.3
+        sleep 4.3
         exit!(0)
       end
       tell.close
       told.read
       [200, {}, [pid.to_s]]
     end
-    serve(app, header_timeout: 2) do |port|
+    serve(app, header_timeout: 4) do |port|
       half, forks, idle = Array.new(3) { connect(port) }
       ask(idle, "/idle")
       answer(idle)

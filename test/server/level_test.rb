@@ -108,6 +108,6 @@ class ServerLevelTest < Minitest::Test
     Timeout.timeout(60) { socket.readpartial(25) }
     assert_quiet
     socket.write("a")
-    assert_equal "abcdef", Timeout.timeout(10) { read_response(socket).body }
+    assert_equal "abcdef", Timeout.timeout(60) { read_response(socket).body }
   end
 end

@@ -151,7 +151,7 @@ class Contract < Minitest::Test
   private
 
   # Under chaos (NB_CHAOS) turns of the loop take as long as the seed has them.
-  def conduct(world, gap: GAP, limit: 30, ticker: true, &body)
+  def conduct(world, gap: GAP, limit: 60, ticker: true, &body)
     gap = GAP_OF_THREADS if gap && !world.fibers?
     gap, limit = nil, limit * 4 if ENV["NB_CHAOS"]
     gap, limit = nil, limit * PATIENCE if PATIENCE > 1

@@ -128,7 +128,7 @@ module Databases
   # It listens a moment before it lets anybody in.
   def wait_for_postgresql(port)
     program = postgresql_program("pg_isready")
-    600.times do
+    2400.times do
       return if system(program, "-q", "-h", "127.0.0.1", "-p", port.to_s)
 
       sleep 0.05

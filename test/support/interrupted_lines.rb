@@ -6,7 +6,7 @@ require_relative "interrupted_run"
 # block there: the places between two calls of Ruby's. In plain threads, or in a loop.
 class InterruptedLines < InterruptedRun
   # :raise is Thread#raise, which a mask holds back; :handler is what a signal handler raises.
-  LIMIT = 20 # seconds
+  LIMIT = 60 # seconds
   RAISES = { raise: Strike, handler: Strike }.freeze
 
   # @return [self]

@@ -58,7 +58,7 @@ module NameServer
   end
 
   # @return [Subprocess::Result]
-  def self.run(script, env: {}, limit: 30)
+  def self.run(script, env: {}, limit: 60)
     given = { **variables(DELAY), "NB_NAMES_TOLD" => "1", **env }
     Subprocess.run(given, command(RbConfig.ruby, "-I", Subprocess::LIB, "-e", script), limit)
   end

@@ -9,6 +9,9 @@ module Program
   ROOT = File.expand_path("../..", __dir__)
   RUBY = [RbConfig.ruby].freeze
   NB = [*RUBY, File.join(ROOT, "exe", "nb")].freeze
+  # For programs that must say nothing on stderr: where a thread that holds the GVL gets no core for
+  # 100 ms, the watchdog says so.
+  PATIENT = { "NB_WATCHDOG" => "1000" }.freeze
 
   module_function
 
@@ -39,7 +42,7 @@ module Program
   # Waits for its end a while.
   def stop(process, signal)
     Process.kill(signal, process.pid)
-    process.join(10)
+    process.join(60)
   rescue Errno::ESRCH
     nil # it has ended already
   end

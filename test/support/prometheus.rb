@@ -114,7 +114,7 @@ end
 
 # Asks a control socket as Prometheus does.
 module Scrapes
-  PATIENCE = 20
+  PATIENCE = 60
 
   # @return [String, String] the text and its Content-Type
   def metrics_of(port, accept: nil)

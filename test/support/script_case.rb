@@ -60,7 +60,7 @@ class ScriptCase < Minitest::Test
     # @param status [Integer, Symbol] exit status, or the signal that ended it
     # @param only [:fibers, nil] :fibers leaves plain threads out
     # @param chaos [Boolean] false: it relies on whose turn it is, which NB_CHAOS changes
-    def script(name, source, out:, status: 0, only: nil, ruby: nil, err: nil, limit: 20, chaos: true)
+    def script(name, source, out:, status: 0, only: nil, ruby: nil, err: nil, limit: 60, chaos: true)
       why = "chaos changes whose turn it is" unless chaos || !ENV["NB_CHAOS"]
       why ||= "of Ruby #{ruby}" unless
         ruby.nil? || Gem::Requirement.new(ruby).satisfied_by?(Gem.ruby_version)

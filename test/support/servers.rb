@@ -17,8 +17,10 @@ require_relative "ports"
 module Servers
   # A running server, and the command that started it.
   Server = Struct.new(:name, :port, :folder, :command, :pid)
-  # Seconds until it must answer, and until it must have ended.
-  PATIENCE = 30
+  # Seconds until it must answer.
+  PATIENCE = 120
+  # Seconds until one that was told to end is killed.
+  ENDING = 30
   LOCK = Thread::Mutex.new
   private_constant :LOCK
 
@@ -108,7 +110,7 @@ module Servers
     def terminate(pid, signal = :TERM)
       Process.kill(signal, -pid)
       ending = Process.detach(pid)
-      ending.join(PATIENCE) || (Process.kill(:KILL, -pid) && ending.join)
+      ending.join(ENDING) || (Process.kill(:KILL, -pid) && ending.join)
     rescue Errno::ESRCH
       nil # it has ended already
     end

@@ -34,7 +34,7 @@ class ServersTest < Minitest::Test
     File.write("#{server.folder}/log.txt", "out of memory\n", mode: "a")
     Process.kill(:KILL, server.pid)
     error = nil
-    Timeout.timeout(10) { sleep 0.01 until error = (fetch && nil rescue $!) } # rubocop:disable Style/RescueModifier
+    Timeout.timeout(60) { sleep 0.01 until error = (fetch && nil rescue $!) } # rubocop:disable Style/RescueModifier
     assert_match(/\Adelayd ended by itself \(.*SIGKILL.*\):\n.*out of memory\n\z/m, error.message)
     assert_output(nil, error.message) { Servers.stop("delayd") }
     assert_equal "done", Net::HTTP.get(URI("http://127.0.0.1:#{fetch.port}/"))

@@ -15,7 +15,7 @@ module Subprocess
   # @param env [Hash{String => String, nil}]
   # @param limit [Float] seconds after which it is killed and result.hung is true
   # @return [Result]
-  def self.ruby(script, env: {}, limit: 20, loaded: true, options: [])
+  def self.ruby(script, env: {}, limit: 60, loaded: true, options: [])
     command = [RbConfig.ruby, "-W1", "-I", LIB, *options, *("-rneverblock" if loaded), "-e", script]
     run(env, command, limit)
   end

@@ -44,7 +44,7 @@ class Transparency < Minitest::Test
   SLACK = 0.1
   LATE = 0.010
   # Seconds after which a body counts as hanging.
-  LIMIT = 30
+  LIMIT = 60
 
   class << self
     # @return [Rows] what is measured, in order

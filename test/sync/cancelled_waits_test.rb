@@ -9,7 +9,7 @@ class CancelledWaitsTest < Minitest::Test
   include SyncSupport
 
   MOST = 100 # turns, more than any of these takes
-  LIMIT = 20 # seconds, by which what waits for ever is told from what does not
+  LIMIT = 60 # seconds, by which what waits for ever is told from what does not
 
   # Runs the block for each turn; it hands its victim to what it is given.
   def each_turn

@@ -43,8 +43,8 @@ class PoolsTest < Minitest::Test
         found[:holders].first[:place])
       assert_match(/\A#{__FILE__}:#{line_of("pool.with { sleep(0.01) }")}:in /,
         found[:waiters].first[:place])
-      assert_includes 0.005..2, found[:holders].first[:held_seconds]
-      assert_includes 0.005..2, found[:waiters].first[:waited_seconds]
+      assert_includes 0.005..20, found[:holders].first[:held_seconds]
+      assert_includes 0.005..20, found[:waiters].first[:waited_seconds]
     end
     settled { row[:in_use].zero? }
     assert_equal [0, 1, 0, 1, 0],

@@ -353,7 +353,7 @@ class ProcessPoolTest < Minitest::Test
     worker = NB::ForkedWorker.new { 1 }.tap(&:start)
     assert_predicate worker, :alive?
     Process.kill(:KILL, worker.pid)
-    Timeout.timeout(10) { sleep 0.001 while worker.alive? }
+    Timeout.timeout(60) { sleep 0.001 while worker.alive? }
     worker.close
     worker = NB::ForkedWorker.new { 1 }.tap(&:start)
     sleep 0.2 # by then it has said that it has begun

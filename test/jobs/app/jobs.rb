@@ -266,6 +266,9 @@ class StrayJob < ApplicationJob
   end
 end
 
+# Seconds between two items of a job that has some.
+ITEM_SECONDS = Float(ENV.fetch("APP_ITEM_SECONDS", 0.05))
+
 if defined?(Sidekiq::IterableJob)
   # Sidekiq interrupts it between two items, and continues it with the next one.
   class ItemsJob
@@ -275,7 +278,7 @@ if defined?(Sidekiq::IterableJob)
 
     def each_iteration(number, _count)
       Note.create!(kind: "item", number: number, pid: Process.pid)
-      sleep 0.05
+      sleep ITEM_SECONDS
     end
   end
 end
@@ -291,7 +294,7 @@ if defined?(ActiveJob::Continuable)
       step :items, start: 1 do |step|
         (step.cursor..count).each do |item|
           note("item", item)
-          sleep 0.05
+          sleep ITEM_SECONDS
           step.advance!
         end
       end
