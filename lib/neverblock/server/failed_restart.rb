@@ -4,9 +4,9 @@ require_relative "errors"
 
 module NB
   class Server
-    # What a master does if it has replaced another program by USR2 and finds a mistake: in its
-    # configuration, or in the application. It starts no worker. Those of the program before serve
-    # until the next USR2.
+    # What a master does if USR2 has started it and it finds a mistake in its configuration or in
+    # the application: it starts no worker, and the workers of the previous program serve until the
+    # next USR2.
     #
     # @api private
     module FailedRestart
