@@ -9,7 +9,7 @@ module NB
     #
     # @api private
     module Banner
-      # Fibers that nobody wants to be limited to without knowing it.
+      # Fewer fibers than this are probably a `threads` line copied from Puma: the text warns of it.
       FEW = 64
       private_constant :FEW
 
