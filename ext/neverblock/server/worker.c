@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 
 #define CROWDED_NS 1000000000 /* until another fiber is tried, after one that had no room */
-#define FRESH_NS 500000       /* older than this, the answer of the kernel is asked for again */
+#define FRESH_NS 500000       /* then the kernel's last answer is too old to begin a request */
 #define BUSY 4                /* ready fibers that keep the core busy: further requests wait */
 #define PATIENCE_NS 250000000 /* if none has begun for so long, one begins in any case */
 
