@@ -87,7 +87,7 @@ static bool has_locks(int fd)
 
 /* Returns bytes or -errno. A call for a disk that has begun cannot be ended, in plain Ruby either.
  * So an interrupted fiber waits for it: otherwise its bytes would come behind what the program
- * writes next. A call for a terminal may last for ever. So the bytes go through the job's memory:
+ * writes next. A call for a terminal may last forever. So the bytes go through the job's memory:
  * the caller's may be gone before the thread has finished. If fds or memory are short, the call is
  * made here: plain Ruby needs neither for it, so it must not fail for that. */
 static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)

@@ -199,7 +199,7 @@ void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 /* The same as nb_loop_add_timer, for a timer that may already be set. */
 void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 
-/* Adds a hook, unless it is already added (link initialised by nb_list_init). */
+/* Adds a hook, unless it is already added (link initialized by nb_list_init). */
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
 
 /* The same as nb_loop_before_poll, called from such a hook: for the next turn, not for this one. */

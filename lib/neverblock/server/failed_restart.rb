@@ -30,7 +30,7 @@ module NB
         hold(error.message)
       end
 
-      # Nobody replaces the old workers. A master without any would keep clients waiting for ever.
+      # Nobody replaces the old workers. A master without any would keep clients waiting forever.
       def abandoned
         raise SetupError, "the last old worker has ended, and no new one can serve: fix what was " \
                           "reported at USR2 and start the server again"
