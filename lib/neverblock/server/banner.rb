@@ -49,7 +49,7 @@ module NB
         return "net.core.somaxconn is #{limit}: it lowers the backlog of #{wanted}" if
           wanted && limit < wanted
 
-        "net.core.somaxconn is #{limit}: bursts of connections will be refused" if
+        "net.core.somaxconn is #{limit}: in a burst, clients need a second more to connect" if
           wanted.nil? && limit < 1024
       rescue SystemCallError
         nil
