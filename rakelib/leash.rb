@@ -40,7 +40,7 @@ class Leash
     @ended = Process.detach(pid)
   end
 
-  # @param seconds [Numeric, nil] at most; nil: for ever
+  # @param seconds [Numeric, nil] at most; nil: forever
   # @return [Process::Status, nil] the program's; nil if it still runs
   def wait(seconds = nil) = @ended.join(seconds)&.value
 

@@ -6,7 +6,7 @@ require "socket"
 module Bench
   # Measures tables: makes ready what they need, runs every cell in turn, keeps every sample.
   #
-  # It looks three times: after 6, 12 and 20 pairs. Only what is still undecided is measured on.
+  # It decides after 6, 12 and 20 pairs, and continues only with what is undecided.
   # Where time is limited, cells for which it is too short are left out, and named.
   #
   # @example

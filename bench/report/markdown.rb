@@ -56,7 +56,7 @@ module Bench
         tables = @results.group_by(&:table).values
                          .select { |results| Result.main(results).grids.any?(&:headline?) }
                          .map { |results| table(results) }
-        [*("> #{crowd}\n" if crowd), summary, *tables, *rest].join("\n")
+        [*("> #{crowd}\n" if crowd), summary, *common_settings, *tables, *rest].join("\n")
       end
 
       private
@@ -132,8 +132,29 @@ module Bench
         times.empty? ? "" : "Also measured on #{times.join(" and ")} (see the HTML page)."
       end
 
+      # How most tables configure a rival. Only a table that does otherwise says so itself.
+      def common_settings
+        return if usual_settings.empty?
+
+        rows = usual_settings.map { |pair| row(pair) }
+        ["Each program is configured like this, unless a table says otherwise:", "",
+         row(%w[program configuration]), row(%w[--- ---]), *rows, ""]
+      end
+
+      # @return [Hash{String => String}] runtime's label => the text of most tables, two at least
+      def usual_settings
+        @usual_settings ||= begin
+          mains = @results.group_by(&:table).values.map { |results| Result.main(results) }
+          counts = mains.flat_map { |result| result.settings.slice(*labels).to_a }.tally
+          counts.select { |_, count| count > 1 }.sort_by(&:last).to_h(&:first).sort.to_h
+        end
+      end
+
+      def labels = Bench.runtimes.values.map(&:label)
+
       def settings(result)
-        result.settings.map { |rival, text| "#{rival}: #{text}." }.join(" ")
+        own = result.settings.reject { |rival, text| usual_settings[rival] == text }
+        own.map { |rival, text| "#{rival}: #{text}." }.join(" ")
       end
 
       # Whether its samples come from another machine than most.

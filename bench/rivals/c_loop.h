@@ -10,22 +10,16 @@
 #ifndef C_LOOP_H
 #define C_LOOP_H
 
-#define _GNU_SOURCE /* accept4 */
+#include "c_common.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum role { UNUSED, LISTENER, SERVER, CLIENT, INPUT };
@@ -55,27 +49,6 @@ struct loop {
     bool input_ended, serve_until_alone;
 };
 
-static void die(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static double cpu_of(int who)
-{
-    struct rusage usage;
-    getrusage(who, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 static void loop_watch(struct loop *loop, int fd, enum role role)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -89,13 +62,10 @@ static void loop_watch(struct loop *loop, int fd, enum role role)
 
 static void loop_start(struct loop *loop, const struct protocol *protocol)
 {
-    struct rlimit limit;
+    rlim_t fds = raise_fd_limit();
 
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
     loop->protocol = protocol;
-    loop->peer_count = limit.rlim_cur > 1000000 ? 1000000 : (size_t)limit.rlim_cur;
+    loop->peer_count = fds > 1000000 ? 1000000 : (size_t)fds;
     loop->peers = calloc(loop->peer_count, sizeof(struct peer));
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!loop->peers || loop->epoll < 0)

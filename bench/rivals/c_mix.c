@@ -7,20 +7,14 @@
  * to standard error ten times a second. An answer that is not 200 is an error, and so is a lost
  * connection.
  */
-#define _GNU_SOURCE
+#include "c_common.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BUFFER = 65536, TICK_MS = 100, LATENCIES = 1 << 22 };
@@ -44,19 +38,6 @@ struct mix {
     unsigned fast_count;
     struct client *client;
 };
-
-static void die(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static void client_open(struct mix *mix, struct client *client)
 {
@@ -207,23 +188,6 @@ static void print(struct mix *mix, double elapsed, double cpu)
     printf("}\n");
 }
 
-static double cpu_seconds(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static void raise_fd_limit(void)
-{
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char **argv)
 {
     struct mix mix = {0};
@@ -255,6 +219,6 @@ int main(int argc, char **argv)
     started = now();
     mix.until = started + mix.seconds;
     run(&mix);
-    print(&mix, now() - started, cpu_seconds());
+    print(&mix, now() - started, cpu_of(RUSAGE_SELF));
     return 0;
 }

@@ -4,22 +4,16 @@
  *   c_transfer -s [-n] [--out FILE] [-k CHUNK] [-b SIZE]     prints its port to standard error
  *   c_transfer -c -p PORT (-n -l LENGTH | -f FILE) [-t] [-k CHUNK] [-b SIZE]
  */
-#define _GNU_SOURCE /* accept4 */
+#include "c_common.h"
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct {
@@ -31,19 +25,6 @@ static struct {
 } options = {.chunk = 65536};
 
 static char *block;
-
-static void die(const char *what)
-{
-    fprintf(stderr, "c_transfer: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* 64k is 64,000 and 64K 65,536. */
 static uint64_t bytes(const char *text)

@@ -88,7 +88,7 @@ module Bench
         end
         ["### Every site\n", <<~MARKDOWN, table(heads, rows)].join("\n")
           The author showed the share of the CPU by the clock, which is lower where the line is slow. He wrote
-          that by total CPU time "this disparity would vanish". It is reversed, because the same bytes arrive in
+          that by total CPU time "this disparity would vanish". Today it is reversed: the same bytes arrive in
           more and smaller parts.
         MARKDOWN
       end

@@ -37,7 +37,7 @@ module Bench
 
       # When its time is over, the program leaves without waiting for the last answers.
       def serve_until_gone(connection)
-        serve_one(connection)
+        serve(connection)
       rescue Errno::ECONNRESET, Errno::EPIPE
         nil
       end

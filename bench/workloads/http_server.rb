@@ -1,10 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "local_server"
+
 module Bench
   module Workloads
     # Raw HTTP/1.1 over loopback, clients and server in one process, keep-alive. The whole response
     # is compared.
     class HttpServer < Workload
+      include LocalServer
+
       DEFAULTS = { clients: 20, requests: 200 }.freeze
       BODY = "Hello, World!"
       RESPONSE = "HTTP/1.1 200 OK\r\nContent-Length: #{BODY.bytesize}\r\n" \
@@ -17,12 +21,6 @@ module Bench
         ["c_http", "both", *params.values_at(:clients, :requests), seconds]
       end
 
-      def prepare
-        @server = TCPServer.new("127.0.0.1", 0)
-        @port = @server.local_address.ip_port
-        @server.listen(params[:clients] + 16)
-      end
-
       # @return [Integer] requests answered
       def round
         clients = params[:clients]
@@ -31,13 +29,6 @@ module Bench
       end
 
       private
-
-      def accept(count)
-        count.times do
-          connection = @server.accept
-          runtime.start { attempt { serve(connection) } }
-        end
-      end
 
       def serve(connection)
         while (head = read_head(connection))

@@ -1,21 +1,19 @@
 # frozen_string_literal: true
 
+require_relative "local_server"
+
 module Bench
   module Workloads
     # Clients and an echo server in one process: each round opens its connections anew and sends a
     # number of messages over each, one at a time. Every reply is compared.
     class TcpEcho < Workload
+      include LocalServer
+
       DEFAULTS = { clients: 20, messages: 200, bytes: 512 }.freeze
 
       # @return [Array]
       def self.rival(params, seconds)
         ["c_echo", "both", *params.values_at(:clients, :messages), seconds]
-      end
-
-      def prepare
-        @server = TCPServer.new("127.0.0.1", 0)
-        @port = @server.local_address.ip_port
-        @server.listen(params[:clients] + 16)
       end
 
       # @return [Integer] echoes
@@ -27,14 +25,7 @@ module Bench
 
       private
 
-      def accept(count)
-        count.times do
-          connection = @server.accept
-          runtime.start { attempt { answer(connection) } }
-        end
-      end
-
-      def answer(connection)
+      def serve(connection)
         while (message = receive(connection, params[:bytes]))
           connection.write(message)
         end

@@ -14,10 +14,6 @@ module Bench
 
       # @return [Array] server and clients, each in a process
       def self.rival(params, seconds) = [CLIENTS, "apart", params[:clients], seconds]
-
-      private
-
-      def serve_one(connection) = answer(connection)
     end
   end
 end

@@ -9,7 +9,7 @@
 # - where the database is comes from the environment, as libpq has it
 # - the commands are given, and their results counted
 # - the loop ends when the work is done, and waits for the sockets up to a second at a time instead
-#   of turning for ever
+#   of turning forever
 
 require "never_block/fiber_pool"
 require "never_block/fibered_connection_pool"

@@ -49,7 +49,7 @@ module Others
 
     private
 
-    # Its tests start memcached themselves, which wants to be told when root shall run it.
+    # Its tests start memcached themselves, which refuses to run as root unless told to.
     def memcached
       user = "-u root" if Process.uid.zero?
       program("#{BIN}/memcached", "exec #{Databases.program("memcached")} #{user} \"$@\"")

@@ -90,7 +90,7 @@ class BenchClaimsTest < Minitest::Test
     assert_empty ALL.map(&:row) - Bench::ROWS.values.flatten.map(&:id)
   end
 
-  # A misspelt value would stay "not measured" for ever.
+  # A misspelt value would stay "not measured" forever.
   def test_each_claim_asks_for_cells_that_its_table_has
     ALL.each do |claim|
       test = claim.test

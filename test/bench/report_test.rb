@@ -108,6 +108,21 @@ class BenchReportTest < Minitest::Test
                         .filter_map { |text| text[/6 × .*on another.*/] }
   end
 
+  def test_markdown_says_once_how_most_tables_configure_a_program
+    results = ["no log", "no log", "a log"].map do |text|
+      usual_result.tap do |one|
+        session = one.session.merge("settings" => { "NeverBlock" => text, "Jobs" => "one each" })
+        one.define_singleton_method(:session) { session }
+      end
+    end
+    text = Report::Markdown.new(results).to_s
+
+    assert_equal 1, text.scan("no log").size
+    assert_operator text.index("| NeverBlock | no log |\n"), :<, text.index("## T1: ")
+    assert_equal ["NeverBlock: a log."], text.scan(/NeverBlock: a log\./)
+    assert_equal 3, text.scan("Jobs: one each.").size # not the name of a program
+  end
+
   def test_markdown_tells_scatter_errors_and_notes
     one = usual_result
     one.runs.first.sample.merge!("value" => 10, "errors" => 2, "notes" => ["a part of it"])

@@ -3,7 +3,7 @@
 require_relative "helper"
 
 class BenchSamplerTest < Minitest::Test
-  # Others use what the list says, one value after the other, the last one for ever.
+  # Others use what the list says, one value after the other, the last one forever.
   Crowd = Struct.new(:shares) do
     def watch = [yield, shares.size > 1 ? shares.shift : shares.first]
   end

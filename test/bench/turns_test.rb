@@ -54,7 +54,7 @@ class BenchTurnsTest < Minitest::Test
     assert_operator samples.first["elapsed"], :>=, 0.3
   end
 
-  # Each read the other's line, and waited for its own for ever.
+  # Each read the other's line, and waited for its own forever.
   def test_processes_of_one_cell_work_without_a_break
     server = Bench::Server.start(:delayd, ruby: Bench::RubyTarget.new(yjit: false))
     samples, turns = measure(table("client_processes", processes: 2, requests: 20,

@@ -177,22 +177,9 @@ class BlockingModeTest < Contract
 
   private
 
-  def blocking(*ios)
-    ios.each { |io| io.nonblock = false }
-    keep(*ios)
-  end
-
   def inherited_server
     made = TCPServer.new("127.0.0.1", 0)
     made.autoclose = false
     [made.local_address.ip_port, blocking(TCPServer.for_fd(made.fileno))]
-  end
-
-  # What the body must wait for.
-  def later
-    Thread.new do
-      sleep 0.1
-      yield
-    end
   end
 end

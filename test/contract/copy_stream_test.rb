@@ -155,19 +155,6 @@ class CopyStreamTest < Contract
      outcome { IO.copy_stream(reader, near) }]
   end
 
-  def blocking(*ios)
-    ios.each { |io| io.nonblock = false }
-    keep(*ios)
-  end
-
-  # What the body must wait for.
-  def later
-    Thread.new do
-      sleep 0.1
-      yield
-    end
-  end
-
   def temporary
     Dir.mktmpdir("nb") do |directory|
       source, target = %w[source target].map { |name| File.join(directory, name) }

@@ -150,7 +150,7 @@ only: :fibers
     trap(:USR1) { queue << :trap }
     signal_when_asleep(:USR1)
     p(NB.run do
-      beside = NB.async { sleep 60 } # not for ever: who sleeps so waits for a signal
+      beside = NB.async { sleep 60 } # not forever: who sleeps so waits for a signal
       asleep
       queue.pop.tap { beside.cancel }
     end)

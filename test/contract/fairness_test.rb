@@ -42,7 +42,7 @@ class FairnessContract < Contract
 
   # The block is called in each turn.
   #
-  # @return [Array<Thread::Queue>] two, through which fibers hand each other work for ever
+  # @return [Array<Thread::Queue>] two, through which fibers hand each other work forever
   def hand_to_each_other
     queues = [Queue.new, Queue.new]
     [queues, queues.reverse].each do |from, to|

@@ -430,7 +430,7 @@ class AsyncTest < Contract
     $VERBOSE = verbose
   end
 
-  # Waits, for ever without a block, and tells when that ends.
+  # Waits, forever without a block, and tells when that ends.
   def noting(list, name, &block)
     block ? yield : sleep
   ensure

@@ -14,7 +14,7 @@ require_relative "../support/timing"
 class Mysql2GarbageTest < Minitest::Test
   include Clock
 
-  # In a process of its own: where the garbage collector waits for the server, it does so for ever.
+  # In a process of its own: where the garbage collector waits for the server, it does so forever.
   def test_statements
     result = Subprocess.ruby(<<~RUBY, limit: 40)
       require "mysql2"

@@ -92,7 +92,7 @@ class SequelTest < Transparency
     end
   end
 
-  # The timeout closes the connection; nobody else shall find it in the pool.
+  # The timeout closes the connection; nobody else may find it in the pool.
   def test_a_query_that_a_timeout_cuts_leaves_a_working_pool
     NB.run do
       %w[mysql2 trilogy].each do |adapter|
@@ -182,7 +182,7 @@ class SequelTest < Transparency
   end
 
   # The second interruption strikes before the savepoint is rolled back. The block around it rescues
-  # that, and shall not commit what the savepoint has left.
+  # that, and must not commit what the savepoint has left.
   def test_a_transaction_does_not_go_on_where_a_savepoint_could_not_be_rolled_back
     assert_not_committed(/ROLLBACK TO/) { raise ArgumentError }
   end

@@ -24,7 +24,7 @@ class InterruptedMatrix
 
   LIMIT = 30 # seconds
 
-  # A cell took so long that something waits for ever.
+  # A cell took so long that something waits forever.
   class Hung < Exception # rubocop:disable Lint/InheritException
   end
 

@@ -8,6 +8,7 @@ require "jobs/storm/good_job"
 # that ran when the database was restarted.
 class GoodJobStormTest < Minitest::Test
   include QueueApp::GoodJobCase
+  include QueueApp::StormAssertions
 
   def setup
     return skip(QueueApp::Storm::BY_NAME) unless ENV["NB_STORM"]
@@ -34,12 +35,4 @@ class GoodJobStormTest < Minitest::Test
   private
 
   def storm(settings) = QueueApp::GoodJobStorm.new(**SHARING, **settings)
-
-  def assert_sound(storm)
-    puts storm.summary
-    assert_empty storm.lost
-    assert_empty storm.torn
-    assert_empty storm.crossed
-    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
-  end
 end

@@ -8,6 +8,7 @@ require "jobs/storm/sidekiq"
 # their way to one when Redis ended. These are lost with threads, too.
 class SidekiqStormTest < Minitest::Test
   include QueueApp::SidekiqCase
+  include QueueApp::StormAssertions
 
   # Jobs that a restart of Redis may meet between it and the processes; 2 were the most seen.
   ON_THEIR_WAY = 5
@@ -40,10 +41,7 @@ class SidekiqStormTest < Minitest::Test
 
   # @param doubles [Integer] how many jobs may have run twice: those that ran in a restart
   def assert_sound(storm, doubles: 0)
-    puts storm.summary
-    assert_empty storm.torn
-    assert_empty storm.crossed
-    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
+    assert_whole(storm)
     assert_operator storm.doubled.size, :<=, doubles
   end
 end

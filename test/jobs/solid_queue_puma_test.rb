@@ -20,7 +20,7 @@ class SolidQueuePumaTest < Minitest::Test
     end
   end
 
-  # Puma itself would wait for it for ever, and nobody would run a job.
+  # Puma itself would wait for it forever, and nobody would run a job.
   def test_a_supervisor_that_hangs_in_its_fork_is_replaced
     file = "#{QueueApp::FOLDER}/unborn"
     File.write(file, "")

@@ -6,6 +6,8 @@ require "jobs/storm/solid_queue"
 # anew, and the database restarted: no job is lost, and none runs twice but those that Solid Queue
 # has declared to have failed, and those whose end it could not write down.
 module QueueApp::SolidQueueStormCase
+  include QueueApp::StormAssertions
+
   # @param adapter [String] ActiveRecord's
   # @return [Module] this one, with the application loaded
   def self.on(adapter)
@@ -52,12 +54,4 @@ module QueueApp::SolidQueueStormCase
   end
 
   def storm(worker) = QueueApp::SolidQueueStorm.new(**worker)
-
-  def assert_sound(storm)
-    puts storm.summary
-    assert_empty storm.lost
-    assert_empty storm.torn
-    assert_empty storm.crossed
-    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
-  end
 end

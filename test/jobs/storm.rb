@@ -157,3 +157,21 @@ class QueueApp::Storm
 
   def flunk(message) = raise(Minitest::Assertion, message)
 end
+
+# What a test says of a {QueueApp::Storm} that has ended.
+module QueueApp::StormAssertions
+  private
+
+  def assert_sound(storm)
+    assert_whole(storm)
+    assert_empty storm.lost
+  end
+
+  # No half transaction, no state of another job, and each crew has ended.
+  def assert_whole(storm)
+    puts storm.summary
+    assert_empty storm.torn
+    assert_empty storm.crossed
+    assert_operator storm.exits.size, :>=, QueueApp::Storm::CREWS
+  end
+end

@@ -71,7 +71,7 @@ class LegacyTransactionsTest < Minitest::Test
     end
   end
 
-  # Otherwise the second one waits for ever.
+  # Otherwise the second one waits forever.
   def test_what_fails_returns_the_connection
     pool = NB::Pool::FiberedConnectionPool.new(size: 1) { Refusing.new }
     NB.run do

@@ -251,7 +251,7 @@ class LoopEndTest < Minitest::Test
     end
   end
 
-  # On a thread of its own; fails where the block would go on for ever.
+  # On a thread of its own; fails where the block would go on forever.
   def in_time(&block)
     thread = Thread.new(&block)
     thread.report_on_exception = false

@@ -129,7 +129,7 @@ class RailsInheritanceTest < Minitest::Test
     end
   end
 
-  # They would not see what it has written, and wait for its rows for ever.
+  # They would not see what it has written, and wait for its rows forever.
   def test_gathering_in_a_transaction_is_refused
     in_request do
       Account.transaction do

@@ -70,7 +70,7 @@ class ServerMistakesTest < Minitest::Test
     File.write("#{@dir}/config.ru", RACKUP)
   end
 
-  # Who asks at the control socket would send no more clients, and the pidfile would stay for ever.
+  # Who asks at the control socket would send no more clients, and the pidfile would stay forever.
   def test_what_the_file_said_before_still_holds
     File.write("#{@dir}/nb.rb", "workers 1\ncontrol '#{@control}'\npidfile '#{@dir}/pid'\n")
     launch(RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, NB_PROGRAM, "serve", "-C", "#{@dir}/nb.rb", "-b", "unix://#{@socket}")

@@ -172,7 +172,7 @@ class ServerSystemdTest < Minitest::Test
     assert_predicate finish, :success?
   end
 
-  # It would count as reloading for ever.
+  # It would count as reloading forever.
   def test_a_reload_that_failed_is_over
     path = manager
     launch(*nb("serve", "-b", "unix://#{@socket}", "-w", "1"), env: {"NOTIFY_SOCKET" => path})

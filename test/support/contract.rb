@@ -101,6 +101,21 @@ class Contract < Minitest::Test
 
   # Closes ios when the body has ended. @return them
   def keep(*ios) = @trial.keep(*ios)
+
+  # Sets ios to blocking mode, and keeps them.
+  def blocking(*ios)
+    ios.each { |io| io.nonblock = false }
+    keep(*ios)
+  end
+
+  # What the body must wait for, on a thread.
+  def later
+    Thread.new do
+      sleep 0.1
+      yield
+    end
+  end
+
   def scheduler = @trial.scheduler
   def world = @trial.world
   def fibers? = @trial.world.fibers?

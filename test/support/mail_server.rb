@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-require "socket"
+require_relative "threaded_server"
 
 # As much SMTP and IMAP as a client's first mail takes, in plain threads; a program of its own.
 # It says what a real server says to these commands, keeps nothing, and knows no others.
 #
 #   ruby mail_server.rb PORT smtp|imap
 class MailServer
+  include ThreadedServer
+
   SMTP = {
     "EHLO" => "250-localhost\r\n250-SIZE 10000000\r\n250 8BITMIME\r\n",
     "MAIL" => "250 2.1.0 Ok\r\n", "RCPT" => "250 2.1.5 Ok\r\n",
@@ -20,22 +22,14 @@ class MailServer
   }.freeze
 
   def initialize(port, protocol)
-    @server = TCPServer.new("127.0.0.1", port)
-    @server.listen(1024)
+    listen(port)
     @protocol = protocol
   end
 
-  def run = loop { Thread.new(@server.accept) { |client| serve(client) } }
-
   private
 
-  def serve(client)
-    client.setsockopt(:TCP, :NODELAY, 1)
+  def converse(client)
     @protocol == "smtp" ? smtp(client) : imap(client)
-  rescue SystemCallError, IOError
-    nil # the client is gone
-  ensure
-    client.close
   end
 
   def smtp(client)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "bson"
-require "socket"
+require_relative "threaded_server"
 
 # MongoDB's wire protocol (OP_MSG, and OP_QUERY for the first hello) in plain threads, a program of
 # its own. It is no database: hello, ping, find (by equality) with getMore, insert, update ($set)
@@ -10,6 +10,8 @@ require "socket"
 #
 #   ruby mongo_server.rb PORT
 class MongoServer
+  include ThreadedServer
+
   QUERY = 2004
   REPLY = 1
   MESSAGE = 2013
@@ -20,27 +22,19 @@ class MongoServer
   }.freeze
 
   def initialize(port)
-    @server = TCPServer.new("127.0.0.1", port)
-    @server.listen(1024)
+    listen(port)
     @lock = Thread::Mutex.new
     @documents = Hash.new { |all, name| all[name] = {} } # by "_id"
     @cursors = {}
   end
 
-  def run = loop { Thread.new(@server.accept) { |client| serve(client) } }
-
   private
 
-  def serve(client)
-    client.setsockopt(:TCP, :NODELAY, 1)
+  def converse(client)
     while (head = client.read(16)) && head.bytesize == 16
       length, id, _, code = head.unpack("l<4")
       client.write(answer(id, code, client.read(length - 16)))
     end
-  rescue SystemCallError, IOError
-    nil # the client is gone
-  ensure
-    client.close
   end
 
   def answer(id, code, body)

@@ -3,7 +3,7 @@
 require "digest/md5" # by name: Digest loads it on first use, and two threads at once fail
 require "digest/sha2"
 require "openssl"
-require "socket"
+require_relative "threaded_server"
 
 # As much of S3 as puts and gets objects, in plain threads, a program of its own. It checks what
 # AWS checks of a request before anything else, its signature (Signature Version 4, computed here
@@ -11,6 +11,8 @@ require "socket"
 #
 #   ruby s3_server.rb PORT DELAY
 class S3Server
+  include ThreadedServer
+
   KEY = "AKIDEXAMPLE"
   SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
   AUTHORIZATION = %r{
@@ -20,26 +22,18 @@ class S3Server
   Request = Struct.new(:verb, :path, :query, :headers, :body)
 
   def initialize(port, delay)
-    @server = TCPServer.new("127.0.0.1", port)
-    @server.listen(1024)
+    listen(port)
     @delay = delay
     @objects = {}
   end
 
-  def run = loop { Thread.new(@server.accept) { |client| serve(client) } }
-
   private
 
-  def serve(client)
-    client.setsockopt(:TCP, :NODELAY, 1)
+  def converse(client)
     while (request = read(client))
       sleep @delay
       signed?(request) ? answer(client, request) : refuse(client)
     end
-  rescue SystemCallError, IOError
-    nil # the client is gone
-  ensure
-    client.close
   end
 
   def read(client)

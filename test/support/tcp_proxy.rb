@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-require "socket"
 require_relative "clock"
 require_relative "reset"
+require_relative "threaded_server"
 
 # A TCP proxy in plain threads, a program of its own: what the server says reaches the client late,
 # or only so many bytes of it, and then a reset.
@@ -10,18 +10,16 @@ require_relative "reset"
 #   ruby tcp_proxy.rb PORT TARGET_PORT DELAY [BYTES]
 class TCPProxy
   include Clock
+  include ThreadedServer
 
   # @param delay [Float] seconds by which each answer is late
   # @param cut [Integer, nil] bytes of an answer after which the connection is reset
   def initialize(port:, target:, delay:, cut: nil)
-    @server = TCPServer.new("127.0.0.1", port)
-    @server.listen(1024)
+    listen(port)
     @target = target
     @delay = delay
     @cut = cut
   end
-
-  def run = loop { Thread.new(@server.accept) { |client| serve(client) } }
 
   private
 

@@ -4,12 +4,12 @@ require_relative "support"
 
 # A cancel in each turn of the loop, from the first to the victim's last: so it meets every wait, at
 # its beginning, in its middle, and when what it waits for is there and it has not run yet. Whatever
-# it meets, nobody else waits for ever, and nothing is left behind.
+# it meets, nobody else waits forever, and nothing is left behind.
 class CancelledWaitsTest < Minitest::Test
   include SyncSupport
 
   MOST = 100 # turns, more than any of these takes
-  LIMIT = 60 # seconds, by which what waits for ever is told from what does not
+  LIMIT = 60 # seconds, by which what waits forever is told from what does not
 
   # Runs the block for each turn; it hands its victim to what it is given.
   def each_turn

@@ -10,7 +10,7 @@ class ConnectionPoolChaosTest < Minitest::Test
   SIZE = 3
 
   # Notices who uses it at once. A connection in the pool of the test is never used without a wait.
-  # An interrupt that strikes the end of its use leaves it in use for ever.
+  # An interrupt that strikes the end of its use leaves it in use forever.
   Connection = Struct.new(:users, :most, :closed) do
     def use
       self.users += 1

@@ -135,12 +135,7 @@ class PersistentHttpTest < Minitest::Test
 
   def test_a_connection_that_the_server_closed_is_opened_anew
     serve { |io, _| @server.answer(io) if @server.read_request(io) } # and closes
-    client = NB::HTTP.persistent(@server.url)
-    4.times do |count|
-      assert_equal "done", client.post("/", "body").body
-      eventually { @server.ended > count }
-    end
-    assert_equal [4, 4], [@server.connections, @server.requests.size]
+    assert_each_request_connects_anew
   end
 
   # As load balancers do when nobody has used it for a while.
@@ -149,12 +144,7 @@ class PersistentHttpTest < Minitest::Test
       @server.answer(io) if @server.read_request(io)
       Reset.on_close(io)
     end
-    client = NB::HTTP.persistent(@server.url)
-    4.times do |count|
-      assert_equal "done", client.post("/", "body").body
-      eventually { @server.ended > count }
-    end
-    assert_equal [4, 4], [@server.connections, @server.requests.size]
+    assert_each_request_connects_anew
   end
 
   # A server that loses its patience says so before it closes; others send more than they said.
@@ -315,6 +305,15 @@ class PersistentHttpTest < Minitest::Test
   end
 
   private
+
+  def assert_each_request_connects_anew
+    client = NB::HTTP.persistent(@server.url)
+    4.times do |count|
+      assert_equal "done", client.post("/", "body").body
+      eventually { @server.ended > count }
+    end
+    assert_equal [4, 4], [@server.connections, @server.requests.size]
+  end
 
   def answer_all(io)
     @server.answer(io) while @server.read_request(io)

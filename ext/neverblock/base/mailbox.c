@@ -13,8 +13,7 @@ struct nb_mailbox {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all mailboxes; held for moments */
 static pthread_once_t guarded = PTHREAD_ONCE_INIT;
 
-/* A fork shall not find a list half linked, nor the lock taken by a thread that the child has not.
- */
+/* A fork must not copy a half-linked list, nor a lock held by a thread that the child lacks. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&lock);

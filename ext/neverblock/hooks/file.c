@@ -85,11 +85,11 @@ static bool has_locks(int fd)
 #endif
 }
 
-/* Returns bytes or -errno. Nothing ends a call for a disk that has begun, in plain Ruby either, so
- * an interrupted fiber waits for it: else it would write behind what the program writes next. Of a
- * terminal it may last for ever. So the bytes go through the job's memory: the caller's may be gone
- * before the thread has finished. Where fds or memory are short, it is done here: a call that needs
- * neither in plain Ruby shall not fail for that. */
+/* Returns bytes or -errno. A call for a disk that has begun cannot be ended, in plain Ruby either.
+ * So an interrupted fiber waits for it: otherwise its bytes would come behind what the program
+ * writes next. A call for a terminal may last forever. So the bytes go through the job's memory:
+ * the caller's may be gone before the thread has finished. If fds or memory are short, the call is
+ * made here: plain Ruby needs neither for it, so it must not fail for that. */
 static ssize_t offload(nb_loop_t *loop, int fd, void *base, size_t size, off_t from, bool writing)
 {
     nb_file_job_t *file = has_locks(fd) ? NULL : malloc(sizeof(*file) + size);

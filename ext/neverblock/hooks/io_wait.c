@@ -8,8 +8,8 @@
 #include <ruby/io.h>
 #include <sys/socket.h>
 
-#define GUESSES 32 /* until one is checked by asking */
-#define DOUBTS 2   /* until the next one is, if that found bytes */
+#define GUESSES 32 /* that nothing can be read; the last is checked by asking the kernel */
+#define DOUBTS 2   /* guesses before the next check, if a check has found bytes */
 
 int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
 {
@@ -73,10 +73,10 @@ static bool may_leave_it(const nb_descriptor_t *at, int mask)
            !slot->hung_up && flows(at);
 }
 
-/* Others can go on: they go first. A fiber that asks for itself often finds the answer there, if
- * its server shares this core, and goes on alone while the other servers wait. That there is
- * nothing to read yet is a guess. Now and then it is checked, for a fiber that leaves bytes unread
- * each time would read once per turn only. */
+/* If other fibers are ready, they go first. A fiber that asks for itself often finds its answer, if
+ * its server shares this core, and continues alone while the other servers wait. That there is
+ * nothing to read yet is a guess. It is checked now and then: otherwise a fiber that leaves bytes
+ * unread each time would read only once per turn. */
 static bool lets_others_go_first(const nb_descriptor_t *at, int mask)
 {
     nb_slot_t *slot = nb_descriptor_slot(at);

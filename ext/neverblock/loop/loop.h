@@ -12,8 +12,8 @@
  *   peer · virtual                      a clock for tests
  *   interrupt · loop · share            exceptions for a fiber; a turn; those of other threads
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   gvl · place · witness · incident · watchdog   standing still
- *   life · guest · orphan               beginning, end, and odd places
+ *   gvl · place · witness · incident · watchdog   reports on a loop that stands still
+ *   life · guest · orphan               creating and freeing; other event loops; forked mutexes
  *   fork · blocking                     a child; calls that did not ask the loop
  *
  * Read after: timers.h, fdtable.h, ready.h, stall.h.
@@ -112,8 +112,8 @@ typedef struct nb_loop {
     nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     nb_ptrmap_t idle;         /* fiber inside Scheduler#idle -> how deep; marked */
     uint64_t now_ns;          /* the clock at the last turn */
-    uint64_t turn_ns;         /* then, when the fiber that runs had waited for its turn; those that
-                                 it starts belong to its turn until they wait */
+    uint64_t turn_ns;         /* the same when the running fiber's turn began; fibers that it starts
+                                 belong to its turn until they wait */
     uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as share.c knows */
     uint64_t gvl_share_ns;    /* how long the loop then keeps it at least */
     long gvl_sleeps;          /* how often its thread had slept until then */
@@ -200,7 +200,7 @@ void nb_loop_add_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 /* The same as nb_loop_add_timer, for a timer that may already be set. */
 void nb_loop_set_timer(nb_loop_t *loop, nb_timer_t *timer, uint64_t when_ns);
 
-/* Adds a hook, unless it is already added (link initialised by nb_list_init). */
+/* Adds a hook, unless it is already added (link initialized by nb_list_init). */
 void nb_loop_before_poll(nb_loop_t *loop, nb_hook_t *hook);
 
 /* The same as nb_loop_before_poll, called from such a hook: for the next turn, not for this one. */

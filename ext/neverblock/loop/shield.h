@@ -37,7 +37,7 @@ unsigned nb_shield_depth(const nb_loop_t *loop, VALUE fiber);
 /* Whether a shield that the fiber has entered since depth holds back what is to be raised in it. */
 bool nb_shielded(nb_loop_t *loop, VALUE fiber, unsigned depth);
 
-/* If so, keeps it until the shield ends. The caller initialises held->link, and may take it out. */
+/* If so, keeps it until the shield ends. The caller initializes held->link, and may take it out. */
 bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *held);
 
 /* The same for an exception. An IOError about a closed IO is not held back: it does not end the

@@ -62,8 +62,7 @@ static void *thread_main(void *unused)
     return unused;
 }
 
-/* A fork shall not find a list half linked, nor the lock taken by a thread that the child has not.
- */
+/* A fork must not copy a half-linked list, nor a lock held by a thread that the child lacks. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&lock);

@@ -150,8 +150,8 @@ static int add(nb_conn_t *conn, nb_body_t *body, const char *bytes, size_t size)
     return nb_buffer_append(&body->memory, bytes, size) < 0 ? -503 : 0;
 }
 
-/* What the frames hold is moved together and added once: a client that sends a byte a chunk shall
- * not cost a system call for each. */
+/* What the frames hold is moved together and added once: a client that sends chunks of one byte
+ * must not cost a system call for each. */
 static ssize_t feed_chunks(nb_conn_t *conn, nb_body_t *body, char *bytes, size_t size)
 {
     size_t used = 0, count = 0;

@@ -60,8 +60,7 @@ static waiter_t *waiter_at(nb_list_t *item)
     return nb_container_of(item, waiter_t, link);
 }
 
-/* A client that reads nothing but writes now and then shall not get a new write_timeout each time.
- */
+/* A client that reads nothing must not get a new write_timeout each time it writes. */
 void nb_conn_wake_waiters(nb_conn_t *conn, int mask)
 {
     for (nb_list_t *item = conn->waiters.next; item != &conn->waiters; item = item->next) {

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LARGE (4 << 20) /* to free less takes no millisecond */
+#define LARGE (4 << 20) /* bytes; freeing less takes under a millisecond */
 
 /* ---- open ---------------------------------------------------------------------------------- */
 

@@ -27,9 +27,9 @@
 #include <sys/socket.h>
 
 #define CROWDED_NS 1000000000 /* until another fiber is tried, after one that had no room */
-#define FRESH_NS 500000       /* longer ago, the kernel is asked who can go on before more begin */
-#define BUSY 4 /* so many that can go on fill the core: those that wait to begin, wait */
-#define PATIENCE_NS 250000000 /* one begins all the same, if none has for so long */
+#define FRESH_NS 500000       /* then the kernel's last answer is too old to begin a request */
+#define BUSY 4                /* ready fibers that keep the core busy: further requests wait */
+#define PATIENCE_NS 250000000 /* if none has begun for so long, one begins in any case */
 
 static void kick(nb_server_t *server);
 

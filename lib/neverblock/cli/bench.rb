@@ -13,10 +13,10 @@ module NB
 
         Measures the tables with these IDs and prints them; without IDs, all tables (nb bench --list
         shows them). It also writes every sample and a page. Cells that are compared are measured in
-        pairs. After 6, 12 and 20 pairs it measures on only what is still undecided. A sample during
-        which other programs use more than 5 % of a core is taken again. Ctrl-C ends the session and
-        keeps its samples; --resume continues it. The tables are in a checkout of NeverBlock, not in the
-        gem: there, run exe/nb bench after bin/setup.
+        pairs. It decides after 6, 12 and 20 pairs, and continues only with what is undecided. A
+        sample during which other programs use more than 5 % of a core is taken again. Ctrl-C ends
+        the session and keeps its samples; --resume continues it. The tables are in a checkout of
+        NeverBlock, not in the gem: there, run exe/nb bench after bin/setup.
 
           -l, --list           list the tables, their questions and how long they take
           -q, --quick          samples of 1 s instead of 5 s, fewer columns, 3 passes (too few for

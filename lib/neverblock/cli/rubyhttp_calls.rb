@@ -7,7 +7,7 @@ require "tempfile"
 module NB
   module CLI
     # Counts the system calls of a download, in a Ruby of its own to which strace(1) attaches first.
-    # (A forked child would not do: Typhoeus refuses a libcurl that its parent has initialised.)
+    # (A forked child would not do: Typhoeus refuses a libcurl that its parent has initialized.)
     module RubyhttpCalls
       LIB = File.expand_path("../..", __dir__)
       private_constant :LIB

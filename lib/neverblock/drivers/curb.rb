@@ -6,7 +6,7 @@ require_relative "any_ractor"
 # curb waits by Ruby's scheduler: one fiber performs the transfers of all fibers of a thread. If a
 # timeout or a cancel ends Curl::Easy#perform, the transfer goes on by itself, and the handle can
 # neither be changed nor performed meanwhile; with threads the transfer ends at once. And a
-# Curl::Multi whose `perform` was interrupted waits for ever when it performs again: libcurl does
+# Curl::Multi whose `perform` was interrupted waits forever when it performs again: libcurl does
 # not name the sockets again that it has named before.
 module NB
   module Drivers

@@ -36,7 +36,7 @@ module NB
       module Start
         # Works like GoodJob's own method, but refuses a wrong `fibers` before GoodJob's threads
         # start: the process would end while they load code. RubyGems drops the end of such a
-        # thread in Ruby 3.1, so the process would stay for ever.
+        # thread in Ruby 3.1, so the process would stay forever.
         # @raise [ArgumentError]
         # @api private
         def start(...)

@@ -2,9 +2,10 @@
 
 module NB
   module Drivers
-    # The exception that ends a job of a queue early, because its worker stops. Once it has arrived
-    # in the job, the queue gives the job back, and it runs again. So it comes before whatever the
-    # job makes of it: another error, which Active Job would retry or discard beside that, or none.
+    # The exception that ends a queue's job early, because its worker stops. Once it has arrived in
+    # the job, the queue releases the job, and the job runs again. So this exception decides,
+    # whatever the job does with it: it may return, or raise another error, which Active Job would
+    # otherwise retry or discard in addition.
     module JobStop
       # A fiber keeps here what would stop its job.
       KEY = :@neverblock_job_stop

@@ -3,8 +3,8 @@
 require_relative "origin"
 require_relative "registry"
 
-# mqtt waits in the loop by itself, and reads in a thread of its own. What ends the connection it
-# raises in the thread that has connected. In a loop it raises it in that fiber.
+# mqtt waits in the loop by itself, and reads in a thread of its own. When the connection breaks,
+# this thread raises an exception in the thread that has connected; in a loop, in the fiber.
 module NB
   module Drivers
     # Prepended to MQTT::Client.

@@ -6,8 +6,9 @@ require_relative "../sync/interruption"
 
 module NB
   module Drivers
-    # The fiber that calls, where a library would take its thread to raise in later: the thread is
-    # that of all fibers, and what is raised there strikes the block of {NB.run}.
+    # The calling fiber, for a library that remembers the calling thread and later raises in it. All
+    # fibers of a loop share that thread, and an exception raised in it strikes the block of
+    # {NB.run}.
     #
     # @api private
     class Origin

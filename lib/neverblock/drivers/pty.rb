@@ -4,7 +4,7 @@ require_relative "registry"
 
 module NB
   # The end of PTY.open's block closes both sides in C, without IO#close, so it tells no loop, and
-  # fibers that wait at one of them would wait for ever. Blocking Ruby raises IOError in threads.
+  # fibers that wait at one of them would wait forever. Blocking Ruby raises IOError in threads.
   module Drivers
     # Applies the cure.
     #

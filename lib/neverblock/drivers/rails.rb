@@ -2,8 +2,8 @@
 
 require_relative "registry"
 
-# Rails, whichever of the two is loaded first. The room of Rails has all that it needs;
-# lib/neverblock.rb is the door to it.
+# Applies what Rails needs, whether Rails or NeverBlock is loaded first. The code is in
+# lib/neverblock/rails; lib/neverblock.rb loads it.
 NB::Drivers.register("rails", constant: "Rails::Railtie", version: "Rails::VERSION::STRING") do
   NB::Rails::Railtie.watch_order
 end

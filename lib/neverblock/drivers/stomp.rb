@@ -3,8 +3,8 @@
 require_relative "origin"
 require_relative "registry"
 
-# stomp waits in the loop by itself, and reads in a thread of its own. The broker's errors it raises
-# in the thread that has made the client. In a loop it raises them in that fiber.
+# stomp waits in the loop by itself, and reads in a thread of its own. This thread raises the
+# broker's errors in the thread that has made the client; in a loop, in the fiber.
 module NB
   module Drivers
     # Prepended to Stomp::Client.

@@ -176,8 +176,8 @@ module NB
 
     private
 
-    # What the block yields goes to whoever resumes the calling fiber, and what that one passes or
-    # raises goes to the block.
+    # Passes what the block yields to the fiber that resumes the calling one, and what that fiber
+    # passes or raises to the block.
     def hand_on(fiber)
       passed = fiber.resume
       passed = exchange(fiber, passed) until @outcome || !fiber.alive?

@@ -4,8 +4,9 @@ require_relative "../error_report"
 
 module NB
   module Rails
-    # What is to run later in one loop: one fiber waits for all of it, as one thread does without a
-    # loop. A fiber for each would cost some 20 kB, and two of the system's memory mappings.
+    # The jobs that are to run later in one loop. One fiber waits for all of them, as one thread
+    # does without a loop. A fiber for each would cost some 20 kB, and two of the system's memory
+    # mappings.
     class DelayedJobs
       # @yieldparam job [Object] when its time has come
       def initialize(&due)

@@ -5,7 +5,7 @@ module NB
     # ActiveSupport::Deprecation keeps what `silence` and `allow` have switched off in
     # Concurrent::ThreadLocalVar, even with isolation per fiber. All requests of a loop would share
     # it: while one waits in such a block, the others' warnings are lost, or what `raise` forbids
-    # passes. Blocks of `allow` that overlap leave it so for ever. With this cure it belongs to the
+    # passes. Blocks of `allow` that overlap leave it so forever. With this cure it belongs to the
     # fiber, like Rails' other state.
     module Deprecations
       # Has the methods of Concurrent::ThreadLocalVar that a deprecator uses. A value that it does

@@ -8,8 +8,8 @@ module NB
     # over: values, and copies of what Rails changes in place. Unknown state stays behind, and is
     # made anew when it is asked for.
     module InheritedState
-      # Made anew: state of the fiber's connection, of what it is doing at the moment, or state that
-      # Rails' own methods pass on ({Inheritance}).
+      # State that the new fiber does not take over: that of a connection, that of the moment, and
+      # that which Rails' own methods pass on ({Inheritance}).
       LEFT = %i[
         current_attributes_instances active_support_execution_context
         active_record_asynchronous_queries_tracker

@@ -9,7 +9,7 @@ module NB
     #
     # @api private
     module Banner
-      # Fibers that nobody wants to be limited to without knowing it.
+      # Fewer fibers than this are probably a `threads` line copied from Puma: the text warns of it.
       FEW = 64
       private_constant :FEW
 
@@ -49,7 +49,7 @@ module NB
         return "net.core.somaxconn is #{limit}: it lowers the backlog of #{wanted}" if
           wanted && limit < wanted
 
-        "net.core.somaxconn is #{limit}: bursts of connections will be refused" if
+        "net.core.somaxconn is #{limit}: in a burst, clients need a second more to connect" if
           wanted.nil? && limit < 1024
       rescue SystemCallError
         nil

@@ -5,8 +5,8 @@ require_relative "socket_file"
 
 module NB
   class Server
-    # One address of a {Control}: opens it, closes it, connects to it. A name in the abstract
-    # namespace (`@name`) is none: it has no permissions.
+    # One address of a {Control}: opens it, closes it, connects to it. It cannot be a name in the
+    # abstract namespace (`@name`), which has no permissions.
     #
     # @api private
     class ControlAddress

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module NB
-  # Its C half is part of the extension, so autoload can't load the rest.
+  # The extension already defines this class (its C half), so autoload cannot load the rest.
   class Server
-    # Loads the server for the first one that is made, which a program that serves nothing saves.
+    # Loads the rest when the first server is made, so a program that serves nothing loads none.
     # @api private
     def self.new(...)
       require_relative "../server"

@@ -4,9 +4,9 @@ require_relative "errors"
 
 module NB
   class Server
-    # What a master does if it has replaced another program by USR2 and finds a mistake: in its
-    # configuration, or in the application. It starts no worker. Those of the program before serve
-    # until the next USR2.
+    # What a master does if USR2 has started it and it finds a mistake in its configuration or in
+    # the application: it starts no worker, and the workers of the previous program serve until the
+    # next USR2.
     #
     # @api private
     module FailedRestart
@@ -30,7 +30,7 @@ module NB
         hold(error.message)
       end
 
-      # Nobody replaces the old workers. A master without any would keep clients waiting for ever.
+      # Nobody replaces the old workers. A master without any would keep clients waiting forever.
       def abandoned
         raise SetupError, "the last old worker has ended, and no new one can serve: fix what was " \
                           "reported at USR2 and start the server again"

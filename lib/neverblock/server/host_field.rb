@@ -5,8 +5,9 @@ require "socket"
 
 module NB
   class Server
-    # The Host field of requests that browsers may send. DNS rebinding: a foreign site's name points
-    # at this machine, and its script sends requests. An address is not a name.
+    # Checks the Host field against DNS rebinding: a foreign site lets its name resolve to this
+    # machine, so that its script in a local browser can send requests here. Their Host is that
+    # name; an address in the Host is safe.
     #
     # @api private
     module HostField

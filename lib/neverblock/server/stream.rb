@@ -139,8 +139,8 @@ module NB
 
       private
 
-      # The request need not wait for whoever finds that its client is gone: who may end by that,
-      # and close nothing.
+      # Closes the stream if the client has gone. The fiber or thread that finds it may end by this
+      # error without closing the stream, and the request would wait for it.
       def heed_end
         yield
       rescue Errno::EPIPE

@@ -53,7 +53,7 @@ module NB
 
         private
 
-        # Nothing is ignored: whoever names a `ca` or a `verify_mode` counts on it.
+        # Refuses every other option: a user who names a `ca` or a `verify_mode` relies on it.
         def check(options)
           unknown = options.keys - OPTIONS
           raise ArgumentError, "ssl:// takes cert and key only, not #{unknown.join(", ")}: leave " \

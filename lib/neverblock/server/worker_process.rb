@@ -180,7 +180,7 @@ module NB
           "#{stuck_for.round} s"
       end
 
-      # For so many seconds nobody could hear it. @return [void]
+      # The master was stopped for so many seconds: they do not count. @return [void]
       def excuse(seconds) = @excused += seconds
       # @return [Boolean] whether it should have begun by now
       def unborn? = !@begun && stuck_for > BIRTH

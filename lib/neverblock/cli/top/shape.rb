@@ -3,8 +3,8 @@
 module NB
   module CLI
     module Top
-      # What a snapshot must be like to be shown. What answers at an address need not be a
-      # NeverBlock, nor one of this version: all that is shown is looked at before it is.
+      # The form that a snapshot must have. It is checked before anything is shown, because another
+      # program, or another version of NeverBlock, may answer at the address.
       #
       # @api private
       module Shape

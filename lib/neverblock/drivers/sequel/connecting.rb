@@ -7,7 +7,7 @@ module NB
     module Sequel
       # Sequel turns whatever is raised while it connects into a DatabaseConnectionError: a timeout
       # or a cancel would look like a database that is down, and programs would go on. In a loop,
-      # what struck from outside comes out as itself.
+      # an exception from outside is raised unchanged.
       #
       # @api private
       module Connecting

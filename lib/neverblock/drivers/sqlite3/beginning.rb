@@ -7,15 +7,15 @@ module NB
     module SQLite
       # Prepended to SQLite3::Statement. Notes what kind of statement it is.
       #
-      # - One that begins a transaction makes way for those who have waited for long.
-      # - {Waits.outside} repeats what SQLite ends without having done anything when it cannot get
-      #   the lock, and without giving anything back: COMMIT keeps new readers out until the old
-      #   ones have gone. The busy handlers of other statements wait inside SQLite, because these
-      #   would lose that, or all that they have done.
+      # - A statement that begins a transaction makes way for those who have waited for long.
+      # - {Waits.outside} repeats a statement that SQLite gives up without the lock, if nothing is
+      #   done by then and nothing is lost: a COMMIT still keeps new readers out until the old ones
+      #   have gone. Other statements would lose that, or all that they have done, so their busy
+      #   handlers wait inside SQLite.
       #
-      # COMMIT must not wait inside. If garbage collection freed a statement of that connection of
-      # which rows are left, SQLite would commit there, too, and call the handler, where no Ruby may
-      # run.
+      # COMMIT must not wait inside SQLite. If garbage collection freed a statement of that
+      # connection that has rows left, SQLite would commit there, and call the handler where no Ruby
+      # code may run.
       class Beginning < Module
         # The first words, after what SQLite skips: blanks, byte order marks, comments, semicolons.
         WORDS = %r{\A(?>(?:[\s;]+|\xEF\xBB\xBF|--[^\n]*\n|/\*.*?\*/)*)

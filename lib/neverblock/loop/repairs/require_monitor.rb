@@ -3,7 +3,7 @@
 # RubyGems 3.3, of Ruby 3.1, looks for a file under a monitor that it enters and exits by hand. An
 # exception that strikes there (a timeout, a cancel) leaves it entered, and RubyGems raises
 # "CRITICAL: RUBYGEMS_ACTIVATION_MONITOR.owned?" in place of that exception. A thread gives the
-# monitor back at its end; a fiber never does, and whoever calls `require` next waits for ever.
+# monitor back at its end; a fiber never does, and whoever calls `require` next waits forever.
 # Later versions synchronize. In a loop, here `require` exits the monitor and raises what struck.
 if Kernel.const_defined?(:RUBYGEMS_ACTIVATION_MONITOR)
   module NB

@@ -10,7 +10,7 @@ module NB
     # loads and defines stays there.
     class Child
       # Seconds within which it has to compute a little: a boot takes minutes on a busy machine, and
-      # one that waits for a server for ever is not to take as long.
+      # one that waits for a server forever is not to take as long.
       PATIENCE = 60
       # So often, at most.
       ROUNDS = 20

@@ -37,7 +37,7 @@ module NB
       limit = Doctor.sysctl("net/core/somaxconn") or next
       next if limit >= FEWEST_BACKLOG
 
-      warning "net.core.somaxconn is #{limit}: connections that arrive at once are refused",
+      warning "net.core.somaxconn is #{limit}: in a burst, clients need a second more to connect",
               cure: "sysctl -w net.core.somaxconn=4096"
     end
 
