@@ -36,7 +36,8 @@ class Contract < Minitest::Test
   COMPUTING = 0.1
   # A computing thread keeps the lock for 100 ms; two of them may come first.
   GAP_OF_THREADS = 0.250
-  # How much slower than usual everything is, under `rake gc` and `rake asan`; then no gap counts.
+  # How much slower than usual everything is, under `rake gc`, `rake asan`
+  # and `rake lint:types`; then no gap counts.
   PATIENCE = Integer(ENV.fetch("NB_PATIENCE", "1"))
 
   class << self
