@@ -134,6 +134,21 @@ class SequelTest < Transparency
     end
   end
 
+  # Whoever has not seen that he has the lock does not release it.
+  def test_an_advisory_lock_that_an_interrupted_query_has_taken_is_released
+    NB.run do
+      with_database(max_connections: 1) do |db|
+        lock = proc { assert_raises(Timeout::Error) { NB.timeout(0.1) { db.run("SELECT pg_advisory_lock(9), pg_sleep(0.5)") } } }
+        cut = -> { NB.timeout(0.1) { db.transaction { db.run("SELECT pg_advisory_lock(9), pg_sleep(60)") } } }
+        [-> { assert_raises(Timeout::Error, &cut) }, -> { db.transaction(&lock) }, -> { db.synchronize(&lock) },
+         -> { db.synchronize { [lock.call, db.get(7)] } }].each do |work|
+          work.call
+          assert_equal 0, db[:pg_locks].where(locktype: "advisory").count
+        end
+      end
+    end
+  end
+
   # It is the same connection.
   def test_the_next_transaction_knows_nothing_of_an_interrupted_one
     NB.run do

@@ -86,14 +86,22 @@ class RailsInterruptedTest < Minitest::Test
 
   # As in the gem with_advisory_lock: who has not seen that he has the lock does not release it.
   def test_an_advisory_lock_that_nobody_has_seen_is_released
-    NB.run do
-      interrupted(5 * LATE) do
-        Late.with_connection { |one| one.select_value("SELECT pg_advisory_lock(9), pg_sleep(30)") }
+    outer = {
+      "no transaction" => ->(&lock) { interrupted(5 * LATE, &lock) },
+      "rolled back" => ->(&lock) { interrupted(9 * LATE) { Late.transaction(&lock) } },
+      "committed" => ->(&lock) { Late.transaction { interrupted(5 * LATE, &lock) } }
+    }
+    outer.each do |name, around|
+      NB.run do
+        around.call do
+          Late.with_connection { |one| one.select_value("SELECT pg_advisory_lock(9), pg_sleep(2)") }
+        end
+        Late.count
       end
-      Late.count
+      assert_equal 0, Account.with_connection { |one| one.select_value(<<~SQL) }, name
+        SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 9
+      SQL
     end
-    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 9"
-    assert_equal 0, Account.with_connection { |one| one.select_value(locks) }
   end
 
   private

@@ -55,6 +55,14 @@ class RailsTogetherTest < Minitest::Test
     end
   end
 
+  # The second one finds no records yet, and must not take them for empty, or for nil.
+  def test_a_relation_of_load_async_that_two_fibers_use
+    in_request do
+      loading = Account.where("pg_sleep(0.04) IS NOT NULL").load_async
+      assert_equal [5, 5], NB.gather(*[-> { loading.to_a.size }] * 2)
+    end
+  end
+
   # The fiber has the only connection, so it runs the query itself.
   def test_an_async_count_that_is_interrupted
     in_request do

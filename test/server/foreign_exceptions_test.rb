@@ -19,6 +19,12 @@ class ServerForeignExceptionsTest < Minitest::Test
         Thread.new { asleep.call; caller.raise("the connection broke") }
       when "/rescued" # as mqtt does: the exception has a backtrace
         Thread.new { Integer("no number") rescue (asleep.call; caller.raise($!)) }
+      when "/often"
+        raising = Thread.new do
+          asleep.call
+          100.times { caller.raise("broken") && sleep(0.0002) }
+        end
+        raising.join rescue nil
       when "/abort"
         Thread.new { asleep.call; raise "ended by this" }.abort_on_exception = true
       when "/drain" # raises twice once the listeners are closed, each time when all fibers wait
@@ -54,6 +60,16 @@ class ServerForeignExceptionsTest < Minitest::Test
       assert_equal [pid, pid], [get("/go"), waiting.value]
       assert_predicate finish, :success?
     end
+  end
+
+  # The next one strikes while the one before is reported.
+  def test_several_at_once_end_no_request
+    serve
+    pid = get
+    5.times { get("/often") }
+    assert_equal pid, get
+    assert_operator log.split(REPORT).size, :>, 5
+    assert_predicate finish, :success?
   end
 
   FLAGS.each do |name, flags|

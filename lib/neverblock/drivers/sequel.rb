@@ -125,9 +125,29 @@ module NB
         false
       end
 
+      # Releases all advisory locks if a query was interrupted: it may have taken one of the
+      # session, which its user has not seen.
+      #
       # @return [void]
       # @api private
-      def self.leave(connection) = connection.instance_variable_set(:@neverblock_held, false)
+      def self.leave(connection)
+        held = connection.instance_variable_get(:@neverblock_held)
+        connection.instance_variable_set(:@neverblock_held, false)
+        connection.exec("SELECT pg_advisory_unlock_all()") if held == :interrupted
+      rescue ::PG::Error
+        nil # a database without such locks, or a lost connection
+      end
+
+      # Notes for {leave} whether the connection still runs the query that an exception has ended.
+      #
+      # @return [void]
+      # @api private
+      def self.note_interruption(connection)
+        return unless in_loop? && busy?(connection)
+
+        held = connection.instance_variable_get(:@neverblock_held)
+        connection.instance_variable_set(:@neverblock_held, :interrupted) if held
+      end
 
       # Leaves nothing of an interruption to the next user. If that fails, or a second interruption
       # strikes, the connection is closed, so the pool removes it.
@@ -141,8 +161,6 @@ module NB
         running = cancel(connection)
         open = running || (!postgresql?(connection) && Tidy.left_open?(connection))
         Tidy.call(connection) if open
-        # It may have taken a lock of the session, which its user has not seen.
-        running&.exec("SELECT pg_advisory_unlock_all()")
         settled = true
         nil
       rescue Exception => error # rubocop:disable Lint/RescueException -- the caller raises it

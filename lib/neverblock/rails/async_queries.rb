@@ -70,17 +70,15 @@ module NB
       end
 
       # Prepended to ActiveRecord's relations. By itself Rails takes one that was loaded by
-      # `load_async` for loaded even if its result never came, because a timeout ended the wait for
-      # it, or the query failed. Its records would be nil, so it would be blank. Here the relation
-      # is not loaded, and asks the database when it is used again.
+      # `load_async` for loaded even while somebody waits for its result, and if that never came,
+      # because a timeout ended the wait, or the query failed. Its records would be nil, so it would
+      # be blank. Here the relation is not loaded until then: whoever uses it asks the database.
       module Relation
         private
 
         def exec_queries(...)
-          waits = scheduled? && NB.running?
-          super.tap { waits = false }
-        ensure
-          @loaded = false if waits
+          @loaded = false if scheduled? && NB.running? # #load sets it at the end
+          super
         end
       end
 

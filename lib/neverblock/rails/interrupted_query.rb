@@ -69,18 +69,26 @@ module NB
           answer?(error) ? super : :unknown # the cancel came in time, or the connection is lost
         end
 
-        # An interrupted query may have taken an advisory lock of the session. Its user has not seen
-        # that, and does not release it; nor would anybody else.
+        # An interrupted query, also one of a transaction, may have taken an advisory lock of the
+        # session. Its user has not seen that, and does not release it; nor would anybody else.
         # @api private
         def settle_for_next
-          interrupted = query_running?
           settle
-          @raw_connection.query("SELECT pg_advisory_unlock_all()") if interrupted
+          return unless @neverblock_interrupted
+
+          @neverblock_interrupted = false
+          @raw_connection&.query("SELECT pg_advisory_unlock_all()")
         rescue ::PG::Error
           nil # a database without such locks, or a lost connection
         end
 
         private
+
+        # Rails calls it before ROLLBACK.
+        def cancel_any_running_query
+          @neverblock_interrupted ||= query_running?
+          super
+        end
 
         def query_running? = @raw_connection&.transaction_status == ::PG::PQTRANS_ACTIVE
 
@@ -94,6 +102,7 @@ module NB
           @neverblock_cancelled = false
           return unless interrupted
 
+          @neverblock_interrupted = true
           @raw_connection.discard_results
           return unless @raw_connection.transaction_status == ::PG::PQTRANS_INERROR
 

@@ -15,6 +15,10 @@ module NB
       REPORT = "another thread raised this in the thread of all requests (Thread#raise): "
       private_constant :REPORT
 
+      # How many may come together: each further one strikes while the one before is dealt with.
+      TOGETHER = 5
+      private_constant :TOGETHER
+
       # Waits, and waits again after such an exception.
       #
       # @param report [#call] gets the exception and what to begin its report with
@@ -24,13 +28,36 @@ module NB
       #   `abort_on_exception`
       # @scheduling always waits
       def self.outlive(report)
-        yield
-      rescue StandardError => error
-        raise if error.is_a?(::Timeout::Error) || ended_thread?(error)
-
-        report.call(error, REPORT)
-        retry
+        struck = []
+        value = fatal = nil
+        ended = false
+        until ended
+          collect(struck, TOGETHER) do
+            fatal = tell(struck, report)
+            value = yield unless fatal
+            ended = true
+          end
+        end
+        fatal ? raise(fatal) : value
       end
+
+      # Runs the block, and collects what strikes in it, or in the `rescue` of an inner level.
+      def self.collect(struck, levels, &block)
+        levels.zero? ? yield : collect(struck, levels - 1, &block)
+      rescue StandardError => error
+        struck << error
+      end
+
+      # @return [StandardError, nil] the first that ends the program
+      def self.tell(struck, report)
+        while (error = struck.first)
+          return error if error.is_a?(::Timeout::Error) || ended_thread?(error)
+
+          struck.shift
+          report.call(error, REPORT)
+        end
+      end
+      private_class_method :collect, :tell
 
       # Thread.list has only those that live.
       def self.ended_thread?(error)
