@@ -125,18 +125,22 @@ module NB
         false
       end
 
-      # Releases all advisory locks if a query was interrupted: it may have taken one of the
-      # session, which its user has not seen.
-      #
       # @return [void]
       # @api private
       def self.leave(connection)
         held = connection.instance_variable_get(:@neverblock_held)
         connection.instance_variable_set(:@neverblock_held, false)
-        connection.exec("SELECT pg_advisory_unlock_all()") if held == :interrupted
+        release_locks(connection) if held == :interrupted
+      end
+
+      # An interrupted query of PostgreSQL may have taken an advisory lock of the session, which its
+      # user has not seen.
+      def self.release_locks(connection)
+        connection.exec("SELECT pg_advisory_unlock_all()")
       rescue ::PG::Error
         nil # a database without such locks, or a lost connection
       end
+      private_class_method :release_locks
 
       # Notes for {leave} whether the connection still runs the query that an exception has ended.
       #
