@@ -16,8 +16,9 @@ module NB
       extend AnyRactor
 
       # The versions compared with our C code, as test/drivers/net_http_heads_test.rb does it.
-      KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.6.0 0.9.1 0.10.0],
-                "Net::Protocol::VERSION" => %w[0.1.2 0.2.2 0.4.0] }.freeze
+      KNOWN = { "Net::HTTP::VERSION" => %w[0.2.0 0.3.2 0.4.0 0.4.1 0.5.0 0.6.0 0.7.0 0.8.0 0.9.0
+                                           0.9.1 0.10.0],
+                "Net::Protocol::VERSION" => %w[0.1.2 0.1.3 0.2.1 0.2.2 0.4.0] }.freeze
       # The methods that C replaces, by file.
       READING = { "Net::HTTPResponse.read_status_line" => "net/http/response.rb",
                   "Net::HTTPResponse.each_response_header" => "net/http/response.rb",
