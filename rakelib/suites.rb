@@ -100,7 +100,8 @@ class Suites
     running.each(&:kill).each(&:join)
   end
 
-  # Prints the line of each run once it and all before it have ended.
+  # Prints the line of each run once it and all before it have ended; when interrupted, of all
+  # that have ended.
   def follow(runs, running)
     progress = Progress.new
     until runs.empty?
@@ -111,6 +112,7 @@ class Suites
     end
   ensure
     progress.clear
+    runs.select(&:outcome).each { |run| tell(run) }
   end
 
   def tell(run)

@@ -42,7 +42,8 @@ class SuitesTest < Minitest::Test
       require #{RUNNER.dump}
       ruby = Struct.new(:version, :api, :environment, :rake)
       rubies = #{versions}.map do |version|
-        ruby.new(version, version[/\\d+\\.\\d+/], {"NB_PLAYED" => version},
+        ruby.new(version, version[/\\d+\\.\\d+/],
+                 {"NB_PLAYED" => version, "NB_RUNNER" => Process.pid.to_s},
                  [RbConfig.ruby, "--disable-gems", "#{@folder}/play.rb"])
       end
       exit Suites.new(#{names}, rubies: rubies, jobs: #{jobs}).run
@@ -99,6 +100,14 @@ class SuitesTest < Minitest::Test
     assert_equal RED, File.read("#{@folder}/tmp/log/legacy-3.4.log")
     again = ["test/legacy/a_test.rb", "-n", "/\\A(test_b)\\z/", "--seed", "5", "--ruby", "3.4"]
     assert_equal [again], JSON.parse(File.read("#{@folder}/tmp/failed.json"))
+  end
+
+  # Also of those behind one that still ran.
+  def test_an_interrupted_run_tells_of_all_that_have_ended
+    interrupt = "wait_for('begin legacy 3.4.5'); Process.kill(:INT, ENV['NB_RUNNER'].to_i); sleep"
+    lines = play(%w[legacy jobs], %w[3.1.2 3.4.5], jobs: 2, does: { "legacy 3.1.2" => interrupt })
+    assert_includes lines, passed("jobs 3.4.5").first, @out
+    assert_equal Signal.list["INT"], @status.termsig
   end
 
   # The server's tests on every Ruby use the same program.
