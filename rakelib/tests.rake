@@ -12,8 +12,9 @@ units = FileList["test/**/*_test.rb"]
            "test/legacy/**/*", "test/jobs/**/*", "test/eventmachine_test.rb",
            "test/{examples,cookbook}_test.rb", *by_itself)
 
-# What takes longest begins first.
+# What takes longest begins first, so that nothing long goes on alone at the end.
 long_rooms = %w[test/bench test/sync test/cli test/loop]
+long_jobs = %w[sidekiq good_job good_job_stops doctor].map { |name| "test/jobs/#{name}_test.rb" }
 
 namespace :test do
   desc "Run the unit tests"
@@ -59,7 +60,9 @@ namespace :test do
 
   desc "Run the tests of job queues, against real servers"
   # All at once: they wait for processes to boot and to end.
-  task(jobs: :compile) { each_alone.call(FileList["test/jobs/**/*_test.rb"], at_once: 3) }
+  task jobs: :compile do
+    each_alone.call(long_jobs | FileList["test/jobs/**/*_test.rb"], at_once: 3)
+  end
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|
