@@ -22,7 +22,7 @@ namespace :asan do
   # own: Ruby has its own. Too much memory raises NoMemoryError, as usual. Reports go into files,
   # because tests compare what programs print, and ASan warns that it does not know the stack at
   # each exception that leaves a fiber.
-  reports = File.expand_path("tmp/log/asan")
+  reports = File.expand_path("tmp/log/asan-#{RUBY_VERSION[/\d+\.\d+/]}")
   options = %w[detect_leaks=0 handle_segv=0 use_sigaltstack=0 allocator_may_return_null=1]
   environment = {
     "NB_SANITIZE" => "1",

@@ -4,39 +4,31 @@ require "io/console"
 require_relative "../lib/neverblock/cli/terminal"
 require_relative "outcome"
 
-# The last line of a terminal while a suite runs: how many tests have passed so far, the time, and
-# the file that ended last. Prints nothing if the output is not a terminal.
+# The last line of a terminal while suites run: how many tests have passed so far, the time, and,
+# of one alone, the file that ended last. Prints nothing if the output is not a terminal.
 #
-#   progress = Progress.new("unit", log)
-#   progress.show until ended.join(Progress::SECONDS)
+#   progress = Progress.new
+#   progress.show([run]) until ended.join(Progress::SECONDS)
 #   progress.clear
 class Progress
-  # Seconds between two looks into the log.
+  # Seconds between two looks into the logs.
   SECONDS = 0.5
   FILE = /^== (\S+)/.freeze
   CLEAR = "\r\e[K"
   private_constant :FILE, :CLEAR
 
-  # @param name [String] of what runs
-  # @param log [String] the path of its output
   # @param out [IO]
-  def initialize(name, log, out: $stdout)
-    @name = name
-    @log = log
+  def initialize(out: $stdout)
     @out = out
     @shown = NB::CLI::Terminal.live?(out)
-    @start = now
   end
 
   # Rewrites the line.
-  def show
+  # @param runs [Array<SuiteRun>] those that run
+  def show(runs)
     return unless @shown
 
-    output = File.exist?(@log) ? File.read(@log).scrub : ""
-    passed, failed = Outcome.count(output)
-    line = format("%-16<name>s %<passed>d passed, %<failed>d failed (%<seconds>d s)  %<file>s",
-                  name: @name, passed: passed, failed: failed, seconds: now - @start,
-                  file: output.scan(FILE).last&.first)
+    line = runs.size == 1 ? alone(runs.first) : runs.map { |run| beside_others(run) }.join(" | ")
     @out.write(CLEAR, line[0, columns - 1])
     @out.flush
   end
@@ -46,7 +38,22 @@ class Progress
 
   private
 
+  def alone(run)
+    output = output_of(run)
+    passed, failed = Outcome.count(output)
+    format("%-16<name>s %<passed>d passed, %<failed>d failed (%<seconds>d s)  %<file>s",
+           name: run.name, passed: passed, failed: failed, seconds: run.seconds,
+           file: output.scan(FILE).last&.first)
+  end
+
+  def beside_others(run)
+    passed, failed = Outcome.count(output_of(run))
+    failures = ", #{failed} failed" if failed.positive?
+    "#{run.name}: #{passed} passed#{failures} (#{run.seconds.to_i} s)"
+  end
+
+  def output_of(run) = File.exist?(run.log) ? File.read(run.log).scrub : ""
+
   # A terminal of unknown size reports 0.
   def columns = @out.winsize.last.nonzero? || 80
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end

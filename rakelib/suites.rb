@@ -1,16 +1,17 @@
 # frozen_string_literal: true
 
+require "etc"
 require "fileutils"
 require "json"
 require "optparse"
 require_relative "../lib/neverblock/cli/terminal"
-require_relative "leash"
 require_relative "rubies"
-require_relative "outcome"
 require_relative "progress"
+require_relative "suite_run"
 require_relative "test_command"
 
-# Runs every suite in a process of its own on every Ruby, and counts the tests.
+# Runs every suite in a process of its own on every Ruby, the Rubies side by side, and counts the
+# tests.
 class Suites
   # The name of a suite, its rake task, the Rubies that run it, and after how many seconds it counts
   # as hanging: many times what it takes, because the machine may do other work. A single test that
@@ -40,7 +41,8 @@ class Suites
   # What failed in the last run, for --failed.
   FAILED = "tmp/failed.json"
 
-  def initialize(names, rubies: Rubies.all)
+  # @param jobs [Integer] how many Rubies run at a time
+  def initialize(names, rubies: Rubies.all, jobs: 1)
     unknown = names - SUITES.map(&:name)
     if unknown.any?
       abort "bin/test: no suite #{unknown.join(", ")}; there are #{SUITES.map(&:name).join(", ")}"
@@ -49,6 +51,7 @@ class Suites
     names = SUITES.map(&:name) - BY_NAME if names.empty?
     @suites = SUITES.select { |suite| names.include?(suite.name) }
     @rubies = rubies
+    @jobs = jobs
     @outcomes = []
   end
 
@@ -56,52 +59,70 @@ class Suites
   def run
     start = now
     puts "Rubies: #{@rubies.map(&:version).join(", ")}"
-    @suites.each do |suite|
-      (suite.rubies == :each ? @rubies : @rubies.first(1)).each { |ruby| run_one(suite, ruby) }
-    end
+    lanes = plan
+    FileUtils.mkdir_p("tmp/log")
+    drive(lanes) { |running| follow(in_order(lanes), running) }
     conclude(now - start)
     @outcomes.sum(&:failed).zero?
   end
 
   private
 
-  def run_one(suite, ruby)
-    start = now
-    log = "tmp/log/#{suite.name}-#{ruby.api}.log"
-    status = execute(suite, ruby, log)
-    output = File.read(log).scrub
-    @outcomes << outcome = Outcome.new(output, status, ruby.api)
-    line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([outcome]), now - start)
-    puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
-    puts "(still running after #{suite.limit} s)" unless status
-    puts "(#{outcome.repeated.size} repeated: too many to be the machine's fault)" if outcome.often?
-    puts explain(outcome, output, log) if outcome.failed.positive?
-    $stdout.flush
+  # A lane is what runs one after the other. Rubies of the same version share a build, gems and
+  # logs, and therefore a lane. Every other lane begins at the end, so that different suites meet:
+  # while one waits, another computes.
+  # @return [Array<Array<SuiteRun>>]
+  def plan
+    apis = @rubies.map(&:api).uniq
+    lanes = @rubies.group_by { |ruby| apis.index(ruby.api) % @jobs }.values
+    lanes.each_with_index.map do |rubies, place|
+      lane = @suites.flat_map do |suite|
+        chosen = suite.rubies == :each ? rubies : rubies & @rubies.first(1)
+        chosen.map { |ruby| SuiteRun.new(suite, ruby) }
+      end
+      place.odd? ? lane.reverse : lane
+    end
   end
 
-  # Runs in a process group of its own.
-  # @return [Process::Status, nil] nil: it hung, and was ended with all that it had started
-  def execute(suite, ruby, log)
-    FileUtils.mkdir_p(File.dirname(log))
-    leash = Leash.start(ruby.environment, *ruby.rake, suite.task,
-                        in: File::NULL, out: log, err: %i[child out], pgroup: true)
-    status = wait(leash, suite, Progress.new("#{suite.name} #{ruby.version}", log))
-    return status if status
+  # The first of each lane, the second of each, and so on: no line has to wait for long.
+  def in_order(lanes)
+    Array.new(lanes.map(&:size).max) { |place| lanes.filter_map { |lane| lane[place] } }.flatten
+  end
 
-    Process.kill(:QUIT, -leash.pid)
-    leash.wait(2)
-    nil
+  # However the block ends, what still runs is ended.
+  # @yieldparam running [Array<Thread>]
+  def drive(lanes)
+    running = lanes.map do |lane|
+      Thread.new { lane.each(&:run) }.tap { |thread| thread.report_on_exception = false }
+    end
+    yield running
   ensure
-    leash&.pull
+    running.each(&:kill).each(&:join)
   end
 
-  # @return [Process::Status, nil] nil: it has not ended within its limit
-  def wait(leash, suite, progress)
-    give_up = now + suite.limit
-    progress.show until leash.wait(Progress::SECONDS) || now > give_up
-    leash.wait(0)
+  # Prints the line of each run once it and all before it have ended; when interrupted, of all
+  # that have ended.
+  def follow(runs, running)
+    progress = Progress.new
+    until runs.empty?
+      progress.show(runs.select(&:running?))
+      running.each { |thread| thread.join(Progress::SECONDS / running.size) }
+      progress.clear if runs.first.outcome
+      tell(runs.shift) while runs.first&.outcome
+    end
   ensure
     progress.clear
+    runs.select(&:outcome).each { |run| tell(run) }
+  end
+
+  def tell(run)
+    @outcomes << outcome = run.outcome
+    line = format("%-9s %-6s %s (%.0f s)", *run.name.split, words([outcome]), run.took)
+    puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
+    puts "(still running after #{run.limit} s)" if run.hung?
+    puts "(#{outcome.repeated.size} repeated: too many to be the machine's fault)" if outcome.often?
+    puts run.explanation if outcome.failed.positive?
+    $stdout.flush
   end
 
   def conclude(took)
@@ -135,23 +156,18 @@ class Suites
     activities.zero? ? text : "#{text}; #{activities} activities of soaks"
   end
 
-  # The failures, or the end of the output if no failure was printed.
-  def explain(outcome, output, log)
-    shown = outcome.reports.any? ? outcome.reports.join("\n\n").lines : output.lines.last(60)
-    "#{shown.map { |line| "    #{line}" }.join}\n    -- the whole of it: #{log}"
-  end
-
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
 # The parsed command line of bin/test.
 class TestRequest
   USAGE = <<~TEXT.freeze
-    usage: bin/test [SUITE ...] [--ruby 3.4]
+    usage: bin/test [SUITE ...] [--ruby 3.4] [--jobs 1]
            bin/test FILE[:LINE] [-n NAME] [--seed N] [--ruby 3.4]
            bin/test --failed     what failed in the last run of suites
     suites: #{Suites::SUITES.map(&:name).join(" ")}
             (without a name all of them run, except #{Suites::BY_NAME.join(", ")})
+    --jobs N, NB_JOBS=N: runs suites on so many Rubies at a time; otherwise, on one for each CPU
     NB_BUSY=2: runs that many busy loops beside the tests
   TEXT
 
@@ -162,6 +178,7 @@ class TestRequest
       on.on("-n", "--name NAME") { |name| @options[:name] = name }
       on.on("--ruby VERSION") { |version| @ruby = version }
       on.on("--failed") { @failed = true }
+      on.on("--jobs N") { |jobs| @jobs = positive("--jobs", jobs) }
     end.parse(arguments)
   rescue OptionParser::ParseError => error
     abort "bin/test: #{error.message}\n#{USAGE}"
@@ -175,6 +192,7 @@ class TestRequest
     return run_suites(names) if files.empty?
 
     abort "bin/test: name suites or files, not both: #{@words.join(" ")}" if names.any?
+    abort "bin/test: --jobs goes with suites" if @jobs
     run_files(files)
   end
 
@@ -182,7 +200,13 @@ class TestRequest
 
   def run_suites(names)
     @options.empty? or abort "bin/test: --#{@options.keys.first} goes with a test file"
-    Suites.new(names, rubies: rubies).run
+    @jobs ||= positive("NB_JOBS", ENV.fetch("NB_JOBS") { Etc.nprocessors.to_s })
+    Suites.new(names, rubies: rubies, jobs: @jobs).run
+  end
+
+  def positive(name, word)
+    word.match?(/\A[1-9]\d*\z/) or abort "bin/test: #{name} must be a number from 1, got: #{word}"
+    Integer(word)
   end
 
   # A test may exist for one Ruby only, so it is enough if it ran on one of them.

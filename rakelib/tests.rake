@@ -12,10 +12,15 @@ units = FileList["test/**/*_test.rb"]
            "test/legacy/**/*", "test/jobs/**/*", "test/eventmachine_test.rb",
            "test/{examples,cookbook}_test.rb", *by_itself)
 
+# What takes longest begins first, so that nothing long goes on alone at the end.
+long_rooms = %w[test/bench test/sync test/cli test/loop]
+long_jobs = %w[sidekiq good_job good_job_stops doctor].map { |name| "test/jobs/#{name}_test.rb" }
+
 namespace :test do
   desc "Run the unit tests"
   task unit: :compile do
-    rooms = units.group_by { |file| File.dirname(file) }.values.sort_by { |files| -files.size }
+    rooms = units.group_by { |file| File.dirname(file) }
+    rooms = rooms.values_at(*long_rooms) | rooms.values
     TestFiles.run([*by_itself, *rooms], at_once: 2) or abort "a test file failed"
   end
 
@@ -46,15 +51,18 @@ namespace :test do
 
   desc "Run the tests of the names of 2008 and of EventMachine, against real servers"
   task(legacy: :compile) do
-    each_alone.call(FileList["test/legacy/**/*_test.rb", "test/eventmachine_test.rb"])
+    files = FileList["test/legacy/**/*_test.rb", "test/eventmachine_test.rb"]
+    each_alone.call(files, at_once: 2)
   end
 
   desc "Run the tests of Rails, against real servers"
-  task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"]) }
+  task(rails: :compile) { each_alone.call(FileList["test/rails/**/*_test.rb"], at_once: 2) }
 
   desc "Run the tests of job queues, against real servers"
   # All at once: they wait for processes to boot and to end.
-  task(jobs: :compile) { each_alone.call(FileList["test/jobs/**/*_test.rb"], at_once: 3) }
+  task jobs: :compile do
+    each_alone.call(long_jobs | FileList["test/jobs/**/*_test.rb"], at_once: 3)
+  end
 
   desc "Run the contract of the hooks, in one world (epoll, poll, threads) or in all"
   task :contract, [:world] do |_, arguments|

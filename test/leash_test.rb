@@ -75,18 +75,25 @@ class LeashTest < Minitest::Test
     assert_all_end(holding(STAYS), :KILL, group: true)
   end
 
-  # As `bin/test` runs suites: a rake runs files, each on a leash of its own.
-  def test_all_end_when_the_runner_of_suites_is_killed
-    File.write("#{@folder}/a_test.rb", STAYS)
-    file = "Dir.chdir(#{File.dirname(RAKELIB).inspect}); require '#{RAKELIB}/test_files'; " \
-           "TestFiles.run(['#{@folder}/a_test.rb'])"
-    assert_all_end(<<~RUBY, :KILL)
-      require "rubygems"
-      require "#{RAKELIB}/suites"
-      names = %i[environment rake version api]
-      ruby = Struct.new(*names).new({}, #{[RbConfig.ruby, "-e", file]}, "0", "0")
-      Suites.new(["c"], rubies: [ruby]).run
-    RUBY
+  # As `bin/test` runs suites on two Rubies: a rake runs files, each on a leash of its own.
+  %i[KILL INT].each do |name|
+    define_method("test_all_end_when_the_runner_of_suites_ends_by_sig#{name.downcase}") do
+      beside = "sleep 0.01 until File.exist?('#{@folder}/other')\n"
+      File.write("#{@folder}/a_test.rb", beside + STAYS)
+      file = "Dir.chdir(#{File.dirname(RAKELIB).inspect}); require '#{RAKELIB}/test_files'; " \
+             "TestFiles.run(['#{@folder}/a_test.rb'])"
+      other = "File.write('#{@folder}/other', ''); sleep"
+      assert_all_end(<<~RUBY, name)
+        require "rubygems"
+        require "#{RAKELIB}/suites"
+        $stderr.reopen(File::NULL)
+        rubies = #{[file, other]}.map.with_index do |program, i|
+          Struct.new(:environment, :rake, :version, :api)
+            .new({}, [#{RbConfig.ruby.inspect}, "-e", program], "\#{i}.0.0", "\#{i}.0")
+        end
+        Suites.new(["jobs"], rubies: rubies, jobs: 2).run
+      RUBY
+    end
   end
 
   # One whose parent has told it to end, and has ended.

@@ -21,9 +21,12 @@ module Bench
 
       FileUtils.mkdir_p(TARGET)
       source = File.join(SOURCE, "#{name}.c")
-      output, status = Command.capture("cc", *FLAGS, "-o", target, source)
+      # Under another name first: another process may use the program at this moment.
+      new = "#{target}.#{Process.pid}"
+      output, status = Command.capture("cc", *FLAGS, "-o", new, source)
       raise Error, "cc #{source} failed: #{output.lines.first}" unless status.success?
 
+      File.rename(new, target)
       target
     rescue Errno::ENOENT
       raise Error, "no C compiler (cc) found: install gcc or clang for the rows in plain C"

@@ -15,8 +15,12 @@ class UncompiledTest < Minitest::Test
 
   def setup
     @folder = Dir.mktmpdir
-    FileUtils.cp_r(["#{ROOT}/lib", "#{ROOT}/exe"], @folder)
-    Dir["#{@folder}/lib/neverblock/*/neverblock.{so,bundle}"].each { |path| File.delete(path) }
+    Dir["{lib,exe}/**/*", base: ROOT].each do |path|
+      next if File.directory?("#{ROOT}/#{path}") || path.match?(/\.(so|bundle)\b/)
+
+      FileUtils.mkdir_p(File.dirname("#{@folder}/#{path}"))
+      FileUtils.cp("#{ROOT}/#{path}", "#{@folder}/#{path}")
+    end
   end
 
   def teardown = FileUtils.rm_rf(@folder)

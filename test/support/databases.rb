@@ -42,7 +42,8 @@ module Databases
   # @return [Place]
   def postgresql(connections: 300)
     new = false
-    server = Servers.fetch("postgresql") do |port, folder|
+    # At QUIT it ends before its clients, and leaves no shared memory.
+    server = Servers.fetch("postgresql", ending: :QUIT) do |port, folder|
       new = true
       data = copy("postgresql", folder, "postgres") { |place| initdb(place) }
       tls = certificate(data, "postgres")
@@ -59,7 +60,8 @@ module Databases
   # @param connections [Integer] as many as a server that just starts allows
   # @return [Place]
   def mariadb(connections: 300)
-    server = Servers.fetch("mariadb") do |port, folder|
+    # TERM may take it half a minute.
+    server = Servers.fetch("mariadb", ending: :KILL) do |port, folder|
       data = copy("mariadb", folder, "mysql") { |place| install_mariadb(place) }
       tls = certificate(data, "mysql")
       as("mysql", "mariadbd", "--no-defaults", "--datadir=#{data}", "--port=#{port}",

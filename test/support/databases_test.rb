@@ -13,6 +13,18 @@ class DatabasesTest < Minitest::Test
     assert_equal "t", psql(place, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
   end
 
+  # At the end of a run nothing waits for them.
+  def test_postgresql_ends_before_its_clients
+    place = Databases.postgresql
+    IO.popen(["psql", "-qAt", place.url], "r+") do |client|
+      client.puts("SELECT 7;")
+      assert_equal "7\n", client.gets
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      Servers.stop("postgresql")
+      assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, :<, Servers::ENDING
+    end
+  end
+
   def test_mariadb_keeps_its_data_over_a_crash
     place = Databases.mariadb
     mariadb(place, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")

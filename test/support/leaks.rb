@@ -32,7 +32,7 @@ module Leaks
   end
 
   # The file that ASan writes to (rake asan), from its first warning on.
-  SANITIZER = %r{/log/asan\.\d+\z}.freeze
+  SANITIZER = %r{/log/asan-[\d.]+\z}.freeze
   # @return [Hash{Integer => String}] open fds and what they are
   def self.fds
     Dir.children("/proc/self/fd").each_with_object({}) do |fd, found|

@@ -15,8 +15,8 @@ require_relative "ports"
 #   redis = Servers.fetch("redis") { |port, folder| %W[redis-server --port #{port} --dir #{folder}] }
 #   Redis.new(port: redis.port)
 module Servers
-  # A running server, and the command that started it.
-  Server = Struct.new(:name, :port, :folder, :command, :pid)
+  # A running server, the command that started it, and the signal that ends it for good.
+  Server = Struct.new(:name, :port, :folder, :ending, :command, :pid)
   # Seconds until it must answer.
   PATIENCE = 120
   # Seconds until one that was told to end is killed.
@@ -31,20 +31,21 @@ module Servers
     include Clock
 
     # @param name [String]
+    # @param ending [Symbol] the signal at which it ends at once; its data is not needed any more
     # @yieldparam port [Integer] free a moment ago
     # @yieldparam folder [String] empty, removed at the end
     # @yieldreturn [Array<String>] the command; its output goes to log.txt in the folder
     # @return [Server] the one of that name; the block is called only for the first
     # @raise [RuntimeError] with the end of its log, if it does not answer on its port or has ended
     #   since
-    def fetch(name)
+    def fetch(name, ending: :TERM)
       LOCK.synchronize do
         raise obituary(name) if @running[name] && obituary(name)
 
         @running[name] ||= begin
           port = Ports.free
           folder = Dir.mktmpdir("nb-#{name}")
-          start(Server.new(name, port, folder, yield(port, folder)))
+          start(Server.new(name, port, folder, ending, yield(port, folder)))
         end
       end
     end
@@ -53,7 +54,7 @@ module Servers
     def stop(name)
       warn obituary(name) if obituary(name)
       server = @running.delete(name) or return
-      terminate(server.pid) unless @obituaries.delete(name)
+      terminate(server.pid, server.ending) unless @obituaries.delete(name)
       FileUtils.rm_rf(server.folder)
     end
 
