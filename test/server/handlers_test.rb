@@ -195,10 +195,11 @@ class ServerHandlersTest < Minitest::Test
   end
 
   def test_variables_that_are_not_valid_are_reported_in_one_line
-    {"NB_BACKEND" => "backend: must be", "NB_WATCHDOG" => "NB_WATCHDOG: must be", "NB_REPAIRS" => "NB_REPAIRS: must be"}.each do |name, words|
+    {"NB_BACKEND" => "backend: must be", "NB_WATCHDOG" => "NB_WATCHDOG: must be", "NB_REPAIRS" => "NB_REPAIRS: must be",
+     "NB_DRIVERS" => "NB_DRIVERS: must be 0, or"}.each do |name, words|
       command = ["timeout", "-s", "KILL", "60", *ruby(Gem.bin_path("rackup", "rackup"), "-s", "neverblock", "-p", @port.to_s)]
       out, status = Open3.capture2e({name => "x"}, *command, chdir: @dir)
-      assert_match(/\Aneverblock: #{words}.*, got: "x"\n\z/, out)
+      assert_match(/\Aneverblock: #{words}.*[,;] got: "x"\n\z/, out)
       assert_equal 1, status.exitstatus
     end
   end

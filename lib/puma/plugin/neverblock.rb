@@ -3,7 +3,11 @@
 require "puma"
 require "puma/plugin"
 require "puma/server"
-require "neverblock"
+begin
+  require "neverblock"
+rescue ArgumentError => error # NB_DRIVERS: Puma would print a backtrace
+  abort "neverblock: #{error.message}"
+end
 require "neverblock/puma/fiber_pool"
 
 # `plugin :neverblock` in config/puma.rb: requests run in pooled fibers on one thread per worker,

@@ -1,6 +1,10 @@
 # frozen_string_literal: true
 
-require "neverblock"
+begin
+  require "neverblock"
+rescue ArgumentError => error # NB_DRIVERS: rackup would print a backtrace
+  abort "neverblock: #{error.message}"
+end
 require "neverblock/server/launcher"
 
 # Rack's own command line (gem rackup).
