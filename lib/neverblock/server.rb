@@ -319,7 +319,7 @@ module NB
       outlive { sleep ACCEPT_AGAIN } until all_accepted? || left&.zero?
     end
 
-    def all_accepted? = [@core.leave, *@bindings.map(&:accept_rest)].all?
+    def all_accepted? = [@core.leave(@bindings), *@bindings.map(&:accept_rest)].all?
 
     # First the core's connections, then those that carry its answers on: within one time limit.
     def join_all

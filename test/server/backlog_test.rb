@@ -70,6 +70,33 @@ class ServerBacklogTest < Minitest::Test
     end
   end
 
+  # Who stands in a long queue when the server stops. Only in a network of its own may a test raise
+  # the kernel's limit.
+  QUEUE = <<~'RUBY'
+    File.write("/proc/sys/net/core/somaxconn", "9000")
+    Process.setrlimit(:NOFILE, 11_500)
+    begun, goes_on = Array.new(2) { Thread::Queue.new }
+    app = ->(_env) { NB.blocking { goes_on.pop } || [200, {}, ["ok"]] }
+    patience = {drain_timeout: nil, queue_timeout: nil, header_timeout: nil}
+    server = NB::Server.new(app, bind: "unix://#{ARGV[0]}", backlog: 6000, **patience)
+    thread = Thread.new { server.run { begun << true } }
+    begun.pop
+    clients = Array.new(5500) do
+      UNIXSocket.new(ARGV[0]).tap { |client| client.write("GET / HTTP/1.0\r\n\r\n") }
+    end
+    server.stop
+    goes_on.close
+    puts clients.map { |client| client.read[/ok|\z/] rescue $!.class }.tally
+    thread.join
+  RUBY
+
+  def test_a_stopping_server_accepts_more_than_usually_wait
+    ruby = [RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, "-rneverblock/server"]
+    out, status = Open3.capture2e("unshare", "-rn", *ruby, "-e", QUEUE, "#{@dir}/some.sock")
+    skip "no network of its own: #{out}" if out.match?(/unshare|somaxconn|setrlimit/)
+    assert_equal [{"ok" => 5500}.to_s, true], [out.lines.last&.chomp, status.success?], out
+  end
+
   private
 
   def server_at(bind, **options)

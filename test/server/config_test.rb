@@ -168,6 +168,15 @@ class ServerConfigTest < Minitest::Test
     end
   end
 
+  # Saved in Latin-1. Ruby shows the line of an error, in these bytes.
+  def test_a_file_that_is_not_utf8
+    ["", '"'].each do |quote|
+      File.binwrite("#{@dir}/nb.rb", "access_log \"gr\xf6\xdfer#{quote}\n")
+      error = assert_raises(ArgumentError) { NB::Server::Config.new(environment: {}).load("#{@dir}/nb.rb") }
+      assert_match(/\A#{Regexp.escape(@dir)}\/nb\.rb:1: .*invalid multibyte char[^\n]*\z/, error.message)
+    end
+  end
+
   def test_addresses_and_paths_that_are_not_utf8
     {"bind" => "bind: must be an address such as tcp://127.0.0.1:9292, got: \"unix://\\xFF\"",
      "control" => "control: must be unix://path or tcp://host:port, got: unix://\xFF",

@@ -2,6 +2,8 @@
 
 # rubocop:disable Layout/LineLength -- a script or an expectation each, better on one line
 
+require "fileutils"
+require "tmpdir"
 require_relative "helper"
 require "neverblock"
 
@@ -179,6 +181,27 @@ class ServerFramingTest < Minitest::Test
       assert_equal [200, "abc"], read_response(socket).values_at(0, 2)
       assert_equal ["", ""], [Timeout.timeout(60) { socket.read }, @log.string]
     end
+  end
+
+  # A UNIX socket tells of room whenever its client has read, here the response before.
+  def test_continue_goes_before_a_response_while_the_client_reads
+    begun, goes_on = Array.new(2) { Thread::Queue.new }
+    folder = Dir.mktmpdir
+    serve(bind: ["tcp://127.0.0.1:0", "unix://#{folder}/s"], body_timeout: 5) do |env|
+      body = Enumerator.new { |out| begun.push(true) && goes_on.pop && out << env["rack.input"].read }
+      [200, TEXT, env["REQUEST_METHOD"] == "GET" ? ["first"] : body]
+    end
+    (@sockets = []) << socket = UNIXSocket.new("#{folder}/s")
+    socket.write("GET / HTTP/1.1\r\n#{HOST}\r\n#{EXPECT}Content-Length: 3\r\n\r\n")
+    assert Timeout.timeout(60) { begun.pop }
+    assert_equal "first", read_response(socket).body
+    get # when this is answered, the server has heard of the room
+    goes_on << true
+    assert_equal [100, {}], read_response(socket).to_a.first(2)
+    socket.write("abc")
+    assert_equal "abc", read_response(socket).body
+  ensure
+    FileUtils.rm_rf(folder)
   end
 
   # Nobody reads: the head goes out with the first part, by a flush, and with the end.

@@ -78,7 +78,7 @@ class ServerLeavingTest < Minitest::Test
     reader.autoclose = false
     refute core.adopt(reader.fileno, false, "127.0.0.1")
     assert_raises(Errno::EPIPE) { writer.write("closed") }
-    assert core.leave
+    assert core.leave([Struct.new(:backlog).new(1)])
   end
 
   def test_tasks_are_told_of_the_stop

@@ -277,15 +277,15 @@ static VALUE rb_nb_core_count_timeout(VALUE self)
     return self;
 }
 
-/* @!visibility private - accepts what the kernel has let in, and nothing after that, so the
- *   listeners can be closed. False: fds or memory are short; call it again. */
-static VALUE rb_nb_core_leave(VALUE self)
+/* @!visibility private - see #leave; backlog: the largest of a listener, at which the kernel lets
+ *   one more wait. */
+static VALUE rb_nb_core_accept_last(VALUE self, VALUE backlog)
 {
     nb_server_t *server = server_of(self);
     server->accepting = false;
     if (!server->started)
         return Qtrue;
-    if (!nb_listener_accept_rest(server))
+    if (!nb_listener_accept_rest(server, NUM2SIZET(backlog) + 1))
         return Qfalse;
     nb_listener_close_all(server);
     return Qtrue;
@@ -384,7 +384,7 @@ void Init_nb_server(VALUE mNB)
     rb_define_method(rb_cNBServerCore, "unacknowledged", rb_nb_core_unacknowledged, 1);
     rb_define_method(rb_cNBServerCore, "count_timeout", rb_nb_core_count_timeout, 0);
     rb_define_singleton_method(rb_cNBServerCore, "refuse", rb_nb_core_refuse, 1);
-    rb_define_method(rb_cNBServerCore, "leave", rb_nb_core_leave, 0);
+    rb_define_method(rb_cNBServerCore, "accept_last", rb_nb_core_accept_last, 1);
     rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
     rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
     rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);

@@ -67,7 +67,8 @@ static void on_ready(nb_watch_t *watch, int mask)
     if (mask & NB_HANGUP)
         conn->ended = true;
     /* In any state, because the kernel reports room only once. */
-    bool gone = conn->output && conn->writable && nb_conn_flush(conn) < 0;
+    bool waits = conn->output && !conn->output->held;
+    bool gone = waits && conn->writable && nb_conn_flush(conn) < 0;
     if (gone && !has_request)
         return; /* freed */
     switch (gone ? NB_CONN_RUN : conn->state) {

@@ -22,7 +22,6 @@ typedef struct {
 } nb_listener_t;
 
 #define RETRY_NS UINT64_C(100000000) /* after EMFILE */
-#define BACKLOG 4097                 /* what Binding asks for, and one more */
 
 /* After this many, everything else gets its turn, and so do other workers on this listener. */
 #define ACCEPTS_A_TURN 8
@@ -155,13 +154,13 @@ void nb_listener_resume(nb_server_t *server)
 
 /* The limits are for later connections. Takes no more than the kernel holds at a time: while other
  * processes use the listener, there may always be another one. */
-bool nb_listener_accept_rest(nb_server_t *server)
+bool nb_listener_accept_rest(nb_server_t *server, size_t most)
 {
     bool complete = true;
     nb_timers_remove(&server->loop->timers, &server->accept_timer);
     for (nb_list_t *item = server->listeners.next; item != &server->listeners; item = item->next) {
         int result = 0;
-        for (int count = 0; result == 0 && count < BACKLOG; count++)
+        for (size_t count = 0; result == 0 && count < most; count++)
             result = accept_one(nb_container_of(item, nb_listener_t, link));
         complete = complete && result != -EMFILE;
     }

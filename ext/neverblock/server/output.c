@@ -183,6 +183,7 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
     if (conn->state == NB_CONN_CLOSED)
         return -1;
     nb_output_t *output = output_of(conn);
+    output->held = false;
     if (output->strings) {
         keep_string(output, rb_str_new(bytes, (long)size));
     } else if (nb_buffer_append(&output->bytes, bytes, size) < 0) {
@@ -197,7 +198,10 @@ int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size)
 
 void nb_output_hold(nb_conn_t *conn)
 {
+    if (nb_list_empty(&conn->dirty)) /* it has been written */
+        return;
     nb_list_remove(&conn->dirty);
+    conn->output->held = true;
 }
 
 int nb_output_insert(nb_conn_t *conn, const char *bytes, size_t size, size_t behind)
@@ -310,6 +314,7 @@ int nb_output_flush(nb_conn_t *conn)
     if (!output)
         return 0;
     nb_list_remove(&conn->dirty);
+    output->held = false;
     (void)((result = flush_bytes(conn, output)) > 0 && (result = flush_strings(conn, output)) > 0 &&
            (result = flush_file(conn, output)));
     if (result > 0) /* a fiber may wait for room, and no event may follow */

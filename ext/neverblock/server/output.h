@@ -21,6 +21,7 @@ typedef struct nb_output {
     int file;      /* -1: none */
     off_t file_at;
     uint64_t file_left;
+    bool held; /* nb_output_hold */
 } nb_output_t;
 
 /* These return 0, or -1 if the client is gone. */
@@ -32,7 +33,8 @@ int nb_output_write(nb_conn_t *conn, struct iovec *iov, const VALUE *owners, int
 int nb_output_file(nb_conn_t *conn, int file, off_t at, uint64_t size);
 /* Collects bytes until the end of the tick, 64 KB at most. */
 int nb_output_collect(nb_conn_t *conn, const char *bytes, size_t size);
-/* What was collected stays until more is, or somebody writes it. */
+/* What was collected stays until more is, or somebody writes it; an event of the socket is no
+ * reason: a UNIX socket reports room whenever its client has read. */
 void nb_output_hold(nb_conn_t *conn);
 /* Puts bytes in front of so many of the collected bytes, the last ones, which are all there. */
 int nb_output_insert(nb_conn_t *conn, const char *bytes, size_t size, size_t behind);

@@ -326,8 +326,10 @@ module NB
       def mistake(error)
         return ["unknown setting #{error.name}"] if error.is_a?(NameError) && asked?(error)
 
-        # What Ruby 3.4 says of a syntax error under the line in question; 3.1 says it at once.
-        mark = error.message[/^\s*\|\s+\^~*\s+(\S.*)$/, 1] if error.is_a?(SyntaxError)
+        # What Ruby 3.4 says of a syntax error under that line or instead of it; 3.1 says it at
+        # once. It shows the line, whose bytes may be wrong.
+        mark = error.message.scrub[/^\s*\|\s+\^~*\s+(\S.*)$|found\n\S+:\d+: (.*)$/, 1] || $2 if
+          error.is_a?(SyntaxError)
         [error.message.lines.first&.chomp || error.class.name, mark].compact
       end
 

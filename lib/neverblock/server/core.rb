@@ -26,6 +26,10 @@ module NB
       # C calls this when another thread than the loop's uses a request.
       def call_in_loop(...) = @loop_calls.call(...)
 
+      # Accepts what the kernel has let in, and nothing after that, so the listeners can be closed.
+      # @return [Boolean] false: fds or memory are short; call it again
+      def leave(bindings) = accept_last(bindings.map(&:backlog).max)
+
       # Called by C where the loop rests, while a full collection of garbage is due.
       def collect(running) = @collections.rest(running)
 

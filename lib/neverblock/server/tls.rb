@@ -156,7 +156,8 @@ module NB
       end
 
       # As {Binding} does it.
-      def_delegators :@binding, :close, :refuse, :waited_for?, :inherit, :io, :port
+      def_delegators :@binding, :close, :refuse, :waited_for?, :inherit, :io, :port,
+        :backlog
 
       # @return [String] see {Binding#inheritance}
       def inheritance
