@@ -77,9 +77,9 @@ module NB
     # @return [Float, nil] when it began to serve, by the monotonic clock
     # @api private
     attr_reader :since
-    # @return [Hotline, nil] in a worker: the connection to its master
+    # @return [WorkerChannel, nil] in a worker: the connection to its master
     # @api private
-    attr_accessor :line
+    attr_accessor :channel
 
     # @param app [#call] a Rack application; its requests overlap when they wait
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,

@@ -7,13 +7,13 @@ require_relative "../loop/io_users"
 
 module NB
   class Server
-    # One end of the connection between a master and a worker, on which each asks and answers the
+    # One end of the connection between a master and a worker: each asks over it, and answers the
     # other. It is a socket pair that nobody else can open. A frame is `Q` or `A`, a number and a
     # length on one line, followed by that many bytes. Threads answer the questions, even while a
     # loop stands still. Nothing is sent while nobody asks.
     #
     # @api private
-    class Hotline
+    class WorkerChannel
       HEAD = /\A([QA])(\d{1,18}) (\d{1,9})\n/n
       # The longest possible HEAD, in bytes: longer data that does not match is no frame.
       HEAD_BYTES = 30
@@ -23,7 +23,7 @@ module NB
       PART = 1 << 18
       private_constant :HEAD, :HEAD_BYTES, :ANSWERS, :PART
 
-      # @return [Array(Hotline, Hotline)] both ends
+      # @return [Array(WorkerChannel, WorkerChannel)] both ends
       def self.pair = UNIXSocket.pair.map { |io| new(io) }
 
       # @return [UNIXSocket]
