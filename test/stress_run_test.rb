@@ -7,13 +7,13 @@ require "tmpdir"
 
 # `rake gc` and `rake asan` run each file once: what fails once has failed. Whatever breaks off is
 # told with the test that was running.
-class HarshTest < Minitest::Test
+class StressRunTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
-  RUN = 'require "./rakelib/harsh"; Harsh.new("harsh", {}).run(ARGV)'
+  RUN = 'require "./rakelib/stress_run"; StressRun.new("stress", {}).run(ARGV)'
 
   # @param body [String] of a test that finds how often it has run in `times`
   # @return [Array(Integer, String, Boolean)] how often it ran, what was printed, whether it passed
-  def run_harshly(body)
+  def run_under_stress(body)
     Dir.mktmpdir do |folder|
       file = "#{folder}/once_test.rb"
       File.write(file, <<~RUBY)
@@ -33,28 +33,28 @@ class HarshTest < Minitest::Test
   end
 
   def test_what_breaks_off_once_has_failed
-    times, output, passed = run_harshly("exit!(3) if times == 1")
+    times, output, passed = run_under_stress("exit!(3) if times == 1")
     assert_equal [1, false], [times, passed]
     assert_match(/^!! .*once_test.rb: exit status 3$/, output)
   end
 
   # Whatever the process says of itself.
   def test_what_leaves_in_the_midst_of_its_tests_has_failed
-    times, output, passed = run_harshly("exit!(0)")
+    times, output, passed = run_under_stress("exit!(0)")
     assert_equal [1, false], [times, passed]
     assert_includes output, "OnceTest#test_once was running."
     assert_match(/^!! .*once_test.rb: exit status 0$/, output)
   end
 
   def test_what_crashes_once_has_failed
-    times, output, passed = run_harshly("Process.kill(:KILL, $$) if times == 1")
+    times, output, passed = run_under_stress("Process.kill(:KILL, $$) if times == 1")
     assert_equal [1, false], [times, passed]
     assert_includes output, "OnceTest#test_once was running."
     assert_match(/^!! .*once_test.rb: ended by SIGKILL$/, output)
   end
 
   def test_only_what_comes_late_runs_again_and_is_told
-    times, output, passed = run_harshly("assert_in_time(2 - times, 1)")
+    times, output, passed = run_under_stress("assert_in_time(2 - times, 1)")
     assert_equal [2, true], [times, passed]
     assert_includes output, "repeated after a timing failure: OnceTest#test_once: "
     assert_includes output, "1 runs, 1 assertions, 0 failures"

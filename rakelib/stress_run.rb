@@ -5,7 +5,7 @@ require_relative "test_files"
 # Runs test files under conditions that slow everything down and expose mistakes (rake gc, rake
 # asan), each in its own process. Every file runs once: a crash, a hang or a leak that comes only
 # now and then is what these runs are for.
-class Harsh
+class StressRun
   # @param name [String] stands before each line
   # @param environment [Hash{String => String}]
   # @param reports [String] where each process leaves a file (this, a dot, and its pid) when it
