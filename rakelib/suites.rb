@@ -4,7 +4,7 @@ require "fileutils"
 require "json"
 require "optparse"
 require_relative "../lib/neverblock/cli/terminal"
-require_relative "leash"
+require_relative "supervised_process"
 require_relative "rubies"
 require_relative "outcome"
 require_relative "progress"
@@ -83,23 +83,23 @@ class Suites
   # @return [Process::Status, nil] nil: it hung, and was ended with all that it had started
   def execute(suite, ruby, log)
     FileUtils.mkdir_p(File.dirname(log))
-    leash = Leash.start(ruby.environment, *ruby.rake, suite.task,
-                        in: File::NULL, out: log, err: %i[child out], pgroup: true)
-    status = wait(leash, suite, Progress.new("#{suite.name} #{ruby.version}", log))
+    process = SupervisedProcess.start(ruby.environment, *ruby.rake, suite.task,
+                                      in: File::NULL, out: log, err: %i[child out], pgroup: true)
+    status = wait(process, suite, Progress.new("#{suite.name} #{ruby.version}", log))
     return status if status
 
-    Process.kill(:QUIT, -leash.pid)
-    leash.wait(2)
+    Process.kill(:QUIT, -process.pid)
+    process.wait(2)
     nil
   ensure
-    leash&.pull
+    process&.terminate
   end
 
   # @return [Process::Status, nil] nil: it has not ended within its limit
-  def wait(leash, suite, progress)
+  def wait(process, suite, progress)
     give_up = now + suite.limit
-    progress.show until leash.wait(Progress::SECONDS) || now > give_up
-    leash.wait(0)
+    progress.show until process.wait(Progress::SECONDS) || now > give_up
+    process.wait(0)
   ensure
     progress.clear
   end

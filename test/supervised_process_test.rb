@@ -5,12 +5,12 @@ require "fileutils"
 require "io/wait"
 require "rbconfig"
 require "tmpdir"
-require_relative "../rakelib/leash"
+require_relative "../rakelib/supervised_process"
 require_relative "support/patience"
 
 # What `bin/test` starts ends with it. Everybody below inherits the end of a pipe, as PIPE: where
 # the other end finds nothing more to read, nobody is left.
-class LeashTest < Minitest::Test
+class SupervisedProcessTest < Minitest::Test
   RAKELIB = File.expand_path("../rakelib", __dir__)
   RUBY = [RbConfig.ruby, "--disable-gems"].freeze
   PIPE = 9
@@ -57,7 +57,8 @@ class LeashTest < Minitest::Test
   end
 
   def holding(program, **options)
-    "require '#{RAKELIB}/leash'\nLeash.start({}, *#{[*RUBY, "-e", program]}, **#{options}).wait"
+    "require '#{RAKELIB}/supervised_process'\n" \
+      "SupervisedProcess.start({}, *#{[*RUBY, "-e", program]}, **#{options}).wait"
   end
 
   %i[KILL TERM INT HUP].each do |name|
@@ -75,7 +76,7 @@ class LeashTest < Minitest::Test
     assert_all_end(holding(STAYS), :KILL, group: true)
   end
 
-  # As `bin/test` runs suites: a rake runs files, each on a leash of its own.
+  # As `bin/test` runs suites: a rake runs files, each in a supervised process of its own.
   def test_all_end_when_the_runner_of_suites_is_killed
     File.write("#{@folder}/a_test.rb", STAYS)
     file = "Dir.chdir(#{File.dirname(RAKELIB).inspect}); require '#{RAKELIB}/test_files'; " \
@@ -96,15 +97,15 @@ class LeashTest < Minitest::Test
   end
 
   def test_all_end_when_they_are_pulled
-    leash = Leash.start({}, *RUBY, "-e", STAYS, PIPE => @theirs)
+    process = SupervisedProcess.start({}, *RUBY, "-e", STAYS, PIPE => @theirs)
     assert_equal "started\n", @ours.gets
-    assert_equal Signal.list["TERM"], leash.pull.termsig
+    assert_equal Signal.list["TERM"], process.terminate.termsig
     assert_nobody_left
   end
 
   def test_what_a_program_leaves_behind_ends_with_it
-    leash = Leash.start({}, *RUBY, "-e", "#{PARENT}exit!(3)", PIPE => @theirs)
-    assert_equal 3, leash.wait.exitstatus
+    process = SupervisedProcess.start({}, *RUBY, "-e", "#{PARENT}exit!(3)", PIPE => @theirs)
+    assert_equal 3, process.wait.exitstatus
     assert_equal "started\n", @ours.gets
     assert_nobody_left
   end
@@ -117,9 +118,9 @@ class LeashTest < Minitest::Test
       $stdout.syswrite("started\n")
       sleep
     RUBY
-    leash = Leash.start({}, *RUBY, "-e", script, out: @theirs, err: File::NULL)
+    process = SupervisedProcess.start({}, *RUBY, "-e", script, out: @theirs, err: File::NULL)
     assert_equal "started\n", @ours.gets
-    leash.pull
+    process.terminate
     @theirs.close
     assert_equal Signal.list["INT"].to_s, @ours.read
   end
@@ -127,10 +128,10 @@ class LeashTest < Minitest::Test
   # The log says so of a test that has crashed.
   def test_it_ends_as_the_program_does
     %w[SEGV KILL TERM].each do |name|
-      status = Leash.start({}, "sh", "-c", "ulimit -c 0; kill -#{name} $$").wait
+      status = SupervisedProcess.start({}, "sh", "-c", "ulimit -c 0; kill -#{name} $$").wait
       assert_equal Signal.list[name], status.termsig
     end
-    statuses = [0, 7].map { |number| Leash.start({}, "sh", "-c", "exit #{number}").wait }
+    statuses = [0, 7].map { |code| SupervisedProcess.start({}, "sh", "-c", "exit #{code}").wait }
     assert_equal [0, 7], statuses.map(&:exitstatus)
   end
 
@@ -140,7 +141,7 @@ class LeashTest < Minitest::Test
     changes = {"NB_NEW" => "a b=c\n", "NB_GONE" => nil, "RUBYOPT" => "-W0"}
     names = %w[NB_LEASH NB_GONE NB_NEW RUBYOPT]
     script = "p ENV.values_at(*#{names})"
-    Leash.start(changes, *RUBY, "-e", script, out: @theirs).wait
+    SupervisedProcess.start(changes, *RUBY, "-e", script, out: @theirs).wait
     assert_equal "#{["kept", nil, "a b=c\n", "-W0"].inspect}\n", @ours.gets
   ensure
     %w[NB_LEASH NB_GONE].each { |name| ENV.delete(name) }

@@ -7,19 +7,19 @@ require "rbconfig"
 # ends, also by `kill -9`: a process between the two sees the end of a pipe that only the starter
 # writes to. It also ends what the program leaves behind.
 #
-#   leash = Leash.start({}, "ruby", "a_test.rb", out: "log")
-#   leash.wait(60) # a Process::Status, or nil: it still runs
-#   leash.pull     # ends it, if it has not ended
+#   process = SupervisedProcess.start({}, "ruby", "a_test.rb", out: "log")
+#   process.wait(60) # a Process::Status, or nil: it still runs
+#   process.terminate # ends it, if it has not ended
 #
 # On Linux the process in between adopts whoever has lost its parent. Elsewhere, such a process is
 # not found and goes on.
-class Leash
+class SupervisedProcess
   # Seconds for a program to end after SIGTERM, and for the kernel to end what was killed.
   GRACE = 10
 
   # @param environment [Hash{String => String, nil}] for the program alone
   # @param streams as for Process.spawn
-  # @return [Leash]
+  # @return [SupervisedProcess]
   def self.start(environment, *command, **streams)
     environment = {"RUBYOPT" => ENV.fetch("RUBYOPT", nil), **environment}
     unset, set = environment.partition { |_, value| value.nil? }
@@ -46,13 +46,13 @@ class Leash
 
   # Ends the program and all that it has started.
   # @return [Process::Status] the program's
-  def pull
+  def terminate
     @writer.close
     @ended.value
   end
 
   # The process in between.
-  class Holder
+  class Supervisor
     # Linux's prctl(2), whose constant this is, by machine.
     PR_SET_CHILD_SUBREAPER = 36
     PRCTL = {"x86_64" => 157, "aarch64" => 167}.freeze
@@ -159,4 +159,4 @@ class Leash
   end
 end
 
-Leash::Holder.new(Integer(ARGV.shift), ARGV).run if $PROGRAM_NAME == __FILE__
+SupervisedProcess::Supervisor.new(Integer(ARGV.shift), ARGV).run if $PROGRAM_NAME == __FILE__
