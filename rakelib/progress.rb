@@ -2,7 +2,7 @@
 
 require "io/console"
 require_relative "../lib/neverblock/cli/terminal"
-require_relative "outcome"
+require_relative "suite_result"
 
 # The last line of a terminal while a suite runs: how many tests have passed so far, the time, and
 # the file that ended last. Prints nothing if the output is not a terminal.
@@ -33,7 +33,7 @@ class Progress
     return unless @shown
 
     output = File.exist?(@log) ? File.read(@log).scrub : ""
-    passed, failed = Outcome.count(output)
+    passed, failed = SuiteResult.count(output)
     line = format("%-16<name>s %<passed>d passed, %<failed>d failed (%<seconds>d s)  %<file>s",
                   name: @name, passed: passed, failed: failed, seconds: now - @start,
                   file: output.scan(FILE).last&.first)

@@ -6,7 +6,7 @@ require "optparse"
 require_relative "../lib/neverblock/cli/terminal"
 require_relative "supervised_process"
 require_relative "rubies"
-require_relative "outcome"
+require_relative "suite_result"
 require_relative "progress"
 require_relative "test_command"
 
@@ -49,7 +49,7 @@ class Suites
     names = SUITES.map(&:name) - BY_NAME if names.empty?
     @suites = SUITES.select { |suite| names.include?(suite.name) }
     @rubies = rubies
-    @outcomes = []
+    @results = []
   end
 
   # @return [Boolean] whether all passed
@@ -60,7 +60,7 @@ class Suites
       (suite.rubies == :each ? @rubies : @rubies.first(1)).each { |ruby| run_one(suite, ruby) }
     end
     conclude(now - start)
-    @outcomes.sum(&:failed).zero?
+    @results.sum(&:failed).zero?
   end
 
   private
@@ -70,12 +70,12 @@ class Suites
     log = "tmp/log/#{suite.name}-#{ruby.api}.log"
     status = execute(suite, ruby, log)
     output = File.read(log).scrub
-    @outcomes << outcome = Outcome.new(output, status, ruby.api)
-    line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([outcome]), now - start)
-    puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
+    @results << result = SuiteResult.new(output, status, ruby.api)
+    line = format("%-9s %-6s %s (%.0f s)", suite.name, ruby.version, words([result]), now - start)
+    puts result.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
     puts "(still running after #{suite.limit} s)" unless status
-    puts "(#{outcome.repeated.size} repeated: too many to be the machine's fault)" if outcome.often?
-    puts explain(outcome, output, log) if outcome.failed.positive?
+    puts "(#{result.repeated.size} repeated: too many to be the machine's fault)" if result.often?
+    puts explain(result, output, log) if result.failed.positive?
     $stdout.flush
   end
 
@@ -105,12 +105,12 @@ class Suites
   end
 
   def conclude(took)
-    puts format("%s (%.0f s)", words(@outcomes), took)
-    repeated = @outcomes.flat_map(&:repeated)
+    puts format("%s (%.0f s)", words(@results), took)
+    repeated = @results.flat_map(&:repeated)
     puts "#{repeated.size} repeated after a timing failure:", repeated.map { |line| "  #{line}" } if
       repeated.any?
     tell_skips
-    failures = @outcomes.flat_map(&:failures)
+    failures = @results.flat_map(&:failures)
     File.write(FAILED, JSON.generate(failures.map(&:arguments)))
     return if failures.empty?
 
@@ -118,26 +118,26 @@ class Suites
   end
 
   def tell_skips
-    reasons = @outcomes.flat_map(&:reasons).tally.sort_by { |reason, count| [-count, reason] }
+    reasons = @results.flat_map(&:reasons).tally.sort_by { |reason, count| [-count, reason] }
     return if reasons.empty?
 
     puts "Why tests were skipped:"
     reasons.each { |reason, count| puts format("  %5d %s", count, reason) }
   end
 
-  def words(outcomes)
-    passed, failed, skipped = %i[passed failed skipped].map { |kind| outcomes.sum(&kind) }
-    repeated = outcomes.sum { |outcome| outcome.repeated.size }
+  def words(results)
+    passed, failed, skipped = %i[passed failed skipped].map { |kind| results.sum(&kind) }
+    repeated = results.sum { |result| result.repeated.size }
     text = "#{passed} passed, #{failed} failed"
     text += ", #{skipped} skipped" unless skipped.zero?
     text += ", #{repeated} repeated" unless repeated.zero?
-    activities = outcomes.sum(&:activities)
+    activities = results.sum(&:activities)
     activities.zero? ? text : "#{text}; #{activities} activities of soaks"
   end
 
   # The failures, or the end of the output if no failure was printed.
-  def explain(outcome, output, log)
-    shown = outcome.reports.any? ? outcome.reports.join("\n\n").lines : output.lines.last(60)
+  def explain(result, output, log)
+    shown = result.reports.any? ? result.reports.join("\n\n").lines : output.lines.last(60)
     "#{shown.map { |line| "    #{line}" }.join}\n    -- the whole of it: #{log}"
   end
 

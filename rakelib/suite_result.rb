@@ -4,7 +4,7 @@ require_relative "test_files"
 
 # Reads the output of a suite: how many tests passed, which failed and how to repeat them, which had
 # to be repeated, and why others were skipped.
-class Outcome
+class SuiteResult
   MINITEST = /^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips/
   OURS = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
   # A soak's activities. A soak is one test; if it fails, its exit status says so.
@@ -44,7 +44,7 @@ class Outcome
   def initialize(output, status, api)
     @output = output
     @api = api
-    @passed, @failed, @skipped = Outcome.count(output)
+    @passed, @failed, @skipped = SuiteResult.count(output)
     @activities = output.scan(ACTIVITIES).flatten.sum(&:to_i)
     @repeated = output.scan(REPEATED).flatten
     @reasons = output.scan(SKIPPED).flatten

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "../rakelib/outcome"
+require_relative "../rakelib/suite_result"
 
 # What `bin/test` reads in the output of a suite.
-class OutcomeTest < Minitest::Test
+class SuiteResultTest < Minitest::Test
   GREEN = "12 runs, 34 assertions, 0 failures, 0 errors, 1 skips\n"
   RED = "12 runs, 34 assertions, 2 failures, 1 errors, 0 skips\n"
 
@@ -12,8 +12,8 @@ class OutcomeTest < Minitest::Test
 
   # @return [Array<Integer>] passed, failed, skipped, activities
   def counts(output, success)
-    outcome = Outcome.new(output, success.nil? ? nil : status(success), "3.4")
-    [outcome.passed, outcome.failed, outcome.skipped, outcome.activities]
+    result = SuiteResult.new(output, success.nil? ? nil : status(success), "3.4")
+    [result.passed, result.failed, result.skipped, result.activities]
   end
 
   def test_what_minitest_and_our_own_programs_say_is_added_up
@@ -41,28 +41,28 @@ class OutcomeTest < Minitest::Test
       == #{TestFiles::TOGETHER} (0.2 s)
       Run options: --seed 22
         1) Failure:
-      OutcomeTest#test_two [test/support/x.rb:9]:
+      SuiteResultTest#test_two [test/support/x.rb:9]:
     TEXT
-    found = Outcome.new(output, status(false), "3.4").failures
-    assert_equal [["test/progress_test.rb", "11"], ["test/outcome_test.rb", "22"]],
+    found = SuiteResult.new(output, status(false), "3.4").failures
+    assert_equal [["test/progress_test.rb", "11"], ["test/suite_result_test.rb", "22"]],
                  found.map { |failure| [failure.file, failure.seed] }
   end
 
   # The one that was running is named, also where many files share a process.
   def test_how_to_repeat_a_test_that_broke_off
-    ["test/outcome_test.rb (9.0 s)", "#{TestFiles::TOGETHER} (0.2 s)"].each do |head|
+    ["test/suite_result_test.rb (9.0 s)", "#{TestFiles::TOGETHER} (0.2 s)"].each do |head|
       output = <<~TEXT
         == #{head}
         Run options: --seed 33
         [BUG] Segmentation fault
 
-        OutcomeTest#test_three was running.
+        SuiteResultTest#test_three was running.
         #{TestFiles::BROKEN}#{head[/\S+/]}: ended by SIGSEGV
       TEXT
-      outcome = Outcome.new(output, status(false), "3.4")
-      command = "bin/test test/outcome_test.rb -n '/\\A(test_three)\\z/' --seed 33 --ruby 3.4"
-      assert_equal ["#{command}  # ended by SIGSEGV"], outcome.failures.map(&:to_s)
-      assert_equal 1, outcome.failed
+      result = SuiteResult.new(output, status(false), "3.4")
+      command = "bin/test test/suite_result_test.rb -n '/\\A(test_three)\\z/' --seed 33 --ruby 3.4"
+      assert_equal ["#{command}  # ended by SIGSEGV"], result.failures.map(&:to_s)
+      assert_equal 1, result.failed
     end
   end
 
@@ -79,7 +79,7 @@ class OutcomeTest < Minitest::Test
   def test_why_tests_were_skipped
     output = "skipped: A::BTest#test_c: of Linux only\nskipped: A#test_a: b: no such gem\n#{GREEN}"
     assert_equal ["of Linux only", "b: no such gem"],
-                 Outcome.new(output, status(true), "3.4").reasons
+                 SuiteResult.new(output, status(true), "3.4").reasons
   end
 
   def test_a_suite_that_hangs_or_says_nothing
