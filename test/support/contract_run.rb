@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # One run of one contract in one world, with a ticker beside it and a list of what it leaves behind.
-class Trial
+class ContractRun
   # The result of a run: value or error, largest gaps, leftovers.
   Result = Struct.new(:value, :error, :worst, :stillest, :left, :hung, keyword_init: true)
 
