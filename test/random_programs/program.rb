@@ -4,8 +4,8 @@ require_relative "channels"
 require_relative "transfers"
 require_relative "interludes"
 
-module Twins
-  # A program by chance: a few workers that send messages to one another through channels, with
+module RandomPrograms
+  # A random program: a few workers that send messages to one another through channels, with
   # other work in between. Each channel has one writer and one reader, which block, so what a worker
   # sees does not depend on who runs when (Gilles Kahn, "The Semantics of a Simple Language for
   # Parallel Programming", 1974). The messages have one order in which all workers do their parts,

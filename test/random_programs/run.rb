@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# `rake fuzz:blocking[1000,1]`: programs by chance, each run by threads and by fibers. Prints each
+# `rake fuzz:blocking[1000,1]`: random programs, each run by threads and by fibers. Prints each
 # difference with the seed that repeats it: `rake fuzz:blocking[1,SEED]`. Beside threads, fibers may
 # have to wait for the GVL, so the watchdog is off.
 
@@ -12,7 +12,7 @@ options = ARGV[2] ? { backend: ARGV[2].to_sym } : {}
 start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 $stdout.sync = true
 different = (first...first + count).select do |seed|
-  lines = Twins::Pair.new(seed, **options).differences
+  lines = RandomPrograms::Pair.new(seed, **options).differences
   lines.first(3).each { |line| puts "seed #{seed}: #{line}" }
   lines.any?
 end

@@ -7,7 +7,7 @@ require "stringio"
 require "tempfile"
 require "timeout"
 
-module Twins
+module RandomPrograms
   # What a worker does between two messages, without any channel. Each returns something that does
   # not depend on time.
   module Interludes

@@ -5,7 +5,7 @@ require "pty"
 require "socket"
 require "support/certificates"
 
-module Twins
+module RandomPrograms
   # What bytes go through from one worker to another. Each has a writer, a reader, and says whether
   # Ruby may buffer what the reader reads: then sysread and recv are not allowed.
   module Channels

@@ -3,7 +3,7 @@
 require "stringio"
 require "timeout"
 
-module Twins
+module RandomPrograms
   # How a message goes through a channel: in each pair, one way to write it and the ways to read
   # exactly as much. What a way to read returns does not depend on how the bytes were cut on their
   # way.

@@ -3,7 +3,7 @@
 require "neverblock"
 require_relative "program"
 
-module Twins
+module RandomPrograms
   # One program, run by threads and by fibers: both must see the same.
   class Pair
     # Seconds for a program, which takes some milliseconds; on a busy machine a second.
@@ -49,7 +49,9 @@ module Twins
       thread.report_on_exception = false
       return thread.value if thread.join(LIMIT)
 
-      stands = Thread.list.map { |one| one.backtrace.to_a.grep(/twins/).first(3).join(" < ") }
+      stands = Thread.list.map do |one|
+        one.backtrace.to_a.grep(/random_programs/).first(3).join(" < ")
+      end
       children = `ps -o pid,stat,etime,args --ppid #{Process.pid}`
       "hangs at #{stands.join("; ")}\n#{NB.dump}\n#{children}".tap { thread.kill }
     rescue StandardError => error
