@@ -115,7 +115,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
         nb_unblock(park);
     else if (loop->thread && is_blocking(fiber))
         rb_thread_wakeup_alive(loop->thread);
-    else if (!loop->closed && !loop->orphans)
+    else if (!loop->closed && !loop->fork_mutexes)
         nb_early_note(loop, fiber, blocker);
     return Qtrue;
 }

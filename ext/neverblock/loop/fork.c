@@ -11,7 +11,7 @@
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
 #include "loop/away.h"
-#include "loop/orphan.h"
+#include "loop/fork_mutexes.h"
 #include "loop/profile.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
@@ -121,9 +121,9 @@ static void go_on_without(nb_loop_t *loop, int error)
 static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     VALUE fiber = rb_fiber_current();
-    nb_orphans_t orphans;
+    nb_fork_mutexes_t mutexes;
     nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
-    nb_orphans_note(loop, fiber, &orphans);
+    nb_fork_mutexes_note(loop, fiber, &mutexes);
     nb_loop_close_kernel_side(loop);
     forget_others(loop, fiber);
     int result = nb_loop_open_kernel_side(loop, ops);
@@ -137,7 +137,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
             resume_wait(loop, own);
     nb_fiber_left(loop);
     nb_watchdog_add(loop);
-    nb_orphans_release(loop, &orphans);
+    nb_fork_mutexes_release(loop, &mutexes);
 }
 
 static bool is_elsewhere(const nb_loop_t *loop)

@@ -13,8 +13,8 @@
  *   interrupt · loop · share            exceptions for a fiber; a turn; those of other threads
  *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
  *   gvl · place · witness · incident · watchdog   reports on a loop that stands still
- *   life · guest · orphan               creating and freeing; other event loops; forked mutexes
- *   fork · blocking                     a child; calls that did not ask the loop
+ *   life · guest                        creating and freeing; other event loops
+ *   fork_mutexes · fork · blocking      a child; calls that did not ask the loop
  *
  * Read after: timers.h, fdtable.h, ready.h, stall.h.
  */
@@ -124,17 +124,17 @@ typedef struct nb_loop {
     size_t traced_calls;      /* calls in C since the last line */
     size_t lapsed;            /* deadlines that passed while their fiber was suspended */
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
-    size_t external;            /* offloaded work and the like, which will certainly wake a fiber */
-    uint64_t suspect_since_ns;  /* when only sleeping threads were left to wake a fiber; 0: no */
-    uint64_t suspect_cpu_ns;    /* what all other threads had computed then */
-    unsigned since_poll;        /* switches since the backend was asked */
-    unsigned starts;            /* fibers started in this turn */
-    unsigned steps;             /* starts, and calls that needed no wait: some read the clock */
-    unsigned eager;             /* I/O calls that needed no wait since the last switch */
-    nb_list_t before_poll;      /* nb_hook_t */
-    nb_list_t next_poll;        /* the same, for the one after the next */
-    nb_list_t at_rest;          /* the same, called each time that the loop is about to sleep */
-    struct nb_orphans *orphans; /* of orphan.h, in a forked child, while they are; else NULL */
+    size_t external;           /* offloaded work and the like, which will certainly wake a fiber */
+    uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
+    uint64_t suspect_cpu_ns;   /* what all other threads had computed then */
+    unsigned since_poll;       /* switches since the backend was asked */
+    unsigned starts;           /* fibers started in this turn */
+    unsigned steps;            /* starts, and calls that needed no wait: some read the clock */
+    unsigned eager;            /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;     /* nb_hook_t */
+    nb_list_t next_poll;       /* the same, for the one after the next */
+    nb_list_t at_rest;         /* the same, called each time that the loop is about to sleep */
+    struct nb_fork_mutexes *fork_mutexes; /* while a forked child releases them; else NULL */
     void (*unlock)(struct nb_loop *, VALUE error); /* what they do when entered; or NULL */
     VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
     nb_list_t on_fork; /* nb_hook_t, called in a forked child */

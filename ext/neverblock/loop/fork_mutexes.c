@@ -1,6 +1,6 @@
-/* orphan.c - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
- * Read after: orphan.h, wait.h. */
-#include "loop/orphan.h"
+/* fork_mutexes.c - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
+ * Read after: fork_mutexes.h, wait.h. */
+#include "loop/fork_mutexes.h"
 #include "loop/wait.h"
 
 /* ---- who they are ---------------------------------------------------------------------------- */
@@ -13,32 +13,32 @@ static bool is_mutex(VALUE blocker)
 
 /* heirs: the fiber that has resumed the heir, or the heir. What that one holds stays locked in the
  * child, as in plain Ruby. */
-static void note(nb_orphans_t *orphans, const nb_park_t *park, VALUE heirs)
+static void note(nb_fork_mutexes_t *mutexes, const nb_park_t *park, VALUE heirs)
 {
-    if (!park || park->fiber == orphans->heir)
+    if (!park || park->fiber == mutexes->heir)
         return;
     if (park->owner != park->fiber && park->owner != heirs)
-        rb_ary_push(orphans->resuming, park->owner);
+        rb_ary_push(mutexes->resuming, park->owner);
     if (park->kind != NB_PARK_START && !park->handed_over) /* it has stopped in nb_park */
-        rb_ary_push(orphans->fibers, park->fiber);
+        rb_ary_push(mutexes->fibers, park->fiber);
     for (; park; park = park->outer)
         if (park->kind == NB_PARK_BLOCK && is_mutex(park->blocker)) {
-            rb_ary_push(orphans->waiting, park->fiber);
-            rb_ary_push(orphans->wanted, park->blocker);
+            rb_ary_push(mutexes->waiting, park->fiber);
+            rb_ary_push(mutexes->wanted, park->blocker);
         }
 }
 
-void nb_orphans_note(const nb_loop_t *loop, VALUE heir, nb_orphans_t *orphans)
+void nb_fork_mutexes_note(const nb_loop_t *loop, VALUE heir, nb_fork_mutexes_t *mutexes)
 {
-    *orphans = (nb_orphans_t){.heir = heir,
-                              .fibers = rb_ary_new(),
-                              .resuming = rb_ary_new(),
-                              .waiting = rb_ary_new(),
-                              .wanted = rb_ary_new(),
-                              .held = rb_ary_new(),
-                              .raised = Qnil};
+    *mutexes = (nb_fork_mutexes_t){.heir = heir,
+                                   .fibers = rb_ary_new(),
+                                   .resuming = rb_ary_new(),
+                                   .waiting = rb_ary_new(),
+                                   .wanted = rb_ary_new(),
+                                   .held = rb_ary_new(),
+                                   .raised = Qnil};
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
-        note(orphans, loop->parked.slots[i].value, loop->current ? loop->current : heir);
+        note(mutexes, loop->parked.slots[i].value, loop->current ? loop->current : heir);
 }
 
 /* ---- what they hold -------------------------------------------------------------------------- */
@@ -66,12 +66,12 @@ static VALUE unlock_own(VALUE held)
 /* Runs in such a fiber: unlocks, and does not return. error: what was raised in it, or nil. */
 static void unlock_and_leave(nb_loop_t *loop, VALUE error)
 {
-    nb_orphans_t *orphans = loop->orphans;
+    nb_fork_mutexes_t *mutexes = loop->fork_mutexes;
     int tag = 0;
     if (error != Qnil)
-        orphans->raised = error;
-    rb_protect(unlock_own, orphans->held, &tag);
-    rb_fiber_transfer(orphans->heir, 0, NULL);
+        mutexes->raised = error;
+    rb_protect(unlock_own, mutexes->held, &tag);
+    rb_fiber_transfer(mutexes->heir, 0, NULL);
 }
 
 /* Ruby has no call for it, and its structs are private: a mutex begins with a pointer to the struct
@@ -107,26 +107,26 @@ static void unlock_of(VALUE resuming, VALUE heir, VALUE held)
     }
 }
 
-static void unlock_of_resuming(const nb_orphans_t *orphans)
+static void unlock_of_resuming(const nb_fork_mutexes_t *mutexes)
 {
-    if (!RARRAY_LEN(orphans->resuming) || !RARRAY_LEN(orphans->held) ||
-        !begins_with_holder(orphans->heir))
+    if (!RARRAY_LEN(mutexes->resuming) || !RARRAY_LEN(mutexes->held) ||
+        !begins_with_holder(mutexes->heir))
         return;
-    for (long i = 0; i < RARRAY_LEN(orphans->resuming); i++)
-        unlock_of(RARRAY_AREF(orphans->resuming, i), orphans->heir, orphans->held);
+    for (long i = 0; i < RARRAY_LEN(mutexes->resuming); i++)
+        unlock_of(RARRAY_AREF(mutexes->resuming, i), mutexes->heir, mutexes->held);
 }
 
-static void unlock_held(nb_loop_t *loop, nb_orphans_t *orphans)
+static void unlock_held(nb_loop_t *loop, nb_fork_mutexes_t *mutexes)
 {
     VALUE mutex = rb_path2class("Thread::Mutex");
-    if (RARRAY_LEN(orphans->fibers))
+    if (RARRAY_LEN(mutexes->fibers))
         rb_block_call(rb_path2class("ObjectSpace"), rb_intern("each_object"), 1, &mutex,
-                      keep_if_held, orphans->held);
+                      keep_if_held, mutexes->held);
     loop->unlock = unlock_and_leave;
-    for (long i = 0; RARRAY_LEN(orphans->held) && i < RARRAY_LEN(orphans->fibers); i++)
-        rb_fiber_transfer(RARRAY_AREF(orphans->fibers, i), 0, NULL);
+    for (long i = 0; RARRAY_LEN(mutexes->held) && i < RARRAY_LEN(mutexes->fibers); i++)
+        rb_fiber_transfer(RARRAY_AREF(mutexes->fibers, i), 0, NULL);
     loop->unlock = NULL;
-    unlock_of_resuming(orphans);
+    unlock_of_resuming(mutexes);
 }
 
 /* ---- what they wait for ---------------------------------------------------------------------- */
@@ -142,23 +142,23 @@ static bool strike_off_first(VALUE mutex)
 }
 
 /* The list lies on their stacks: a fiber that cannot be taken off must never be collected. */
-static void strike_off(nb_loop_t *loop, const nb_orphans_t *orphans)
+static void strike_off(nb_loop_t *loop, const nb_fork_mutexes_t *mutexes)
 {
-    for (long i = 0; i < RARRAY_LEN(orphans->wanted); i++) {
-        if (strike_off_first(RARRAY_AREF(orphans->wanted, i)))
+    for (long i = 0; i < RARRAY_LEN(mutexes->wanted); i++) {
+        if (strike_off_first(RARRAY_AREF(mutexes->wanted, i)))
             continue;
         if (!loop->never_freed)
             loop->never_freed = rb_ary_new();
-        rb_ary_push(loop->never_freed, RARRAY_AREF(orphans->waiting, i));
+        rb_ary_push(loop->never_freed, RARRAY_AREF(mutexes->waiting, i));
     }
 }
 
-void nb_orphans_release(nb_loop_t *loop, nb_orphans_t *orphans)
+void nb_fork_mutexes_release(nb_loop_t *loop, nb_fork_mutexes_t *mutexes)
 {
-    loop->orphans = orphans;
-    unlock_held(loop, orphans);
-    strike_off(loop, orphans);
-    loop->orphans = NULL;
-    if (orphans->raised != Qnil)
-        rb_exc_raise(orphans->raised);
+    loop->fork_mutexes = mutexes;
+    unlock_held(loop, mutexes);
+    strike_off(loop, mutexes);
+    loop->fork_mutexes = NULL;
+    if (mutexes->raised != Qnil)
+        rb_exc_raise(mutexes->raised);
 }

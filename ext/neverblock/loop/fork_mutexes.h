@@ -1,4 +1,4 @@
-/* orphan.h - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
+/* fork_mutexes.h - mutexes that the parent's fibers want or hold, in a forked child. Uses ruby.h.
  *
  * In a child, Ruby releases what other threads hold, and empties the waiting lists of queues,
  * conditions, and mutexes that other threads wait for. It does not do so for fibers:
@@ -11,25 +11,25 @@
  *
  * Read after: loop.h.
  */
-#ifndef NB_ORPHAN_H
-#define NB_ORPHAN_H
+#ifndef NB_FORK_MUTEXES_H
+#define NB_FORK_MUTEXES_H
 
 #include "loop/loop.h"
 
-typedef struct nb_orphans {
+typedef struct nb_fork_mutexes {
     VALUE heir;            /* the fiber that forked, and goes on */
     VALUE fibers;          /* Array of those that can be entered */
     VALUE resuming;        /* Array of those that have resumed one of these */
     VALUE waiting, wanted; /* Arrays: who waits for which mutex; as often as they wait */
     VALUE held;            /* Array of mutexes that are not the heir's */
     VALUE raised;          /* while one was entered, such as a signal; or nil */
-} nb_orphans_t;
+} nb_fork_mutexes_t;
 
 /* Records the parked fibers, all except heir. */
-void nb_orphans_note(const nb_loop_t *loop, VALUE heir, nb_orphans_t *orphans);
+void nb_fork_mutexes_note(const nb_loop_t *loop, VALUE heir, nb_fork_mutexes_t *mutexes);
 
 /* Makes them unlock what they hold, and takes them off the waiting lists. The loop is the child's
  * already. Raises what came meanwhile. */
-void nb_orphans_release(nb_loop_t *loop, nb_orphans_t *orphans);
+void nb_fork_mutexes_release(nb_loop_t *loop, nb_fork_mutexes_t *mutexes);
 
 #endif
