@@ -6,15 +6,17 @@
  *
  * The files of this room, each of which uses those before it:
  *
- *   timers · fdtable · chaos · chain · wake · shield · lapse   lists and tables; who is ready
- *   stacks · sampler · subject · profile   where time goes
- *   stall · ledger                      what is known of a loop that stands still
- *   peer · virtual                      a clock for tests
- *   interrupt · loop · share            exceptions for a fiber; a turn; those of other threads
- *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   gvl · place · witness · incident · watchdog   reports on a loop that stands still
- *   life · guest                        creating and freeing; other event loops
- *   fork_mutexes · fork · blocking      a child; calls that did not ask the loop
+ *   timers · fdtable · chaos                        lists and tables
+ *   chain · wake · shield · lapse                   who is ready
+ *   stacks · sampler · subject · profile            where time goes
+ *   stall · ledger                                  stalls of a loop
+ *   peer · virtual                                  a clock for tests
+ *   interrupt · loop · share                        exceptions for a fiber; a turn of the loop
+ *   away · last_status · wait                       parking
+ *   yield · run                                     letting others run; waiting for all
+ *   gvl · place · probe · incident · watchdog       reports on stalls
+ *   life · guest                                    creating and freeing; other event loops
+ *   fork_mutexes · fork · blocking                  a child; calls that did not ask the loop
  *
  * Read after: timers.h, fdtable.h, ready.h, stall.h.
  */

@@ -13,7 +13,7 @@
 #include "loop/incident.h"
 #include "loop/ledger.h"
 #include "loop/place.h"
-#include "loop/witness.h"
+#include "loop/probe.h"
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ static void forget(void)
         loop_at(watchdog.loops.next)->watched.incident = NULL;
         nb_list_remove(watchdog.loops.next);
     }
-    nb_witness_forget();
+    nb_probe_forget();
     nb_incidents_forget();
     nb_stall_forget();
     nb_ledger_forget();
@@ -336,7 +336,7 @@ void nb_watchdog_remove(nb_loop_t *loop)
     if (nb_list_empty(&loop->watched.link))
         return;
     if (!rb_during_gc())
-        nb_witness_name();
+        nb_probe_name();
     pthread_mutex_lock(&watchdog.lock);
     end(loop, nb_clock_now());
     nb_incidents_settle(true);
@@ -351,7 +351,7 @@ static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALU
     nb_place_install(libraries, ours);
     if (!watchdog.limit_ns)
         return Qnil;
-    nb_witness_install();
+    nb_probe_install();
     nb_gvl_init();
     return Qnil;
 }

@@ -1,4 +1,4 @@
-/* witness.c - where in the program threads are, asked from outside. Uses ruby.h.
+/* probe.c - where in the program threads are, asked from outside. Uses ruby.h.
  *
  * Only the thread itself can tell, because its frames change while others look. So it gets a
  * signal, and reads its frames in the handler, as sampling profilers do. SIGURG disturbs nobody: it
@@ -10,9 +10,9 @@
  * The thread may be without the GVL, so that another one begins to collect garbage meanwhile. That
  * one waits, while it marks, until the handler has read what the collector may move next.
  *
- * Read after: witness.h.
+ * Read after: probe.h.
  */
-#include "loop/witness.h"
+#include "loop/probe.h"
 #include "base/signals.h"
 #include "loop/place.h"
 #include "loop/postponed.h"
@@ -44,70 +44,70 @@ typedef struct {
     char name[sizeof((nb_stall_t *)0)->callee];
     VALUE frames[NB_PLACE_FRAMES];
     int lines[NB_PLACE_FRAMES];
-} witness_t;
+} probe_t;
 
-static witness_t witnesses[NB_WITNESSES];
+static probe_t probes[NB_PROBES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static nb_postponed_t job;
 
-static void note_place(witness_t *witness, VALUE frame, int line)
+static void note_place(probe_t *probe, VALUE frame, int line)
 {
     VALUE path = rb_profile_frame_path(frame), label = rb_profile_frame_label(frame);
     bool named = RB_TYPE_P(label, T_STRING);
-    snprintf(witness->place, sizeof(witness->place), "%.*s:%d:in `%.*s'", (int)RSTRING_LEN(path),
+    snprintf(probe->place, sizeof(probe->place), "%.*s:%d:in `%.*s'", (int)RSTRING_LEN(path),
              RSTRING_PTR(path), line, named ? (int)RSTRING_LEN(label) : 1,
              named ? RSTRING_PTR(label) : "?");
 }
 
 /* The data of the calling thread, if it is the one asked. */
-static void note_frames(witness_t *witness)
+static void note_frames(probe_t *probe)
 {
-    VALUE *frames = witness->frames;
-    int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, witness->lines);
-    if (count <= 0 || rb_thread_current() != witness->ruby_thread)
+    VALUE *frames = probe->frames;
+    int count = rb_profile_frames(0, NB_PLACE_FRAMES, frames, probe->lines);
+    if (count <= 0 || rb_thread_current() != probe->ruby_thread)
         return; /* a Ruby thread that moves to another native thread */
     const VALUE *place = nb_place_find(frames, count);
     if (!place)
         return;
-    note_place(witness, *place, witness->lines[place - frames]);
+    note_place(probe, *place, probe->lines[place - frames]);
     VALUE innermost = rb_profile_frame_path(frames[0]);
     if (innermost == Qnil)
-        witness->callee = frames[0];
+        probe->callee = frames[0];
     else
-        witness->in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
+        probe->in_ruby = !nb_place_is_internal(innermost); /* those may wait in C */
 }
 
 /* The collector may be moving what frames point to: then a place that is known stays, and if none
  * is, it is asked for when the collection is over. */
-static void note(witness_t *witness, bool collects)
+static void note(probe_t *probe, bool collects)
 {
-    if (collects && witness->place[0])
+    if (collects && probe->place[0])
         return;
-    witness->collects = collects || (witness->collects && !witness->place[0]);
-    witness->callee = Qnil;
-    witness->place[0] = witness->name[0] = '\0';
-    witness->in_ruby = false;
+    probe->collects = collects || (probe->collects && !probe->place[0]);
+    probe->callee = Qnil;
+    probe->place[0] = probe->name[0] = '\0';
+    probe->in_ruby = false;
     if (!collects)
-        note_frames(witness);
+        note_frames(probe);
 }
 
-static void answer_as(witness_t *witness)
+static void answer_as(probe_t *probe)
 {
     int state = ASKED;
-    if (atomic_load(&witness->state) != ASKED || !pthread_equal(pthread_self(), witness->thread) ||
-        !atomic_compare_exchange_strong(&witness->state, &state, ANSWERS))
+    if (atomic_load(&probe->state) != ASKED || !pthread_equal(pthread_self(), probe->thread) ||
+        !atomic_compare_exchange_strong(&probe->state, &state, ANSWERS))
         return;
     atomic_thread_fence(memory_order_seq_cst); /* as in mark: one of both sees the other */
-    note(witness, rb_during_gc());
+    note(probe, rb_during_gc());
     nb_postponed_request(&job);
-    atomic_store(&witness->state, ANSWERED);
+    atomic_store(&probe->state, ANSWERED);
 }
 
 static void answer(int number)
 {
     int saved = errno;
-    for (size_t i = 0; i < NB_WITNESSES; i++)
-        answer_as(&witnesses[i]);
+    for (size_t i = 0; i < NB_PROBES; i++)
+        answer_as(&probes[i]);
     errno = saved;
 }
 
@@ -132,126 +132,126 @@ static void nap(void)
 }
 
 /* A handler is short, but its thread may have no core. */
-static void await_handler(const witness_t *witness)
+static void await_handler(const probe_t *probe)
 {
-    for (int i = 0; i < YIELDS && atomic_load(&witness->state) == ANSWERS; i++)
+    for (int i = 0; i < YIELDS && atomic_load(&probe->state) == ANSWERS; i++)
         sched_yield();
-    while (atomic_load(&witness->state) == ANSWERS)
+    while (atomic_load(&probe->state) == ANSWERS)
         nap();
 }
 
 /* From now on no handler answers. */
-static void take_back(witness_t *witness)
+static void take_back(probe_t *probe)
 {
     int state = ASKED;
-    if (!atomic_compare_exchange_strong(&witness->state, &state, IDLE))
-        await_handler(witness);
+    if (!atomic_compare_exchange_strong(&probe->state, &state, IDLE))
+        await_handler(probe);
 }
 
-static void await_answer(witness_t *witness)
+static void await_answer(probe_t *probe)
 {
-    for (int i = 0; i < PATIENCE && atomic_load(&witness->state) != ANSWERED; i++)
+    for (int i = 0; i < PATIENCE && atomic_load(&probe->state) != ANSWERED; i++)
         nap();
 }
 
-void nb_witness_ask(size_t i, const nb_loop_t *loop)
+void nb_probe_ask(size_t i, const nb_loop_t *loop)
 {
-    witness_t *witness = &witnesses[i];
+    probe_t *probe = &probes[i];
     if (!handler_is_ours())
         return;
     pthread_mutex_lock(&lock);
-    bool pending = atomic_load(&witness->state) == ASKED; /* a signal that is not taken yet */
+    bool pending = atomic_load(&probe->state) == ASKED; /* a signal that is not taken yet */
     if (!pending) {
-        await_handler(witness);
-        witness->thread = loop->watched.thread;
-        witness->ruby_thread = loop->thread;
-        atomic_store(&witness->state, ASKED);
+        await_handler(probe);
+        probe->thread = loop->watched.thread;
+        probe->ruby_thread = loop->thread;
+        atomic_store(&probe->state, ASKED);
     }
     pthread_mutex_unlock(&lock);
     if (pending)
         return;
     if (send_signal(loop))
-        nb_witness_dismiss(i);
+        nb_probe_dismiss(i);
     else
-        await_answer(witness);
+        await_answer(probe);
 }
 
 /* Called when no thread is in the handler. */
-static void forget(witness_t *witness)
+static void forget(probe_t *probe)
 {
-    atomic_store(&witness->state, IDLE);
-    witness->callee = Qnil;
-    witness->collects = false;
-    witness->place[0] = witness->name[0] = '\0';
+    atomic_store(&probe->state, IDLE);
+    probe->callee = Qnil;
+    probe->collects = false;
+    probe->place[0] = probe->name[0] = '\0';
 }
 
-void nb_witness_dismiss(size_t i)
+void nb_probe_dismiss(size_t i)
 {
     pthread_mutex_lock(&lock);
-    take_back(&witnesses[i]);
-    forget(&witnesses[i]);
+    take_back(&probes[i]);
+    forget(&probes[i]);
     pthread_mutex_unlock(&lock);
 }
 
-void nb_witness_tell(size_t i, nb_stall_t *stall)
+void nb_probe_tell(size_t i, nb_stall_t *stall)
 {
-    witness_t *witness = &witnesses[i];
+    probe_t *probe = &probes[i];
     pthread_mutex_lock(&lock);
-    if (atomic_load(&witness->state) == ANSWERED) {
-        memcpy(stall->place, witness->place, sizeof(stall->place));
-        memcpy(stall->callee, witness->name, sizeof(stall->callee));
-        stall->collects = witness->collects;
-        stall->in_ruby = witness->in_ruby;
-        stall->unnamed = !NIL_P(witness->callee) && !witness->name[0];
+    if (atomic_load(&probe->state) == ANSWERED) {
+        memcpy(stall->place, probe->place, sizeof(stall->place));
+        memcpy(stall->callee, probe->name, sizeof(stall->callee));
+        stall->collects = probe->collects;
+        stall->in_ruby = probe->in_ruby;
+        stall->unnamed = !NIL_P(probe->callee) && !probe->name[0];
     }
     pthread_mutex_unlock(&lock);
 }
 
-static void name(witness_t *witness)
+static void name(probe_t *probe)
 {
     pthread_mutex_lock(&lock);
-    bool answered = atomic_load(&witness->state) == ANSWERED;
-    if (answered && witness->collects && !witness->place[0] &&
-        rb_thread_current() == witness->ruby_thread)
-        note_frames(witness);
-    VALUE callee = !answered || witness->name[0] ? Qnil : witness->callee;
+    bool answered = atomic_load(&probe->state) == ANSWERED;
+    if (answered && probe->collects && !probe->place[0] &&
+        rb_thread_current() == probe->ruby_thread)
+        note_frames(probe);
+    VALUE callee = !answered || probe->name[0] ? Qnil : probe->callee;
     pthread_mutex_unlock(&lock);
     if (NIL_P(callee))
         return;
     VALUE label = rb_profile_frame_full_label(callee);
     pthread_mutex_lock(&lock);
-    if (atomic_load(&witness->state) == ANSWERED && witness->callee == callee &&
+    if (atomic_load(&probe->state) == ANSWERED && probe->callee == callee &&
         RB_TYPE_P(label, T_STRING))
-        snprintf(witness->name, sizeof(witness->name), "%.*s", (int)RSTRING_LEN(label),
+        snprintf(probe->name, sizeof(probe->name), "%.*s", (int)RSTRING_LEN(label),
                  RSTRING_PTR(label));
     pthread_mutex_unlock(&lock);
     RB_GC_GUARD(label);
 }
 
-void nb_witness_name(void)
+void nb_probe_name(void)
 {
-    for (size_t i = 0; i < NB_WITNESSES; i++)
-        if (atomic_load(&witnesses[i].state) == ANSWERED)
-            name(&witnesses[i]);
+    for (size_t i = 0; i < NB_PROBES; i++)
+        if (atomic_load(&probes[i].state) == ANSWERED)
+            name(&probes[i]);
 }
 
 static void on_job(void *unused)
 {
-    nb_witness_name();
+    nb_probe_name();
 }
 
 /* In every collection, before it moves anything. A handler that begins later sees that it runs. */
 static void mark(void *unused)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    for (size_t i = 0; i < NB_WITNESSES; i++) {
-        await_handler(&witnesses[i]);
-        rb_gc_mark(witnesses[i].callee);
+    for (size_t i = 0; i < NB_PROBES; i++) {
+        await_handler(&probes[i]);
+        rb_gc_mark(probes[i].callee);
     }
 }
 
 static const rb_data_type_t marker_type = {
-    .wrap_struct_name = "NB::Watchdog/witnesses",
+    .wrap_struct_name = "NB::Watchdog/probes",
     .function = {.dmark = mark},
     .flags = RUBY_TYPED_FREE_IMMEDIATELY,
 };
@@ -266,20 +266,20 @@ static void install_handler(void)
         sigaction(SIGURG, &ours, NULL);
 }
 
-void nb_witness_install(void)
+void nb_probe_install(void)
 {
     static bool done;
     if (done)
         return;
     done = true;
-    rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, witnesses));
+    rb_gc_register_mark_object(TypedData_Wrap_Struct(rb_cObject, &marker_type, probes));
     job = nb_postponed(on_job);
     install_handler();
 }
 
-void nb_witness_forget(void)
+void nb_probe_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (size_t i = 0; i < NB_WITNESSES; i++)
-        forget(&witnesses[i]);
+    for (size_t i = 0; i < NB_PROBES; i++)
+        forget(&probes[i]);
 }
