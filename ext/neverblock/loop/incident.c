@@ -6,7 +6,7 @@
  * asked again. Read after: incident.h.
  */
 #include "loop/incident.h"
-#include "loop/ledger.h"
+#include "loop/stall_counts.h"
 #include "loop/probe.h"
 #include <poll.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static bool report(nb_incident_t *incident)
     if (nb_stall_had_no_core(stall))
         return false;
     stall->by_others = nb_stall_waited_for_gvl(stall);
-    nb_ledger_add(stall, nb_clock_now());
+    nb_stall_counts_add(stall, nb_clock_now());
     if (stall->by_others && stall->stood_ns < GVL_NS)
         return true;
     if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
@@ -145,7 +145,7 @@ bool nb_incident_tell(nb_incident_t *incident)
 static void report_end(nb_incident_t *incident)
 {
     char text[1600];
-    nb_ledger_extend(&incident->stall, nb_clock_now());
+    nb_stall_counts_extend(&incident->stall, nb_clock_now());
     nb_probe_tell(index_of(incident), &incident->stall);
     if (incident->written && has_room(STDERR_FILENO))
         write_text(text, nb_stall_end_text(&incident->stall, text, sizeof(text)), sizeof(text));

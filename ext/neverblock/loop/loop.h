@@ -9,7 +9,7 @@
  *   timers · fdtable · chaos                        lists and tables
  *   chain · wake · shield · lapse                   who is ready
  *   stacks · sampler · subject · profile            where time goes
- *   stall · ledger                                  stalls of a loop
+ *   stall · stall_counts                            stalls of a loop
  *   peer · virtual                                  a clock for tests
  *   interrupt · loop · share                        exceptions for a fiber; a turn of the loop
  *   away · last_status · wait                       parking

@@ -11,7 +11,7 @@
 #include "base/condition.h"
 #include "loop/gvl.h"
 #include "loop/incident.h"
-#include "loop/ledger.h"
+#include "loop/stall_counts.h"
 #include "loop/place.h"
 #include "loop/probe.h"
 #include <pthread.h>
@@ -61,7 +61,7 @@ static void forget(void)
     nb_probe_forget();
     nb_incidents_forget();
     nb_stall_forget();
-    nb_ledger_forget();
+    nb_stall_counts_forget();
 }
 
 static uint64_t progress_of(const nb_loop_t *loop)
@@ -361,7 +361,7 @@ static VALUE text_or_nil(const char *text)
     return text[0] ? rb_utf8_str_new_cstr(text) : Qnil;
 }
 
-static VALUE describe(const nb_ledger_entry_t *entry)
+static VALUE describe(const nb_stall_count_t *entry)
 {
     uint64_t ago_ns = nb_clock_now() - entry->last_ns;
     return rb_assoc_new(rb_ary_new_from_args(3, text_or_nil(entry->place),
@@ -376,9 +376,9 @@ static VALUE describe(const nb_ledger_entry_t *entry)
 static VALUE rb_nb_native_stalls(VALUE mod)
 {
     VALUE all = rb_ary_new();
-    nb_ledger_entry_t entry;
-    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
-        if (nb_ledger_copy(i, &entry))
+    nb_stall_count_t entry;
+    for (size_t i = 0; i < NB_STALL_COUNTS_PLACES; i++)
+        if (nb_stall_counts_copy(i, &entry))
             rb_ary_push(all, describe(&entry));
     return all;
 }
