@@ -5,7 +5,7 @@
 #include "drivers/net_http_write.h"
 #include "hooks/hooks.h"
 #include "loop/blocking.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
 #include "loop/last_status.h"
@@ -19,7 +19,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_fork();
     Init_nb_last_status();
     Init_nb_chaos();
-    nb_chain_init();
+    nb_resume_chain_init();
     Init_nb_blocking();
     Init_nb_profile();
     Init_nb_guest(rb_cNBScheduler);

@@ -3,7 +3,7 @@
 #include "hooks/early.h"
 #include "hooks/hooks.h"
 #include "hooks/kept.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include <math.h>
 #include <ruby/version.h>
 
@@ -20,8 +20,8 @@ static void check_own_lock(const nb_park_t *park)
 #if RUBY_API_VERSION_CODE >= 30200
     if (park->owner == park->fiber)
         return;
-    nb_chain_between_t holder = {nb_kept_by, park->blocker};
-    if (nb_chain_leads(park->owner, holder, park->fiber))
+    nb_resume_chain_between_t holder = {nb_kept_by, park->blocker};
+    if (nb_resume_chain_leads(park->owner, holder, park->fiber))
         rb_raise(rb_eThreadError,
                  "deadlock; lock already owned by another fiber belonging to the same thread");
 #else

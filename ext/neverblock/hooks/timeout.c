@@ -8,7 +8,7 @@
 #include "hooks/hooks.h"
 #include "hooks/overtime.h"
 #include "hooks/struck.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 
 #define ENDLESS_SECONDS 9e9 /* 285 years */
 
@@ -41,7 +41,7 @@ static bool runs(const nb_timeout_t *timeout)
 {
     VALUE current = rb_fiber_current();
     return timeout->loop->current == timeout->fiber || current == timeout->fiber ||
-           nb_chain_reaches(timeout->fiber, current);
+           nb_resume_chain_reaches(timeout->fiber, current);
 }
 
 static void on_timeout(nb_timer_t *timer)

@@ -7,7 +7,7 @@
  * The files of this room, each of which uses those before it:
  *
  *   timers · fdtable · chaos                        lists and tables
- *   chain · wake · shield · lapse                   who is ready
+ *   resume_chain · wake · shield · lapse            who is ready
  *   stacks · sampler · subject · profile            where time goes
  *   stall · stall_counts                            stalls of a loop
  *   peer · virtual                                  a clock for tests

@@ -2,7 +2,7 @@
 #include "loop/wait.h"
 #include "base/clock.h"
 #include "loop/away.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include "loop/guest.h"
 #include "loop/lapse.h"
 #include "loop/last_status.h"
@@ -332,7 +332,7 @@ nb_reason_t nb_park(nb_park_t *park)
     }
     if (nb_profile_on)
         park->seen = nb_profile_begins(park);
-    nb_chain_let_end(park->fiber);
+    nb_resume_chain_let_end(park->fiber);
     rb_ensure(park_wait, (VALUE)park, park_leave, (VALUE)park);
     if (park->exception != Qundef)
         nb_raise(park->exception);

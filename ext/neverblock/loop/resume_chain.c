@@ -1,10 +1,10 @@
-/* chain.c - fibers that have resumed each other, and the last of them. Uses ruby.h.
- * Read after: chain.h.
+/* resume_chain.c - fibers that have resumed each other, and the last of them. Uses ruby.h.
+ * Read after: resume_chain.h.
  *
  * Ruby's structs are private. So a fiber that resumes another shows where in its struct the pointer
  * to the other one is. If that shows anything unexpected, the place stays unknown.
  */
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include <stddef.h>
 
 #ifdef __GLIBC__
@@ -22,7 +22,7 @@ static void **next(void **fiber)
     return place ? fiber[place] : NULL;
 }
 
-const void *nb_chain_end(VALUE fiber)
+const void *nb_resume_chain_end(VALUE fiber)
 {
     void **end = next(words_of(fiber)), **after = end;
     for (; after; after = next(after))
@@ -30,7 +30,7 @@ const void *nb_chain_end(VALUE fiber)
     return end;
 }
 
-bool nb_chain_reaches(VALUE fiber, VALUE other)
+bool nb_resume_chain_reaches(VALUE fiber, VALUE other)
 {
     void **found = next(words_of(fiber));
     while (found && found != words_of(other))
@@ -38,7 +38,7 @@ bool nb_chain_reaches(VALUE fiber, VALUE other)
     return found != NULL;
 }
 
-bool nb_chain_leads(VALUE fiber, nb_chain_between_t between, VALUE last)
+bool nb_resume_chain_leads(VALUE fiber, nb_resume_chain_between_t between, VALUE last)
 {
     bool found = false;
     void **one = words_of(fiber);
@@ -56,7 +56,7 @@ static uint32_t *flags_of(VALUE fiber)
     return (uint32_t *)(words_of(fiber) + place + 1);
 }
 
-void nb_chain_let_end(VALUE fiber)
+void nb_resume_chain_let_end(VALUE fiber)
 {
     if (killed)
         *flags_of(fiber) &= ~killed;
@@ -154,7 +154,7 @@ static bool has_struct_of_its_own(VALUE fiber)
     return RTYPEDDATA_P(fiber);
 }
 
-void nb_chain_init(void)
+void nb_resume_chain_init(void)
 {
     nb_probe_t probe = {0};
     probe.outer = rb_fiber_new(run_outer, (VALUE)&probe);
@@ -166,27 +166,27 @@ void nb_chain_init(void)
     find_killed();
 }
 #else
-void nb_chain_init(void) {}
+void nb_resume_chain_init(void) {}
 
-const void *nb_chain_end(VALUE fiber)
+const void *nb_resume_chain_end(VALUE fiber)
 {
     (void)fiber;
     return NULL;
 }
 
-bool nb_chain_reaches(VALUE fiber, VALUE other)
+bool nb_resume_chain_reaches(VALUE fiber, VALUE other)
 {
     (void)fiber, (void)other;
     return false;
 }
 
-bool nb_chain_leads(VALUE fiber, nb_chain_between_t between, VALUE last)
+bool nb_resume_chain_leads(VALUE fiber, nb_resume_chain_between_t between, VALUE last)
 {
     (void)fiber, (void)between, (void)last;
     return false;
 }
 
-void nb_chain_let_end(VALUE fiber)
+void nb_resume_chain_let_end(VALUE fiber)
 {
     (void)fiber;
 }
