@@ -10,7 +10,7 @@
  *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
-#include "loop/away.h"
+#include "loop/transferred.h"
 #include "loop/fork_mutexes.h"
 #include "loop/profile.h"
 #include "loop/shield.h"
@@ -51,7 +51,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
 {
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
-    nb_away_free(loop);
+    nb_transferred_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     nb_ptrmap_free(&loop->idle);
     loop->ready.head = loop->ready.tail;

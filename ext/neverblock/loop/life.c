@@ -1,7 +1,7 @@
 /* life.c - how a loop is made, marked and freed. Uses ruby.h. Read after: loop.h. */
 #include "base/clock.h"
 #include "base/mailbox.h"
-#include "loop/away.h"
+#include "loop/transferred.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
 #include <errno.h>
@@ -105,7 +105,7 @@ static void loop_mark(void *data)
         if (loop->parked.slots[i].value)
             mark_parks(loop->parked.slots[i].value);
     nb_shields_mark(loop);
-    nb_away_mark(loop);
+    nb_transferred_mark(loop);
     mark_idle(loop);
     if (loop->mark_timeouts)
         loop->mark_timeouts(loop);
@@ -144,7 +144,7 @@ void nb_loop_release(nb_loop_t *loop)
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     nb_ptrmap_free(&loop->shields);
-    nb_away_free(loop);
+    nb_transferred_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     nb_ptrmap_free(&loop->idle);
     free(loop->ready.items);

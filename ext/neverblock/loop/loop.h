@@ -12,7 +12,7 @@
  *   stall · stall_counts                            stalls of a loop
  *   peer · virtual                                  a clock for tests
  *   interrupt · loop · share                        exceptions for a fiber; a turn of the loop
- *   away · last_status · wait                       parking
+ *   transferred · last_status · wait                parking
  *   yield · run                                     letting others run; waiting for all
  *   gvl · place · probe · incident · watchdog       reports on stalls
  *   life · guest                                    creating and freeing; other event loops
@@ -109,7 +109,7 @@ typedef struct nb_loop {
     nb_ready_t ready;
     nb_ptrmap_t parked;       /* fiber -> nb_park_t */
     nb_ptrmap_t shields;      /* fiber -> the innermost shield that it is in */
-    nb_ptrmap_t away;         /* fiber that has left by Fiber#transfer -> loop/away.c */
+    nb_ptrmap_t transferred;  /* fiber that has left by Fiber#transfer -> loop/transferred.c */
     nb_ptrmap_t leads;        /* fiber of the loop -> the first of these that left in it */
     nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     nb_ptrmap_t idle;         /* fiber inside Scheduler#idle -> how deep; marked */

@@ -1,7 +1,7 @@
 /* wait.c - parking and waking fibers. Uses ruby.h. Read after: wait.h. */
 #include "loop/wait.h"
 #include "base/clock.h"
-#include "loop/away.h"
+#include "loop/transferred.h"
 #include "loop/resume_chain.h"
 #include "loop/guest.h"
 #include "loop/lapse.h"
@@ -55,7 +55,7 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->eager = 0;
     loop->counters.switches++;
     if (NIL_P(rb_fiber_scheduler_current()))
-        nb_away_enter(loop, self, fiber);
+        nb_transferred_enter(loop, self, fiber);
     else
         rb_fiber_transfer(fiber, 0, NULL);
     RB_GC_GUARD(fiber); /* Ruby 4 looks at it once more here, when it has ended long ago */

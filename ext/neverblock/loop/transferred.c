@@ -1,6 +1,5 @@
-/* away.c - fibers that left by Fiber#transfer, and who continues when a fiber ends. Uses ruby.h.
- * Read after: away.h. */
-#include "loop/away.h"
+/* transferred.c - fibers that left by Fiber#transfer. Uses ruby.h. Read after: transferred.h. */
+#include "loop/transferred.h"
 
 /* A fiber that has left; this lies on its own C stack. */
 typedef struct {
@@ -8,32 +7,33 @@ typedef struct {
     VALUE fiber;
     VALUE owner; /* the loop's fiber that it runs in, or that it is */
     VALUE error; /* what it raised when it ended; or nil */
-} nb_away_t;
+} nb_transferred_t;
 
 /* The first one to leave is where Ruby would continue: while none is away, only fibers that its
  * owner has resumed, and those that these have resumed, can leave. */
-static bool leads(const nb_away_t *away)
+static bool leads(const nb_transferred_t *away)
 {
     return nb_ptrmap_get(&away->loop->leads, away->owner) == away;
 }
 
 static VALUE come_back(VALUE argument)
 {
-    nb_away_t *away = (nb_away_t *)argument;
+    nb_transferred_t *away = (nb_transferred_t *)argument;
     nb_loop_t *loop = away->loop;
-    nb_ptrmap_remove(&loop->away, away->fiber);
+    nb_ptrmap_remove(&loop->transferred, away->fiber);
     if (leads(away))
         nb_ptrmap_remove(&loop->leads, away->owner);
     loop->current = away->owner;
     return Qnil;
 }
 
-VALUE nb_away_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
+VALUE nb_transferred_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
 {
-    nb_away_t away = {loop, rb_fiber_current(), loop->current, Qnil};
-    if (!away.owner || nb_ptrmap_get(&loop->away, away.fiber))
+    nb_transferred_t away = {loop, rb_fiber_current(), loop->current, Qnil};
+    if (!away.owner || nb_ptrmap_get(&loop->transferred, away.fiber))
         return body(argument);
-    if (nb_ptrmap_reserve(&loop->leads) < 0 || nb_ptrmap_add(&loop->away, away.fiber, &away) < 0)
+    if (nb_ptrmap_reserve(&loop->leads) < 0 ||
+        nb_ptrmap_add(&loop->transferred, away.fiber, &away) < 0)
         rb_memerror();
     if (!nb_ptrmap_get(&loop->leads, away.owner))
         nb_ptrmap_put(&loop->leads, away.owner, &away);
@@ -43,9 +43,9 @@ VALUE nb_away_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument)
     return value;
 }
 
-bool nb_is_away(const nb_loop_t *loop, VALUE fiber)
+bool nb_is_transferred(const nb_loop_t *loop, VALUE fiber)
 {
-    return nb_ptrmap_get(&loop->away, fiber) != NULL;
+    return nb_ptrmap_get(&loop->transferred, fiber) != NULL;
 }
 
 typedef struct {
@@ -61,21 +61,21 @@ static VALUE pass(VALUE argument)
 }
 
 /* The fiber that has to know that the current one has ended; NULL if there is none. */
-static nb_away_t *take_leader(nb_loop_t *loop)
+static nb_transferred_t *take_leader(nb_loop_t *loop)
 {
-    nb_away_t *away = loop->leads.count ? nb_ptrmap_get(&loop->leads, loop->current) : NULL;
+    nb_transferred_t *away = loop->leads.count ? nb_ptrmap_get(&loop->leads, loop->current) : NULL;
     if (away)
         nb_ptrmap_remove(&loop->leads, loop->current);
     return away;
 }
 
-void nb_away_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber)
+void nb_transferred_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber)
 {
     int tag = 0;
     nb_passage_t passage = {fiber, 0, Qnil};
     VALUE value = rb_protect(pass, (VALUE)&passage, &tag);
     while (self->state != NB_RUNNING && (!tag || nb_is_exception(rb_errinfo()))) {
-        nb_away_t *away = take_leader(loop);
+        nb_transferred_t *away = take_leader(loop);
         if (!away)
             break;
         if (tag)
@@ -96,14 +96,14 @@ static void mark_keys(const nb_ptrmap_t *map)
             rb_gc_mark((VALUE)map->slots[i].key);
 }
 
-void nb_away_mark(const nb_loop_t *loop)
+void nb_transferred_mark(const nb_loop_t *loop)
 {
-    mark_keys(&loop->away);
+    mark_keys(&loop->transferred);
     mark_keys(&loop->leads);
 }
 
-void nb_away_free(nb_loop_t *loop)
+void nb_transferred_free(nb_loop_t *loop)
 {
-    nb_ptrmap_free(&loop->away);
+    nb_ptrmap_free(&loop->transferred);
     nb_ptrmap_free(&loop->leads);
 }

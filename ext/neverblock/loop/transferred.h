@@ -1,4 +1,4 @@
-/* away.h - fibers that left by Fiber#transfer, and who continues when a fiber ends. Uses ruby.h.
+/* transferred.h - fibers that left by Fiber#transfer, and who continues after them. Uses ruby.h.
  *
  * When a fiber ends that was entered by transfer, Ruby continues in the thread's first fiber, or
  * from there on in the innermost of those that have resumed each other. In a loop that is the first
@@ -7,27 +7,27 @@
  *
  * Read after: wait.h.
  */
-#ifndef NB_AWAY_H
-#define NB_AWAY_H
+#ifndef NB_TRANSFERRED_H
+#define NB_TRANSFERRED_H
 
 #include "loop/wait.h"
 
 /* Calls body, which transfers from the current fiber to another. Returns when a fiber transfers to
  * this one, or when this one continues because another has ended. */
-VALUE nb_away_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
+VALUE nb_transferred_during(nb_loop_t *loop, VALUE (*body)(VALUE), VALUE argument);
 
 /* Whether the fiber has left in this way and has not come back. */
-bool nb_is_away(const nb_loop_t *loop, VALUE fiber);
+bool nb_is_transferred(const nb_loop_t *loop, VALUE fiber);
 
 /* Enters fiber from self's, which is blocking: when a fiber has ended, the thread's first one comes
  * back without having been woken. Then the fiber that this concerns continues, if there is one.
  */
-void nb_away_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber);
+void nb_transferred_enter(nb_loop_t *loop, const nb_park_t *self, VALUE fiber);
 
 /* Removes the entry before the stack that it lies on ends. */
-void nb_away_mark(const nb_loop_t *loop);
+void nb_transferred_mark(const nb_loop_t *loop);
 
 /* Also called in a forked child, which has none of them. */
-void nb_away_free(nb_loop_t *loop);
+void nb_transferred_free(nb_loop_t *loop);
 
 #endif
