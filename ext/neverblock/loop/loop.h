@@ -7,7 +7,7 @@
  * The files of this room, each of which uses those before it:
  *
  *   timers · fdtable · chaos                        lists and tables
- *   resume_chain · wake · shield · lapse            who is ready
+ *   resume_chain · wake · shield · suspended_timer  who is ready
  *   stacks · sampler · subject · profile            where time goes
  *   stall · stall_counts                            stalls of a loop
  *   peer · virtual                                  a clock for tests
@@ -124,7 +124,7 @@ typedef struct nb_loop {
     size_t idle_fibers;       /* inside Scheduler#idle */
     size_t traced;            /* timeouts that hooks/overtime.c looks for at each step */
     size_t traced_calls;      /* calls in C since the last line */
-    size_t lapsed;            /* deadlines that passed while their fiber was suspended */
+    size_t suspended_timers;  /* deadlines that passed while their fiber was suspended */
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
     size_t external;           /* offloaded work and the like, which will certainly wake a fiber */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */

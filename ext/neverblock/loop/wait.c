@@ -4,7 +4,7 @@
 #include "loop/transferred.h"
 #include "loop/resume_chain.h"
 #include "loop/guest.h"
-#include "loop/lapse.h"
+#include "loop/suspended_timer.h"
 #include "loop/last_status.h"
 #include "loop/profile.h"
 #include "loop/share.h"
@@ -297,11 +297,11 @@ static void take_overdue(nb_park_t *park)
     }
 }
 
-static int take_lapsed(nb_park_t *park)
+static int take_suspended_timers(nb_park_t *park)
 {
-    int result = nb_lapses_take(park->loop, park->fiber);
+    int result = nb_suspended_timers_take(park->loop, park->fiber);
     if (!result && park->owner != park->fiber)
-        result = nb_lapses_take(park->loop, park->owner);
+        result = nb_suspended_timers_take(park->loop, park->owner);
     return result;
 }
 
@@ -324,7 +324,7 @@ nb_reason_t nb_park(nb_park_t *park)
     }
     note_time(park);
     park->unwinds = loop->ends && RTEST(rb_gv_get("$!"));
-    if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
+    if ((loop->suspended_timers && !park->first && take_suspended_timers(park) < 0) ||
         (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {
         park_leave((VALUE)park);
