@@ -11,7 +11,7 @@
  *   stacks · sampler · subject · profile            where time goes
  *   stall · stall_counts                            stalls of a loop
  *   peer · virtual                                  a clock for tests
- *   interrupt · loop · share                        exceptions for a fiber; a turn of the loop
+ *   interrupt · loop · gvl_share                    exceptions for a fiber; a turn of the loop
  *   transferred · last_status · wait                parking
  *   yield · run                                     letting others run; waiting for all
  *   gvl · place · probe · incident · watchdog       reports on stalls
@@ -116,7 +116,7 @@ typedef struct nb_loop {
     uint64_t now_ns;          /* the clock at the last turn */
     uint64_t turn_ns;         /* the same when the running fiber's turn began; fibers that it starts
                                  belong to its turn until they wait */
-    uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as share.c knows */
+    uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as gvl_share.c knows */
     uint64_t gvl_share_ns;    /* how long the loop then keeps it at least */
     long gvl_sleeps;          /* how often its thread had slept until then */
     uint64_t virtual_ns;      /* of a loop whose time is not real, loop/virtual.h; else 0 */

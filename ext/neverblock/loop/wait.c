@@ -7,7 +7,7 @@
 #include "loop/suspended_timer.h"
 #include "loop/last_status.h"
 #include "loop/profile.h"
-#include "loop/share.h"
+#include "loop/gvl_share.h"
 #include <ruby/fiber/scheduler.h>
 
 static void on_due(nb_timer_t *timer)
@@ -96,7 +96,7 @@ static nb_park_t *next_ready(nb_loop_t *loop, nb_park_t *self)
 {
     loop->since_poll++;
     if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop))) {
-        nb_share(loop);
+        nb_gvl_share(loop);
         if (self->state == NB_RUNNING) /* a trap handler that waited on this fiber has popped it */
             return self;
         nb_loop_turn(loop, false);
@@ -235,7 +235,7 @@ static VALUE park_wait(VALUE argument)
         nb_park_t *next = next_ready(loop, self);
         if (!next) {
             nb_loop_turn(loop, true);
-            nb_share(loop); /* unless that has slept */
+            nb_gvl_share(loop); /* unless that has slept */
         } else if (next->kind == NB_PARK_START) {
             start_new(loop, self, next);
         } else if (next->fiber != self->fiber) {

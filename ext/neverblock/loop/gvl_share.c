@@ -1,5 +1,6 @@
-/* share.c - lets other threads run while fibers are ready. Uses ruby.h. Read after: share.h. */
-#include "loop/share.h"
+/* gvl_share.c - lets other threads run while fibers are ready. Uses ruby.h. Read after:
+ * gvl_share.h. */
+#include "loop/gvl_share.h"
 #include "base/clock.h"
 #include <ruby/thread.h>
 #include <sys/resource.h>
@@ -46,7 +47,7 @@ static void give_way(nb_loop_t *loop, uint64_t now_ns)
     loop->gvl_sleeps = sleeps_so_far();
 }
 
-void nb_share_gvl(nb_loop_t *loop)
+void nb_gvl_share_now(nb_loop_t *loop)
 {
     if (loop->virtual_ns)
         return;
@@ -60,6 +61,6 @@ void nb_share_gvl(nb_loop_t *loop)
         give_way(loop, now_ns);
         return;
     }
-    nb_share_anew(loop, now_ns);
+    nb_gvl_share_anew(loop, now_ns);
     loop->gvl_sleeps = sleeps;
 }
