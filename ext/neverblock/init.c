@@ -30,7 +30,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_timeout(rb_cNBScheduler);
     Init_nb_hooks_section(rb_cNBScheduler);
     Init_nb_hooks_block(rb_cNBScheduler);
-    Init_nb_hooks_early();
+    Init_nb_hooks_early_unblock();
     Init_nb_hooks_mutex();
     Init_nb_hooks_kept();
     Init_nb_hooks_fiber_blocking();

@@ -1,6 +1,6 @@
 /* block.c - block and unblock: Mutex, Queue, Thread#join and everything built on them. Uses ruby.h.
- * Read after: wait.h, early.h. */
-#include "hooks/early.h"
+ * Read after: wait.h, early_unblock.h. */
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 #include "hooks/kept.h"
 #include "loop/resume_chain.h"
@@ -49,7 +49,7 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     nb_chaos_pause(loop);
     if (nb_chaos(NB_CHAOS_SPURIOUS) && nb_is_lock_or_queue(park.blocker))
         return Qtrue;
-    if (nb_early_came(&park))
+    if (nb_early_unblock_came(&park))
         return Qtrue;
     return nb_park(&park) == NB_WOKEN ? Qtrue : Qfalse;
 }
@@ -116,7 +116,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     else if (loop->thread && is_blocking(fiber))
         rb_thread_wakeup_alive(loop->thread);
     else if (!loop->closed && !loop->fork_mutexes)
-        nb_early_note(loop, fiber, blocker);
+        nb_early_unblock_note(loop, fiber, blocker);
     return Qtrue;
 }
 

@@ -110,8 +110,8 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
     if (!loop->closed) {
         state = unlock_mutexes(state);
         nb_forget_interrupts(loop);
-        if (RHASH_SIZE(loop->early))
-            rb_hash_delete(loop->early, rb_fiber_current());
+        if (RHASH_SIZE(loop->early_unblocks))
+            rb_hash_delete(loop->early_unblocks, rb_fiber_current());
         nb_idle_over(loop, rb_fiber_current());
         loop->fibers--;
         ended++;

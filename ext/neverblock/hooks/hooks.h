@@ -11,7 +11,7 @@ void Init_nb_hooks_time(VALUE cScheduler);
 void Init_nb_hooks_timeout(VALUE cScheduler);
 void Init_nb_hooks_section(VALUE cScheduler);
 void Init_nb_hooks_block(VALUE cScheduler);
-void Init_nb_hooks_early(void);
+void Init_nb_hooks_early_unblock(void);
 void Init_nb_hooks_mutex(void);
 void Init_nb_hooks_kept(void);
 void Init_nb_hooks_fiber_blocking(void);

@@ -1,11 +1,11 @@
 /* kept.c - a thread's list of mutexes, for the repairs mutex_unlock and mutex_end. Uses ruby.h.
- * Read after: kept.h, early.h.
+ * Read after: kept.h, early_unblock.h.
  *
  * Ruby has no call for it, and its structs are private. So locking two mutexes shows where in the
  * struct of a thread the list's head is. If that shows anything unexpected, the repairs do nothing.
  */
 #include "hooks/kept.h"
-#include "hooks/early.h"
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 
 #if NB_KNOWS_KEPT

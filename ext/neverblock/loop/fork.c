@@ -60,7 +60,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     nb_list_clear(&loop->next_poll);
     nb_list_clear(&loop->at_rest);
     keep_own(loop->deferred, fiber);
-    keep_own(loop->early, fiber);
+    keep_own(loop->early_unblocks, fiber);
     loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;
     loop->idle_fibers = loop->traced = loop->external = 0;
     loop->runner = NULL;

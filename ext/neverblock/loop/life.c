@@ -98,7 +98,7 @@ static void loop_mark(void *data)
     rb_gc_mark(loop->leader);
     rb_gc_mark(loop->current);
     rb_gc_mark(loop->deferred);
-    rb_gc_mark(loop->early);
+    rb_gc_mark(loop->early_unblocks);
     rb_gc_mark(loop->never_freed);
     rb_gc_mark(loop->guest.host);
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
@@ -178,7 +178,7 @@ static VALUE loop_alloc(VALUE klass)
     VALUE self = TypedData_Make_Struct(klass, nb_loop_t, &nb_loop_type, loop);
     loop->self = self;
     loop->closed = true; /* until opened */
-    loop->leader = loop->deferred = loop->early = Qnil;
+    loop->leader = loop->deferred = loop->early_unblocks = Qnil;
     nb_list_init(&loop->link);
     nb_list_init(&loop->watched.link);
     nb_list_init(&loop->before_poll);
@@ -241,7 +241,7 @@ static VALUE rb_nb_scheduler_open(VALUE self, VALUE name)
     if (!*ops)
         return Qfalse;
     loop->deferred = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
-    loop->early = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
+    loop->early_unblocks = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
     int result = nb_loop_open_kernel_side(loop, *ops);
     if (result < 0)
         rb_syserr_fail(-result, "NB::Scheduler.new: opening the backend");

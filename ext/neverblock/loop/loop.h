@@ -83,14 +83,14 @@ typedef struct {
 } nb_watched_t;
 
 typedef struct nb_loop {
-    VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
-    VALUE leader;       /* the fiber of NB.run's block, which is the thread's own code; or nil */
-    VALUE current;      /* the fiber that a switch of ours entered last */
-    VALUE starting;     /* the fiber that is being entered for the first time; or 0 */
-    VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
-    VALUE early;        /* Hash fiber -> Array of blockers; hooks/early.h */
-    VALUE overdue;      /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
-    VALUE rescued;      /* $! when the process was forked; of a forked child only */
+    VALUE self, thread;   /* the scheduler; its thread, bound at the first hook */
+    VALUE leader;         /* the fiber of NB.run's block, which is the thread's own code; or nil */
+    VALUE current;        /* the fiber that a switch of ours entered last */
+    VALUE starting;       /* the fiber that is being entered for the first time; or 0 */
+    VALUE deferred;       /* Hash fiber -> Array of exceptions for its next waits */
+    VALUE early_unblocks; /* Hash fiber -> Array of blockers; hooks/early_unblock.h */
+    VALUE overdue;        /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
+    VALUE rescued;        /* $! when the process was forked; of a forked child only */
     const VALUE *value_frame; /* while it closes: where Ruby has the thread's value; or NULL */
     nb_list_t link;           /* in the list of open loops */
     pid_t pid;

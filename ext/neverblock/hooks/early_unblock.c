@@ -1,5 +1,6 @@
-/* early.c - an unblock that comes before its block. Uses ruby.h. Read after: early.h. */
-#include "hooks/early.h"
+/* early_unblock.c - an unblock that comes before its block. Uses ruby.h. Read after:
+ * early_unblock.h. */
+#include "hooks/early_unblock.h"
 
 static VALUE cMutex, cQueue;
 
@@ -30,14 +31,14 @@ static int forget_ended(VALUE fiber, VALUE blockers, VALUE unused)
     return RTEST(rb_fiber_alive_p(fiber)) ? ST_CONTINUE : ST_DELETE;
 }
 
-void nb_early_note(nb_loop_t *loop, VALUE fiber, VALUE blocker)
+void nb_early_unblock_note(nb_loop_t *loop, VALUE fiber, VALUE blocker)
 {
     if (!RTEST(rb_fiber_alive_p(fiber)))
         return;
-    VALUE blockers = rb_hash_aref(loop->early, fiber);
+    VALUE blockers = rb_hash_aref(loop->early_unblocks, fiber);
     if (NIL_P(blockers)) {
-        rb_hash_foreach(loop->early, forget_ended, Qnil);
-        rb_hash_aset(loop->early, fiber, blockers = rb_ary_new());
+        rb_hash_foreach(loop->early_unblocks, forget_ended, Qnil);
+        rb_hash_aset(loop->early_unblocks, fiber, blockers = rb_ary_new());
     }
     for (long i = 0; i < RARRAY_LEN(blockers); i++)
         if (RARRAY_AREF(blockers, i) == blocker)
@@ -55,29 +56,29 @@ static bool is_for(VALUE noted, VALUE blocker)
 
 static bool take(nb_loop_t *loop, VALUE fiber, VALUE blocker)
 {
-    VALUE blockers = rb_hash_aref(loop->early, fiber);
+    VALUE blockers = rb_hash_aref(loop->early_unblocks, fiber);
     for (long i = 0; !NIL_P(blockers) && i < RARRAY_LEN(blockers); i++)
         if (is_for(RARRAY_AREF(blockers, i), blocker)) {
             rb_ary_delete_at(blockers, i);
             if (!RARRAY_LEN(blockers))
-                rb_hash_delete(loop->early, fiber);
+                rb_hash_delete(loop->early_unblocks, fiber);
             return true;
         }
     return false;
 }
 
-bool nb_early_take(nb_park_t *park)
+bool nb_early_unblock_take(nb_park_t *park)
 {
     return park->blocker && take(park->loop, park->fiber, park->blocker);
 }
 
-void nb_early_forget(nb_loop_t *loop, VALUE fiber, VALUE blocker)
+void nb_early_unblock_forget(nb_loop_t *loop, VALUE fiber, VALUE blocker)
 {
-    if (RHASH_SIZE(loop->early))
+    if (RHASH_SIZE(loop->early_unblocks))
         take(loop, fiber, blocker);
 }
 
-void nb_early_mutex(nb_park_t *park)
+void nb_early_unblock_mutex(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
     VALUE mutex = (VALUE)nb_ptrmap_get(&loop->mutex_sleeps, park->fiber);
@@ -88,7 +89,7 @@ void nb_early_mutex(nb_park_t *park)
     park->blocker = mutex;
 }
 
-void Init_nb_hooks_early(void)
+void Init_nb_hooks_early_unblock(void)
 {
     cMutex = rb_path2class("Thread::Mutex");
     cQueue = rb_path2class("Thread::Queue");

@@ -1,4 +1,4 @@
-/* early.h - an unblock that comes before its block. Uses ruby.h.
+/* early_unblock.h - an unblock that comes before its block. Uses ruby.h.
  *
  * Ruby links a fiber to a lock, queue or thread, calls the hook, and unlinks it. The caller of
  * unblock finds the fiber linked, perhaps before the hook has parked it: a Ruby method around the
@@ -14,8 +14,8 @@
  *
  * Read after: wait.h.
  */
-#ifndef NB_EARLY_H
-#define NB_EARLY_H
+#ifndef NB_EARLY_UNBLOCK_H
+#define NB_EARLY_UNBLOCK_H
 
 #include "loop/wait.h"
 
@@ -29,22 +29,22 @@ bool nb_is_mutex(VALUE blocker);
 bool nb_is_lock_or_queue(VALUE blocker);
 
 /* Remembers that fiber was unblocked while it did not wait for blocker. Any thread. */
-void nb_early_note(nb_loop_t *loop, VALUE fiber, VALUE blocker);
+void nb_early_unblock_note(nb_loop_t *loop, VALUE fiber, VALUE blocker);
 
 /* Forgets that. */
-void nb_early_forget(nb_loop_t *loop, VALUE fiber, VALUE blocker);
+void nb_early_unblock_forget(nb_loop_t *loop, VALUE fiber, VALUE blocker);
 
-bool nb_early_take(nb_park_t *park);
-void nb_early_mutex(nb_park_t *park);
+bool nb_early_unblock_take(nb_park_t *park);
+void nb_early_unblock_mutex(nb_park_t *park);
 
 /* Whether a park that is about to wait for park->blocker, or to sleep, need not. Gives a park
  * inside Mutex#sleep its mutex as the blocker. */
-static inline bool nb_early_came(nb_park_t *park)
+static inline bool nb_early_unblock_came(nb_park_t *park)
 {
     nb_loop_t *loop = park->loop;
     if (loop->mutex_sleeps.count)
-        nb_early_mutex(park);
-    return RHASH_SIZE(loop->early) && nb_early_take(park);
+        nb_early_unblock_mutex(park);
+    return RHASH_SIZE(loop->early_unblocks) && nb_early_unblock_take(park);
 }
 
 #endif
