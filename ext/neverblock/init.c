@@ -32,7 +32,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_block(rb_cNBScheduler);
     Init_nb_hooks_early_unblock();
     Init_nb_hooks_mutex();
-    Init_nb_hooks_kept();
+    Init_nb_hooks_held_mutexes();
     Init_nb_hooks_fiber_blocking();
     Init_nb_hooks_matches(rb_cNBScheduler);
     Init_nb_hooks_process(rb_cNBScheduler);

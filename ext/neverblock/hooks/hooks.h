@@ -13,7 +13,7 @@ void Init_nb_hooks_section(VALUE cScheduler);
 void Init_nb_hooks_block(VALUE cScheduler);
 void Init_nb_hooks_early_unblock(void);
 void Init_nb_hooks_mutex(void);
-void Init_nb_hooks_kept(void);
+void Init_nb_hooks_held_mutexes(void);
 void Init_nb_hooks_fiber_blocking(void);
 void Init_nb_hooks_matches(VALUE cScheduler);
 void Init_nb_hooks_process(VALUE cScheduler);

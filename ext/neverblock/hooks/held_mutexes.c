@@ -1,14 +1,14 @@
-/* kept.c - a thread's list of mutexes, for the repairs mutex_unlock and mutex_end. Uses ruby.h.
- * Read after: kept.h, early_unblock.h.
+/* held_mutexes.c - a thread's list of mutexes, for mutex_unlock and mutex_end. Uses ruby.h.
+ * Read after: held_mutexes.h, early_unblock.h.
  *
  * Ruby has no call for it, and its structs are private. So locking two mutexes shows where in the
  * struct of a thread the list's head is. If that shows anything unexpected, the repairs do nothing.
  */
-#include "hooks/kept.h"
+#include "hooks/held_mutexes.h"
 #include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 
-#if NB_KNOWS_KEPT
+#if NB_KNOWS_HELD_MUTEXES
 #include <malloc.h>
 #include <ruby/version.h>
 
@@ -22,28 +22,28 @@ typedef unsigned LONG_LONG holder_t;
 static size_t number_place; /* in words from the begin of a fiber's struct; 0: not known */
 #endif
 
-typedef struct kept {
+typedef struct held_mutex {
     holder_t fiber; /* that has locked it; 0: unlocked */
 #if NUMBERED
     void *thread;
 #endif
-    struct kept *next;
-} kept_t;
+    struct held_mutex *next;
+} held_mutex_t;
 
 static size_t head_place; /* in words from the begin of the thread's struct; 0: not known */
 static bool drops, unlocks;
 
-static kept_t *kept_of(VALUE mutex)
+static held_mutex_t *mutex_of(VALUE mutex)
 {
     return RTYPEDDATA_DATA(mutex);
 }
 
-static kept_t **words_of(VALUE thread)
+static held_mutex_t **words_of(VALUE thread)
 {
     return RTYPEDDATA_DATA(thread);
 }
 
-static kept_t **head(void)
+static held_mutex_t **head(void)
 {
     return words_of(rb_thread_current()) + head_place;
 }
@@ -62,9 +62,9 @@ static holder_t holder(const void *fiber)
 
 /* The one word that points to the mutex which the current thread has locked last; 0: no word, or
  * more than one. */
-static size_t find_head(const kept_t *mutex)
+static size_t find_head(const held_mutex_t *mutex)
 {
-    kept_t **words = words_of(rb_thread_current());
+    held_mutex_t **words = words_of(rb_thread_current());
     size_t count = malloc_usable_size(words) / sizeof(*words), found = 0;
     for (size_t i = 1; i < count; i++) {
         if (words[i] == mutex && found)
@@ -76,9 +76,9 @@ static size_t find_head(const kept_t *mutex)
 }
 
 /* Whether locking and unlocking another mutex changes that word as it must. */
-static bool proves_right(kept_t **head, const kept_t *first, VALUE other)
+static bool proves_right(held_mutex_t **head, const held_mutex_t *first, VALUE other)
 {
-    bool right = rb_mutex_trylock(other) && *head == kept_of(other) && (*head)->next == first;
+    bool right = rb_mutex_trylock(other) && *head == mutex_of(other) && (*head)->next == first;
     rb_mutex_unlock(other);
     return right && *head == first && first->fiber == holder(RTYPEDDATA_DATA(rb_fiber_current()));
 }
@@ -87,12 +87,12 @@ static size_t find_place(VALUE first, VALUE other)
 {
     if (!rb_mutex_trylock(first))
         return 0;
-    size_t place = find_head(kept_of(first));
-    kept_t **head = words_of(rb_thread_current()) + place;
-    if (place && !proves_right(head, kept_of(first), other))
+    size_t place = find_head(mutex_of(first));
+    held_mutex_t **head = words_of(rb_thread_current()) + place;
+    if (place && !proves_right(head, mutex_of(first), other))
         place = 0;
     rb_mutex_unlock(first);
-    return place && *head != kept_of(first) && !kept_of(first)->fiber ? place : 0;
+    return place && *head != mutex_of(first) && !mutex_of(first)->fiber ? place : 0;
 }
 
 #if NUMBERED
@@ -105,7 +105,7 @@ static VALUE note_number(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, argument))
 {
     numbered_t *numbered = (numbered_t *)argument;
     rb_mutex_lock(numbered->mutex);
-    numbered->number = kept_of(numbered->mutex)->fiber;
+    numbered->number = mutex_of(numbered->mutex)->fiber;
     return rb_mutex_unlock(numbered->mutex);
 }
 
@@ -149,11 +149,11 @@ static bool is_known(void)
 
 /* ---- of a mutex ---------------------------------------------------------------------------- */
 
-void nb_kept_drop(VALUE blocker)
+void nb_held_mutexes_drop(VALUE blocker)
 {
-    if (!drops || nb_is_hidden(blocker) || !nb_is_mutex(blocker) || kept_of(blocker)->fiber)
+    if (!drops || nb_is_hidden(blocker) || !nb_is_mutex(blocker) || mutex_of(blocker)->fiber)
         return;
-    kept_t **at = head(), *mutex = kept_of(blocker);
+    held_mutex_t **at = head(), *mutex = mutex_of(blocker);
     while (*at && *at != mutex)
         at = &(*at)->next;
     if (*at) {
@@ -162,11 +162,11 @@ void nb_kept_drop(VALUE blocker)
     }
 }
 
-bool nb_kept_by(const void *fiber, VALUE blocker)
+bool nb_held_mutexes_by(const void *fiber, VALUE blocker)
 {
     bool known = drops || unlocks;
     return known && !nb_is_hidden(blocker) && nb_is_mutex(blocker) &&
-           kept_of(blocker)->fiber == holder(fiber);
+           mutex_of(blocker)->fiber == holder(fiber);
 }
 
 /* @!visibility private */
@@ -178,12 +178,12 @@ static VALUE rb_nb_native_repair_mutex_unlock(VALUE mod)
 
 /* ---- of a fiber ---------------------------------------------------------------------------- */
 
-bool nb_kept_some(void)
+bool nb_held_mutexes_some(void)
 {
     if (!unlocks)
         return false;
     holder_t fiber = holder(RTYPEDDATA_DATA(rb_fiber_current()));
-    const kept_t *mutex = *head();
+    const held_mutex_t *mutex = *head();
     while (mutex && mutex->fiber != fiber)
         mutex = mutex->next;
     return mutex != NULL;
@@ -191,13 +191,13 @@ bool nb_kept_some(void)
 
 static VALUE unlock_own(RB_BLOCK_CALL_FUNC_ARGLIST(mutex, fiber))
 {
-    if (kept_of(mutex)->fiber == holder(RTYPEDDATA_DATA(fiber)))
+    if (mutex_of(mutex)->fiber == holder(RTYPEDDATA_DATA(fiber)))
         rb_mutex_unlock(mutex);
     return Qnil;
 }
 
 /* The list has no objects, so they are looked for. */
-VALUE nb_kept_unlock(VALUE unused)
+VALUE nb_held_mutexes_unlock(VALUE unused)
 {
     VALUE mutex = rb_path2class("Thread::Mutex");
     return rb_block_call(rb_path2class("ObjectSpace"), rb_intern("each_object"), 1, &mutex,
@@ -224,7 +224,7 @@ static VALUE rb_nb_native_repair_mutex_end(VALUE mod)
 }
 #endif
 
-void Init_nb_hooks_kept(void)
+void Init_nb_hooks_held_mutexes(void)
 {
     VALUE mNative = rb_path2class("NB::Native");
     rb_define_singleton_method(mNative, "repair_mutex_unlock", rb_nb_native_repair_mutex_unlock, 0);

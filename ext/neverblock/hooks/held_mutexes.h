@@ -1,17 +1,17 @@
-/* kept.h - the list of the mutexes that a thread has locked. Uses ruby.h. */
-#ifndef NB_KEPT_H
-#define NB_KEPT_H
+/* held_mutexes.h - the list of the mutexes that a thread has locked. Uses ruby.h. */
+#ifndef NB_HELD_MUTEXES_H
+#define NB_HELD_MUTEXES_H
 
 #include <ruby.h>
 #include <stdbool.h>
 
 #ifdef __GLIBC__
-#define NB_KNOWS_KEPT 1
+#define NB_KNOWS_HELD_MUTEXES 1
 #else
-#define NB_KNOWS_KEPT 0
+#define NB_KNOWS_HELD_MUTEXES 0
 #endif
 
-#if NB_KNOWS_KEPT
+#if NB_KNOWS_HELD_MUTEXES
 /* Ruby 3.1 unlocks a mutex, wakes the waiter through our hook `unblock`, and only then takes the
  * mutex off that list (later Rubies do it the other way round). After the hook it checks
  * interrupts. If these raise (a timeout, Thread#raise, a signal), the mutex stays on the list, and
@@ -21,34 +21,34 @@
  *
  * Takes a mutex that the current thread has just unlocked off its list. blocker: the argument of
  * `unblock`. Does nothing for another object, for a locked mutex, or without the repair. */
-void nb_kept_drop(VALUE blocker);
+void nb_held_mutexes_drop(VALUE blocker);
 
 /* Whether the fiber with this struct has locked a mutex; false for another object, and without the
  * repair. */
-bool nb_kept_by(const void *fiber, VALUE blocker);
+bool nb_held_mutexes_by(const void *fiber, VALUE blocker);
 
 /* Whether the current fiber has locked a mutex; false without the repair. */
-bool nb_kept_some(void);
+bool nb_held_mutexes_some(void);
 /* Unlocks those. In the form that rb_protect needs. */
-VALUE nb_kept_unlock(VALUE unused);
+VALUE nb_held_mutexes_unlock(VALUE unused);
 #else
-static inline void nb_kept_drop(VALUE blocker)
+static inline void nb_held_mutexes_drop(VALUE blocker)
 {
     (void)blocker;
 }
 
-static inline bool nb_kept_by(const void *fiber, VALUE blocker)
+static inline bool nb_held_mutexes_by(const void *fiber, VALUE blocker)
 {
     (void)fiber, (void)blocker;
     return false;
 }
 
-static inline bool nb_kept_some(void)
+static inline bool nb_held_mutexes_some(void)
 {
     return false;
 }
 
-static inline VALUE nb_kept_unlock(VALUE unused)
+static inline VALUE nb_held_mutexes_unlock(VALUE unused)
 {
     return unused;
 }
