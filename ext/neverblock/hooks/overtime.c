@@ -6,7 +6,7 @@
  * Read after: overtime.h.
  */
 #include "hooks/overtime.h"
-#include "hooks/struck.h"
+#include "hooks/timeout_error.h"
 #include "base/condition.h"
 #include "loop/resume_chain.h"
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include "hooks/overtime.h"
-#include "hooks/struck.h"
+#include "hooks/timeout_error.h"
 #include "loop/resume_chain.h"
 
 #define ENDLESS_SECONDS 9e9 /* 285 years */
@@ -218,7 +218,7 @@ static VALUE rb_nb_scheduler_expire(VALUE self, VALUE klass)
 
 void Init_nb_hooks_timeout(VALUE cScheduler)
 {
-    nb_struck_init(cScheduler);
+    nb_timeout_error_init(cScheduler);
     rb_define_method(cScheduler, "timeout_after", rb_nb_scheduler_timeout_after, -1);
     rb_define_private_method(cScheduler, "timeout_at_wait", rb_nb_scheduler_timeout_at_wait, -1);
     rb_define_private_method(cScheduler, "expire", rb_nb_scheduler_expire, 1);

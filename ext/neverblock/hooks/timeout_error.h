@@ -1,6 +1,7 @@
-/* struck.h - what a timeout raises, and whether one has. Uses ruby.h. Read after: timeout.h. */
-#ifndef NB_HOOKS_STRUCK_H
-#define NB_HOOKS_STRUCK_H
+/* timeout_error.h - what a timeout raises, and whether one has. Uses ruby.h. Read after: timeout.h.
+ */
+#ifndef NB_HOOKS_TIMEOUT_ERROR_H
+#define NB_HOOKS_TIMEOUT_ERROR_H
 
 #include "hooks/timeout.h"
 
@@ -16,6 +17,6 @@ bool nb_expired_is_shown(void);
 /* Before it is raised: what would else be $! of the code that it strikes. */
 void nb_set_cause(VALUE exception, VALUE cause);
 
-void nb_struck_init(VALUE cScheduler);
+void nb_timeout_error_init(VALUE cScheduler);
 
 #endif

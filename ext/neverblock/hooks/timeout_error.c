@@ -1,5 +1,6 @@
-/* struck.c - what a timeout raises, and whether one has. Uses ruby.h. Read after: struck.h. */
-#include "hooks/struck.h"
+/* timeout_error.c - what a timeout raises, and whether one has. Uses ruby.h. Read after:
+ * timeout_error.h. */
+#include "hooks/timeout_error.h"
 
 VALUE rb_cNBTimeoutExpired, rb_cNBTimeoutError;
 static bool is_shown;
@@ -53,7 +54,7 @@ bool nb_expired_is_shown(void)
     return is_shown;
 }
 
-void nb_struck_init(VALUE cScheduler)
+void nb_timeout_error_init(VALUE cScheduler)
 {
     id_struck = rb_intern("neverblock_struck");
     id_cause = rb_intern("cause"); /* where Ruby keeps it */
