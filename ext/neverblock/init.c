@@ -44,7 +44,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_operation(rb_cNBScheduler);
     Init_nb_hooks_job();
     Init_nb_hooks_counted();
-    Init_nb_hooks_face();
+    Init_nb_hooks_c_methods();
     Init_nb_hooks_mode();
     Init_nb_hooks_joined();
     Init_nb_hooks_autoload();

@@ -25,7 +25,7 @@ void Init_nb_hooks_transfer(VALUE cScheduler);
 void Init_nb_hooks_operation(VALUE cScheduler);
 void Init_nb_hooks_job(void);
 void Init_nb_hooks_counted(void);
-void Init_nb_hooks_face(void);
+void Init_nb_hooks_c_methods(void);
 void Init_nb_hooks_mode(void);
 void Init_nb_hooks_joined(void);
 void Init_nb_hooks_report(VALUE cScheduler);
