@@ -1,20 +1,20 @@
-/* wipe.c - makes a fiber like new between two requests. Uses ruby.h.
+/* fiber_reset.c - makes a fiber clean between two requests. Uses ruby.h.
  *
- * Read after: wipe.h.
+ * Read after: fiber_reset.h.
  */
-#include "server/wipe.h"
+#include "server/fiber_reset.h"
 #include "loop/last_status.h"
 
 static ID id_keys, id_storage, id_set;
 
-static void wipe_locals(VALUE thread)
+static void reset_locals(VALUE thread)
 {
     VALUE keys = rb_funcallv(thread, id_keys, 0, NULL);
     for (long i = 0; i < RARRAY_LEN(keys); i++)
         rb_thread_local_aset(thread, rb_sym2id(RARRAY_AREF(keys, i)), Qnil);
 }
 
-static void wipe_attributes(VALUE fiber)
+static void reset_attributes(VALUE fiber)
 {
     if (!rb_ivar_count(fiber))
         return;
@@ -23,7 +23,7 @@ static void wipe_attributes(VALUE fiber)
         rb_obj_remove_instance_variable(fiber, RARRAY_AREF(names, i));
 }
 
-static void wipe_storage(VALUE fiber)
+static void reset_storage(VALUE fiber)
 {
 #ifdef HAVE_RB_FIBER_NEW_STORAGE
     VALUE storage = rb_funcallv(fiber, id_storage, 0, NULL);
@@ -35,18 +35,18 @@ static void wipe_storage(VALUE fiber)
 #endif
 }
 
-VALUE nb_wipe(VALUE argument)
+VALUE nb_reset_this_fiber(VALUE argument)
 {
     nb_server_t *server = (nb_server_t *)argument;
     VALUE fiber = rb_fiber_current();
-    wipe_locals(server->loop->thread);
-    wipe_attributes(fiber);
-    wipe_storage(fiber);
+    reset_locals(server->loop->thread);
+    reset_attributes(fiber);
+    reset_storage(fiber);
     nb_last_status_restore(server->loop, Qnil);
     return Qnil;
 }
 
-void nb_wipe_init(void)
+void nb_fiber_reset_init(void)
 {
     id_keys = rb_intern("keys");
     id_storage = rb_intern("storage");
