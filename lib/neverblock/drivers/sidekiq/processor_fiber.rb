@@ -6,9 +6,9 @@ require_relative "../job_stop"
 module NB
   module Drivers
     module Sidekiq
-      # What a processor takes for its thread: a fiber of a {Crew}, which may not have begun yet.
-      class Strand
-        # @param replace [#call] is called once the crew's thread has ended under the block
+      # What a processor takes for its thread: a fiber of a {CapsuleLoop}, perhaps not begun yet.
+      class ProcessorFiber
+        # @param replace [#call] is called once the loop's thread has ended under the block
         # @yield in the fiber
         # @api private
         def initialize(replace, &block)

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "../../error_report"
-require_relative "strand"
+require_relative "processor_fiber"
 
 module NB
   module Drivers
     module Sidekiq
       # The loop of one capsule, on a thread of its own, whose fibers run the processors. It exists
       # only while there are processors.
-      class Crew
+      class CapsuleLoop
         LOCK = Thread::Mutex.new
         # Seconds until a loop that could not begin is tried again.
         PAUSE = 1
@@ -16,7 +16,7 @@ module NB
         @all = ObjectSpace::WeakMap.new
 
         # @param capsule [Sidekiq::Capsule]
-        # @return [Crew] of this capsule
+        # @return [CapsuleLoop] of this capsule
         # @thread any
         # @api private
         def self.of(capsule) = LOCK.synchronize { @all[capsule] ||= new(capsule) }
@@ -28,24 +28,24 @@ module NB
           @lock = Thread::Mutex.new
         end
 
-        # @param strand [Strand]
-        # @return [Strand] that runs soon, in a fiber of the loop
+        # @param fiber [ProcessorFiber]
+        # @return [ProcessorFiber] that runs soon, in a fiber of the loop
         # @thread any
         # @api private
-        def start(strand)
+        def start(fiber)
           @lock.synchronize do
             @loop ||= start_loop
-            @loop.strands[strand] = true
-            @loop.starts << strand
+            @loop.fibers[fiber] = true
+            @loop.starts << fiber
           end
-          strand
+          fiber
         end
 
         private
 
-        # One run of the loop: strands that have not ended, and the queue of those that have not
+        # One run of the loop: fibers that have not ended, and the queue of those that have not
         # begun, in which nil ends the loop.
-        Loop = Struct.new(:strands, :starts)
+        Loop = Struct.new(:fibers, :starts)
         private_constant :Loop
 
         # Sidekiq 7 does not have it.
@@ -68,32 +68,32 @@ module NB
         end
 
         def work(one)
-          while (strand = next_strand(one))
-            run(one, strand)
+          while (fiber = next_fiber(one))
+            run(one, fiber)
           end
         end
 
         # What another thread raises in this one (Thread#raise) is meant for one of the jobs, and
         # nobody knows which: it ends none.
-        def next_strand(one)
+        def next_fiber(one)
           one.starts.pop
         rescue StandardError => error
           ErrorReport.write("another thread raised this in the thread #{@name}", error)
           retry
         end
 
-        # A method of its own, so each strand has its own variable.
-        def run(one, strand)
+        # A method of its own, so each fiber has its own variable.
+        def run(one, fiber)
           Fiber.schedule do
-            strand.run
-            leave(one, strand)
+            fiber.run
+            leave(one, fiber)
           end
         end
 
-        def leave(one, strand)
+        def leave(one, fiber)
           @lock.synchronize do
-            one.strands.delete(strand)
-            next if one.strands.any? || !@loop.equal?(one)
+            one.fibers.delete(fiber)
+            next if one.fibers.any? || !@loop.equal?(one)
 
             one.starts << nil
             @loop = nil
@@ -105,17 +105,17 @@ module NB
         def broken_off(one)
           left = @lock.synchronize do
             @loop = nil if @loop.equal?(one)
-            one.strands.keys
+            one.fibers.keys
           end
           waiting = Array.new(one.starts.size) { one.starts.pop }.compact
           begun = left - waiting
           begun.each(&:over)
           sleep PAUSE if begun.empty? && waiting.any? # it could not even begin
-          waiting.each { |strand| start_again(strand) }
+          waiting.each { |fiber| start_again(fiber) }
         end
 
-        def start_again(strand)
-          start(strand)
+        def start_again(fiber)
+          start(fiber)
         rescue ThreadError # the system allows no more threads now
           sleep PAUSE
           retry
