@@ -5,11 +5,11 @@ require_relative "../../sync/pools"
 module NB
   module Drivers
     module ConnectionPool
-      # The line of those who wait for a connection of one ConnectionPool::TimedStack. All methods
+      # The queue of those who wait for a connection of one ConnectionPool::TimedStack. All methods
       # use the stack's own mutex.
       #
       # @api private
-      class Line
+      class WaitQueue
         # One waiter: what wakes it, what it was handed, its fiber, and since when it waits.
         Turn = Struct.new(:wakeup, :connection, :fiber, :since)
         # Handed out instead of a connection: room to make one.
@@ -169,7 +169,7 @@ module NB
         def first?(turn) = turns.first&.first.equal?(turn)
 
         # Does what TimedStack#push does. The stack's resource is where threads wait that came
-        # before the line.
+        # before the queue.
         def leave(connection)
           return if !ending? && hand_over(connection)
 
