@@ -7,7 +7,7 @@ module NB
       # such as the one for heartbeats, may hang before it reaches any code of its own: a thread
       # that is not there any more has left a mutex locked in C (in Ruby 3.4 its own,
       # ruby/ruby#12981). The supervisor replaces processes that end, but such a child does not end.
-      module Birth
+      module ForkCheck
         # Seconds in which a child must report that it has begun.
         SECONDS = 10
         private_constant :SECONDS
@@ -19,14 +19,14 @@ module NB
         def fork
           return super unless SolidQueue.on?
 
-          pid, born = Birth.watch { |begin_it| super() { begin_it.call && yield } }
-          Birth.kill(pid) unless born
+          pid, begun = ForkCheck.watch { |begin_it| super() { begin_it.call && yield } }
+          ForkCheck.kill(pid) unless begun
           pid
         end
 
         # Prepended to Puma's `plugin :solid_queue`, which forks the supervisor beside Puma's
         # threads. It replaces nothing: it ends Puma when the supervisor has ended.
-        module Again
+        module Retry
           # How many children may hang one after the other.
           TIMES = 3
           private_constant :TIMES
@@ -38,9 +38,9 @@ module NB
             return super unless SolidQueue.on?
 
             TIMES.downto(1) do |left|
-              pid, born = Birth.watch { |begin_it| super() { begin_it.call && yield } }
-              Birth.kill(pid) unless born
-              return pid if born || left == 1
+              pid, begun = ForkCheck.watch { |begin_it| super() { begin_it.call && yield } }
+              ForkCheck.kill(pid) unless begun
+              return pid if begun || left == 1
 
               Process.wait(pid)
             end
@@ -70,12 +70,12 @@ module NB
             Process.kill(:KILL, pid)
           end
 
-          # Prepends {Again} if Puma has loaded the plugin.
+          # Prepends {Retry} if Puma has loaded the plugin.
           # @return [void]
           # @api private
           def cure_puma
             loaded = $LOADED_FEATURES.any? { |file| file.end_with?("puma/plugin/solid_queue.rb") }
-            ::Puma::Plugins.find("solid_queue").prepend(Again) if loaded
+            ::Puma::Plugins.find("solid_queue").prepend(Retry) if loaded
           end
 
           private
