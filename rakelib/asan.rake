@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "harsh"
+require_relative "stress_run"
 
 # Left out: tests that measure seconds, thousands of connections or memory (a process under ASan is
 # three times as slow and large), tests that need other programs, and those that count all fds, or
@@ -33,7 +33,7 @@ namespace :asan do
     sh(environment, RbConfig.ruby, "-S", "rake", "--silent", "compile")
     mkdir_p File.dirname(reports), verbose: false
     library = `gcc -print-file-name=libasan.so`.chomp
-    Harsh.new("asan", {"LD_PRELOAD" => library, **environment}, reports: reports)
+    StressRun.new("asan", {"LD_PRELOAD" => library, **environment}, reports: reports)
       .run(files, **how)
   end
 

@@ -9,7 +9,7 @@ namespace :fuzz do
   desc "Run so many random programs, each in threads and in fibers: do both see the same?"
   task :blocking, [:count, :seed, :backend] => :compile do |_, arguments|
     ENV["NB_WATCHDOG"] ||= "0"
-    ruby "-W0", "-Ilib", "-Itest", "test/twins/run.rb", *arguments.to_a
+    ruby "-W0", "-Ilib", "-Itest", "test/random_programs/run.rb", *arguments.to_a
   end
 
   desc "Run libFuzzer on the parser for so many seconds (needs clang); new inputs go to tmp/corpus"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "harsh"
+require_relative "stress_run"
 
 # The modes of test/support/garbage.rb, and the tests that run in each.
 GC_SHORT = %w[queue close descriptor select].freeze
@@ -15,7 +15,7 @@ GC_ITSELF = %w[test/contract/gc_test.rb test/server/gc_test.rb].freeze
 namespace :gc do
   garbage = lambda do |mode, files, **how|
     options = "-r#{File.expand_path("test/support/garbage.rb")}"
-    Harsh.new("gc #{mode}", {"NB_GC" => mode, "RUBYOPT" => options}).run(files, **how)
+    StressRun.new("gc #{mode}", {"NB_GC" => mode, "RUBYOPT" => options}).run(files, **how)
   end
   contract = ->(names) { names.flat_map { |name| Dir["test/contract/#{name}_test.rb"] } }
 

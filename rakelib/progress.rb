@@ -2,7 +2,7 @@
 
 require "io/console"
 require_relative "../lib/neverblock/cli/terminal"
-require_relative "outcome"
+require_relative "suite_result"
 
 # The last line of a terminal while suites run: how many tests have passed so far, the time, and,
 # of one alone, the file that ended last. Prints nothing if the output is not a terminal.
@@ -40,14 +40,14 @@ class Progress
 
   def alone(run)
     output = output_of(run)
-    passed, failed = Outcome.count(output)
+    passed, failed = SuiteResult.count(output)
     format("%-16<name>s %<passed>d passed, %<failed>d failed (%<seconds>d s)  %<file>s",
            name: run.name, passed: passed, failed: failed, seconds: run.seconds,
            file: output.scan(FILE).last&.first)
   end
 
   def beside_others(run)
-    passed, failed = Outcome.count(output_of(run))
+    passed, failed = SuiteResult.count(output_of(run))
     failures = ", #{failed} failed" if failed.positive?
     "#{run.name}: #{passed} passed#{failures} (#{run.seconds.to_i} s)"
   end

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-require_relative "leash"
-require_relative "outcome"
+require_relative "supervised_process"
+require_relative "suite_result"
 
 # A suite on a Ruby: a process group of its own, and a log.
 class SuiteRun
-  # @return [Outcome, nil] nil: it has not ended
-  attr_reader :outcome
+  # @return [SuiteResult, nil] nil: it has not ended
+  attr_reader :result
   # @return [Float] seconds
   attr_reader :took
   # @return [String] the path of what it prints
@@ -22,8 +22,8 @@ class SuiteRun
 
   def name = "#{@suite.name} #{@ruby.version}"
   def limit = @suite.limit
-  def running? = @start && !@outcome
-  def hung? = @outcome && !@status
+  def running? = @start && !@result
+  def hung? = @result && !@status
   def seconds = now - @start
 
   # Returns when it has ended, or with all that it has started when the thread is killed.
@@ -32,12 +32,12 @@ class SuiteRun
     @status = execute
     @output = File.read(@log).scrub
     @took = seconds
-    @outcome = Outcome.new(@output, @status, @ruby.api)
+    @result = SuiteResult.new(@output, @status, @ruby.api)
   end
 
   # The failures, or the end of the output if no failure was printed.
   def explanation
-    shown = @outcome.reports.any? ? @outcome.reports.join("\n\n").lines : @output.lines.last(60)
+    shown = @result.reports.any? ? @result.reports.join("\n\n").lines : @output.lines.last(60)
     "#{shown.map { |line| "    #{line}" }.join}\n    -- the whole of it: #{@log}"
   end
 
@@ -45,16 +45,16 @@ class SuiteRun
 
   # @return [Process::Status, nil] nil: it hung, and was ended with all that it had started
   def execute
-    leash = Leash.start(@ruby.environment, *@ruby.rake, @suite.task,
-                        in: File::NULL, out: @log, err: %i[child out], pgroup: true)
-    status = leash.wait(@suite.limit)
+    process = SupervisedProcess.start(@ruby.environment, *@ruby.rake, @suite.task, in: File::NULL,
+                                      out: @log, err: %i[child out], pgroup: true)
+    status = process.wait(@suite.limit)
     return status if status
 
-    Process.kill(:QUIT, -leash.pid)
-    leash.wait(2)
+    Process.kill(:QUIT, -process.pid)
+    process.wait(2)
     nil
   ensure
-    leash&.pull
+    process&.terminate
   end
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -52,7 +52,7 @@ class Suites
     @suites = SUITES.select { |suite| names.include?(suite.name) }
     @rubies = rubies
     @jobs = jobs
-    @outcomes = []
+    @results = []
   end
 
   # @return [Boolean] whether all passed
@@ -63,7 +63,7 @@ class Suites
     FileUtils.mkdir_p("tmp/log")
     drive(lanes) { |running| follow(in_order(lanes), running) }
     conclude(now - start)
-    @outcomes.sum(&:failed).zero?
+    @results.sum(&:failed).zero?
   end
 
   private
@@ -107,31 +107,31 @@ class Suites
     until runs.empty?
       progress.show(runs.select(&:running?))
       running.each { |thread| thread.join(Progress::SECONDS / running.size) }
-      progress.clear if runs.first.outcome
-      tell(runs.shift) while runs.first&.outcome
+      progress.clear if runs.first.result
+      tell(runs.shift) while runs.first&.result
     end
   ensure
     progress.clear
-    runs.select(&:outcome).each { |run| tell(run) }
+    runs.select(&:result).each { |run| tell(run) }
   end
 
   def tell(run)
-    @outcomes << outcome = run.outcome
-    line = format("%-9s %-6s %s (%.0f s)", *run.name.split, words([outcome]), run.took)
-    puts outcome.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
+    @results << result = run.result
+    line = format("%-9s %-6s %s (%.0f s)", *run.name.split, words([result]), run.took)
+    puts result.failed.zero? || !NB::CLI::Terminal.colors?($stdout) ? line : "\e[31m#{line}\e[0m"
     puts "(still running after #{run.limit} s)" if run.hung?
-    puts "(#{outcome.repeated.size} repeated: too many to be the machine's fault)" if outcome.often?
-    puts run.explanation if outcome.failed.positive?
+    puts "(#{result.repeated.size} repeated: too many to be the machine's fault)" if result.often?
+    puts run.explanation if result.failed.positive?
     $stdout.flush
   end
 
   def conclude(took)
-    puts format("%s (%.0f s)", words(@outcomes), took)
-    repeated = @outcomes.flat_map(&:repeated)
+    puts format("%s (%.0f s)", words(@results), took)
+    repeated = @results.flat_map(&:repeated)
     puts "#{repeated.size} repeated after a timing failure:", repeated.map { |line| "  #{line}" } if
       repeated.any?
     tell_skips
-    failures = @outcomes.flat_map(&:failures)
+    failures = @results.flat_map(&:failures)
     File.write(FAILED, JSON.generate(failures.map(&:arguments)))
     return if failures.empty?
 
@@ -139,20 +139,20 @@ class Suites
   end
 
   def tell_skips
-    reasons = @outcomes.flat_map(&:reasons).tally.sort_by { |reason, count| [-count, reason] }
+    reasons = @results.flat_map(&:reasons).tally.sort_by { |reason, count| [-count, reason] }
     return if reasons.empty?
 
     puts "Why tests were skipped:"
     reasons.each { |reason, count| puts format("  %5d %s", count, reason) }
   end
 
-  def words(outcomes)
-    passed, failed, skipped = %i[passed failed skipped].map { |kind| outcomes.sum(&kind) }
-    repeated = outcomes.sum { |outcome| outcome.repeated.size }
+  def words(results)
+    passed, failed, skipped = %i[passed failed skipped].map { |kind| results.sum(&kind) }
+    repeated = results.sum { |result| result.repeated.size }
     text = "#{passed} passed, #{failed} failed"
     text += ", #{skipped} skipped" unless skipped.zero?
     text += ", #{repeated} repeated" unless repeated.zero?
-    activities = outcomes.sum(&:activities)
+    activities = results.sum(&:activities)
     activities.zero? ? text : "#{text}; #{activities} activities of soaks"
   end
 

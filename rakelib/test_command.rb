@@ -22,9 +22,9 @@ class TestCommand
   def run(ruby)
     puts "Ruby #{ruby.version}: #{@file} #{@name}"
     Machine.watch do
-      leash, current = TestFiles.start([@file, *arguments], environment: ruby.environment,
+      process, current = TestFiles.start([@file, *arguments], environment: ruby.environment,
                                                             ruby: ruby.path, in: $stdin)
-      status = status_of(leash, current)
+      status = status_of(process, current)
       conclude(status, TestFiles.last_test(current))
     end
   end
@@ -35,14 +35,14 @@ class TestCommand
 
   # Ctrl-C also says which test was running.
   # @return [Process::Status, nil] nil: it hung, and was killed
-  def status_of(leash, current)
+  def status_of(process, current)
     trap("INT") do
       $stdout.syswrite("\n#{TestFiles.interrupted(current.read)}")
       exit 130
     end
-    TestFiles.status_of(leash, current)
+    TestFiles.status_of(process, current)
   ensure
-    leash.pull
+    process.terminate
     trap("INT", "DEFAULT")
   end
 

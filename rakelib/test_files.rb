@@ -3,7 +3,7 @@
 require "rbconfig"
 require "tempfile"
 require_relative "../test/support/machine"
-require_relative "leash"
+require_relative "supervised_process"
 
 # Runs each test file once, in a process of its own: children, memory maps and garbage of one file
 # would slow down the forks, and the waits for children, of another. Files in an Array share one.
@@ -22,7 +22,7 @@ module TestFiles
   # Loaded first into each process: writes down which test runs.
   CURRENT = File.expand_path("../test/support/current_test", __dir__)
 
-  @running = {} # leash => file, and where the name of its running test is
+  @running = {} # process => file, and where the name of its running test is
 
   module_function
 
@@ -65,20 +65,20 @@ module TestFiles
     reader, writer = IO.pipe
     streams = {out: writer, err: writer, pgroup: true}
     words = file.is_a?(Array) ? [*file.map { |each| "-r./#{each}" }, "-e", ""] : [file]
-    leash, current = start(words, environment: environment, **streams)
+    process, current = start(words, environment: environment, **streams)
     writer.close
-    @running[leash] = [name(file), current]
+    @running[process] = [name(file), current]
     reading = Thread.new { reader.read.scrub }
-    status = status_of(leash, current)
-    leash.pull
-    @running.delete(leash)
+    status = status_of(process, current)
+    process.terminate
+    @running.delete(process)
     [reading.value + interrupted(last_test(current)), status]
   end
 
   # @return [Process::Status, nil] nil: it hangs
-  def status_of(leash, current)
+  def status_of(process, current)
     seen = nil
-    until (status = leash.wait(LIMIT))
+    until (status = process.wait(LIMIT))
       before = seen
       seen = File.mtime(current.path)
       return nil if seen == before
@@ -90,12 +90,13 @@ module TestFiles
 
   # Starts a process with tests.
   # @param words [Array<String>] for Ruby: the file, and what minitest is told
-  # @return [Array(Leash, Tempfile)] and where the name of the running test is
+  # @return [Array(SupervisedProcess, Tempfile)] and where the name of the running test is
   def start(words, environment: {}, ruby: RbConfig.ruby, **streams)
     current = Tempfile.new("nb-test")
-    leash = Leash.start({**environment, "NB_CURRENT_TEST" => current.path}, ruby, "-Ilib:test",
-                        "-r#{CURRENT}", *words, in: File::NULL, **streams)
-    [leash, current]
+    process = SupervisedProcess.start(environment.merge("NB_CURRENT_TEST" => current.path), ruby,
+                                      "-Ilib:test", "-r#{CURRENT}", *words, in: File::NULL,
+                                                                            **streams)
+    [process, current]
   end
 
   # @return [String] the test that was running at the end, or what the file says otherwise

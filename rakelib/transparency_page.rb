@@ -39,7 +39,7 @@ class TransparencyPage
     |---|---|---|
     | sinatra 4.2, roda 3.109, grape 3.2, hanami-router 3.0 | parameters, instance variables | yes |
     | concurrent-ruby 1.3 | promises, thread pools, IVar, Event, CountDownLatch, ScheduledTask, TimerTask, Semaphore, ReentrantReadWriteLock, Map | yes |
-    | async-websocket 0.30 | its Rack adapter, fifty WebSockets beside each other | yes |
+    | async-websocket 0.30 | its Rack adapter, fifty concurrent WebSockets | yes |
     | graphql 2.6 | without a Dataloader | yes |
     | graphql 2.6 | `GraphQL::Dataloader::AsyncDataloader`, in fields and sources; needs async 2.25, and therefore Ruby 3.2 | yes |
     | graphql 2.6 | `GraphQL::Dataloader, nonblocking: true`, in fields and sources | yes |

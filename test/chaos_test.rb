@@ -4,7 +4,7 @@ require "minitest/autorun"
 require "open3"
 require "rbconfig"
 require "tmpdir"
-require_relative "../rakelib/outcome"
+require_relative "../rakelib/suite_result"
 
 # `rake chaos` says how far it is, what has failed in which way, and how to replay it.
 class ChaosTest < Minitest::Test
@@ -41,7 +41,7 @@ class ChaosTest < Minitest::Test
     assert_match(/\A1 of 2: seed 1, 0_test.rb: passed \(\d+ s\)$/, output)
     assert_match(/^2 of 2: seed 2, 1_test.rb: passed /, output)
     assert_match(/^2 tests and 0 crossings in \d+ s\n2 passed, 0 failed\n\z/, output)
-    assert_equal [2, 0, 0], Outcome.count(output)
+    assert_equal [2, 0, 0], SuiteResult.count(output)
   end
 
   def test_what_fails_is_told_with_its_seed_and_its_end

@@ -5,7 +5,7 @@
 #include "drivers/net_http_write.h"
 #include "hooks/hooks.h"
 #include "loop/blocking.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include "loop/chaos.h"
 #include "loop/guest.h"
 #include "loop/last_status.h"
@@ -19,7 +19,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_fork();
     Init_nb_last_status();
     Init_nb_chaos();
-    nb_chain_init();
+    nb_resume_chain_init();
     Init_nb_blocking();
     Init_nb_profile();
     Init_nb_guest(rb_cNBScheduler);
@@ -30,9 +30,9 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_timeout(rb_cNBScheduler);
     Init_nb_hooks_section(rb_cNBScheduler);
     Init_nb_hooks_block(rb_cNBScheduler);
-    Init_nb_hooks_early();
+    Init_nb_hooks_early_unblock();
     Init_nb_hooks_mutex();
-    Init_nb_hooks_kept();
+    Init_nb_hooks_held_mutexes();
     Init_nb_hooks_fiber_blocking();
     Init_nb_hooks_matches(rb_cNBScheduler);
     Init_nb_hooks_process(rb_cNBScheduler);
@@ -44,7 +44,7 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_hooks_operation(rb_cNBScheduler);
     Init_nb_hooks_job();
     Init_nb_hooks_counted();
-    Init_nb_hooks_face();
+    Init_nb_hooks_c_methods();
     Init_nb_hooks_mode();
     Init_nb_hooks_joined();
     Init_nb_hooks_autoload();

@@ -77,9 +77,9 @@ module NB
     # @return [Float, nil] when it began to serve, by the monotonic clock
     # @api private
     attr_reader :since
-    # @return [Hotline, nil] in a worker: the connection to its master
+    # @return [WorkerChannel, nil] in a worker: the connection to its master
     # @api private
-    attr_accessor :line
+    attr_accessor :channel
 
     # @param app [#call] a Rack application; its requests overlap when they wait
     # @param bind [String, Array<String>] `tcp://host:port` (port 0: any), `unix://path`,
@@ -294,19 +294,19 @@ module NB
       @ready, @stopping = false, true
       Drain.stop(Fiber.scheduler)
       @deadline = @drain_timeout && (now + @drain_timeout)
-      expect_hurry
+      await_later_stop
       refuse
       accept_rest
       close # the kernel refuses what comes now, instead of letting it wait
       @core.drain # not before: clients whose connection ends come back at once
       join_all
     ensure
-      @impatient && Fiber.scheduler.fiber_interrupt(@impatient, NB::Cancelled.new("drained"))
+      @later_stop && Fiber.scheduler.fiber_interrupt(@later_stop, NB::Cancelled.new("drained"))
     end
 
-    def expect_hurry
-      @impatient = nil # a cancel may strike as Fiber.schedule returns
-      FiberNames.schedule("a later stop") { (@impatient = Fiber.current) && @commands.pop && hurry }
+    def await_later_stop
+      @later_stop = nil # a cancel may strike as Fiber.schedule returns
+      FiberNames.schedule("a later stop") { (@later_stop = Fiber.current) && @commands.pop && halt }
     rescue FiberError
       nil # the system has no room for it: a second stop is overlooked
     end
@@ -330,7 +330,7 @@ module NB
     def outlive(&wait) = @program ? ForeignExceptions.outlive(method(:log_error), &wait) : yield
 
     # A second stop.
-    def hurry
+    def halt
       @deadline = now
       end_at_once
     end

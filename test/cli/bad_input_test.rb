@@ -88,7 +88,7 @@ class BadInputTest < Minitest::Test
     "serve -b #{TCP} --control unix://config.ru" => /control socket: .*: that is no socket/,
     "serve -b unix://#{"x" * 109}" => /cannot listen: .*: a socket's path has at most 108 bytes/,
     "delayd --bind 192.0.2.1" => /cannot listen: .*: --bind must be an address of this machine/,
-    "iotest -c no.invalid -n -l 1k" => /nothing listens at no.invalid, port 12345 /,
+    "iotest -c no.invalid -n -l 1k" => /nothing listens on no.invalid, port 12345 /,
     "bench a3 -r /bin/true" => %r{/bin/true is no Ruby},
     "profile -o /proc/none/x -e 1" => /-o: cannot use this folder/,
     "bench a3 -q --out /proc/none" => /--out: .*: No such file or directory: \/proc\/none: name/,
@@ -164,7 +164,7 @@ class BadInputTest < Minitest::Test
     { "serve -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
       "serve -w 1 -b tcp://127.0.0.1:#{port}" => [1, /another process listens there: end it/],
       "delayd -p #{port}" => [1, /cannot listen: Address already in use.*: choose another --port/],
-      "iotest -s -p #{port}" => [1, /cannot listen at port #{port}: Address already in use: name/] }
+      "iotest -s -p #{port}" => [1, /cannot listen on port #{port}: Address already in use: name/] }
       .each { |words, (status, text)| check({ words => text }, status) }
   ensure
     server&.close
@@ -181,7 +181,7 @@ class BadInputTest < Minitest::Test
     [[], %w[-w 1]].each do |words|
       _, errors, status = Open3.capture3({"RUBYOPT" => "-r./no_rack"}, *Program::NB,
         "serve", "-b", TCP, *words, chdir: @folder)
-      assert_match(/\Anb serve: cannot read config.ru: the gem rack is not there: .*\n\z/, errors)
+      assert_match(/\Anb serve: cannot read config.ru: the gem rack is missing: .*\n\z/, errors)
       assert_equal 1, status.exitstatus
     end
   end

@@ -154,7 +154,7 @@ class IotestTest < Minitest::Test
     _, errors, status = Program.nb("iotest", "-c", "127.0.0.1", "-p", port.to_s, "-n", "-l", "1k")
 
     assert_equal 1, status.exitstatus
-    assert_match(/nb iotest: nothing listens at 127.0.0.1, port #{port} .*: Connection refused/,
+    assert_match(/nb iotest: nothing listens on 127.0.0.1, port #{port} .*: Connection refused/,
       errors)
   end
 

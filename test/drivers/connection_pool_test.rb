@@ -9,7 +9,7 @@ require "connection_pool"
 require "net/http/persistent"
 require_relative "../support/patience"
 
-# The connection_pool gem in a loop: its waiters stand in line. Nothing is lost, whatever interrupts
+# The connection_pool gem in a loop: its waiters queue. Nothing is lost, whatever interrupts
 # them, and elsewhere it is as before.
 class ConnectionPoolGemTest < Minitest::Test
   include Patience
@@ -43,7 +43,7 @@ class ConnectionPoolGemTest < Minitest::Test
       gate = Queue.new
       holders = Array.new(2) { NB.async { mine.with { gate.pop } } }
       tasks = 8.times.map do |i|
-        2.times { sleep(0.002) } # the one before is in line
+        2.times { sleep(0.002) } # the one before is in the queue
         NB.async { 3.times { mine.with { |t| t.use { order << i && sleep(0.002) } } } }
       end
       2.times { sleep(0.002) && gate << true }
@@ -186,7 +186,7 @@ class ConnectionPoolGemTest < Minitest::Test
       cancelled.cancel
       cancelled.wait
       servers << false << :connection
-      # Which of them is first in line is up to the loop.
+      # Which of them is first in the queue is up to the loop.
       assert_equal [[IOError, "refused"], :connection], others.map(&:value).sort_by(&:to_s)
       assert_equal 1, mine.available
     end
@@ -216,7 +216,7 @@ class ConnectionPoolGemTest < Minitest::Test
     assert_equal 2, mine.available
   end
 
-  # Fibers that come and go keep the line from ever being empty.
+  # Fibers that come and go keep the queue from ever being empty.
   def test_a_thread_has_its_turn_among_fibers
     NB.run do
       stack = stack_of(1)
@@ -285,7 +285,7 @@ class ConnectionPoolGemTest < Minitest::Test
     threads = 10.times.map { Thread.new { 20.times { mine.with { |t| t.use { Thread.pass } } } } }
     threads.each(&:value)
     assert_equal 2, mine.available
-    assert_nil mine.instance_variable_get(:@available).instance_variable_get(:@neverblock_line)
+    assert_nil mine.instance_variable_get(:@available).instance_variable_get(:@neverblock_queue)
   end
 
   private
@@ -299,7 +299,7 @@ class ConnectionPoolGemTest < Minitest::Test
 
   # The thread does not run between the hand-over and the interrupt.
   def hand_to_one_interrupted(stack, thing)
-    stack.pop(timeout: 0, exception: false) # makes the line
+    stack.pop(timeout: 0, exception: false) # makes the queue
     waiter = in_line(1) { spawn_thread { stack.pop(timeout: 10) } }
     stack.push(thing)
     yield if block_given?

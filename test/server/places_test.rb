@@ -41,7 +41,7 @@ class ServerPlacesTest < Minitest::Test
       nil # it does not listen yet
     end
     assert_includes loaded, "launcher"
-    assert_empty loaded & %w[cluster worker_process hotline overview control exposition host_field inherited_listeners json tempfile ipaddr]
+    assert_empty loaded & %w[cluster worker_process worker_channel overview control exposition host_field inherited_listeners json tempfile ipaddr]
     assert_predicate finish, :success?
   end
 

@@ -298,7 +298,7 @@ class ServerTlsTest < Minitest::Test
     assert_match(/content-length: 10\r\n.*\r\n\r\npart\z/m, ending("/short", "1.0")[0])
   end
 
-  # The carrier's, too: it has not sent all that it was given.
+  # The transport's, too: it has not sent all that it was given.
   def test_what_a_stop_cuts_off_has_no_notice
     serve_tls(drain_timeout: 0.2) { |env| [200, {}, env["PATH_INFO"] == "/" ? [LARGE] : ->(stream) { stream.write("part").then { stream.flush } }] }
     clients = [slow, slow("GET /stream HTTP/1.0\r\n\r\n"), slow("GET /stream HTTP/1.1\r\n#{HOST}\r\n")]

@@ -13,7 +13,7 @@ require_relative "timing"
 require_relative "leaks"
 require_relative "mistake"
 require_relative "warnings"
-require_relative "trial"
+require_relative "contract_run"
 require_relative "streams"
 require_relative "subprocess"
 
@@ -98,10 +98,10 @@ class Contract < Minitest::Test
   end
 
   # Runs block beside the body. @return [Strand]
-  def strand(&block) = @trial.strand(&block)
+  def strand(&block) = @contract_run.strand(&block)
 
   # Closes ios when the body has ended. @return them
-  def keep(*ios) = @trial.keep(*ios)
+  def keep(*ios) = @contract_run.keep(*ios)
 
   # Sets ios to blocking mode, and keeps them.
   def blocking(*ios)
@@ -117,9 +117,9 @@ class Contract < Minitest::Test
     end
   end
 
-  def scheduler = @trial.scheduler
-  def world = @trial.world
-  def fibers? = @trial.world.fibers?
+  def scheduler = @contract_run.scheduler
+  def world = @contract_run.world
+  def fibers? = @contract_run.world.fibers?
 
   # @return [Integer] a port where nobody listens or can listen: it is occupied until the body ends
   def refusing_port
@@ -172,8 +172,8 @@ class Contract < Minitest::Test
     gap, limit = nil, limit * 4 if ENV["NB_CHAOS"]
     gap, limit = nil, limit * PATIENCE if PATIENCE > 1
     Warnings.take
-    @trial = Trial.new(self, world, limit: limit, ticker: ticker, &body)
-    judge(@trial.run, gap)
+    @contract_run = ContractRun.new(self, world, limit: limit, ticker: ticker, &body)
+    judge(@contract_run.run, gap)
   end
 
   def judge(result, gap)

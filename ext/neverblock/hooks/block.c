@@ -1,9 +1,9 @@
 /* block.c - block and unblock: Mutex, Queue, Thread#join and everything built on them. Uses ruby.h.
- * Read after: wait.h, early.h. */
-#include "hooks/early.h"
+ * Read after: wait.h, early_unblock.h. */
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
-#include "hooks/kept.h"
-#include "loop/chain.h"
+#include "hooks/held_mutexes.h"
+#include "loop/resume_chain.h"
 #include <math.h>
 #include <ruby/version.h>
 
@@ -20,8 +20,8 @@ static void check_own_lock(const nb_park_t *park)
 #if RUBY_API_VERSION_CODE >= 30200
     if (park->owner == park->fiber)
         return;
-    nb_chain_between_t holder = {nb_kept_by, park->blocker};
-    if (nb_chain_leads(park->owner, holder, park->fiber))
+    nb_resume_chain_between_t holder = {nb_held_mutexes_by, park->blocker};
+    if (nb_resume_chain_leads(park->owner, holder, park->fiber))
         rb_raise(rb_eThreadError,
                  "deadlock; lock already owned by another fiber belonging to the same thread");
 #else
@@ -49,7 +49,7 @@ static VALUE rb_nb_scheduler_block(int argc, VALUE *argv, VALUE self)
     nb_chaos_pause(loop);
     if (nb_chaos(NB_CHAOS_SPURIOUS) && nb_is_lock_or_queue(park.blocker))
         return Qtrue;
-    if (nb_early_came(&park))
+    if (nb_early_unblock_came(&park))
         return Qtrue;
     return nb_park(&park) == NB_WOKEN ? Qtrue : Qfalse;
 }
@@ -107,7 +107,7 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
     nb_loop_t *loop = nb_loop_any(self);
     if (!RTEST(rb_obj_is_fiber(fiber)))
         rb_raise(rb_eTypeError, "unblock: expected a Fiber, got: %" PRIsVALUE, rb_inspect(fiber));
-    nb_kept_drop(blocker);
+    nb_held_mutexes_drop(blocker);
     if (RB_TYPE_P(blocker, T_FILE) && loop->thread) /* an IO#close, from Ruby 4.0 on */
         blocker = loop->thread;
     nb_park_t *park = loop->closed ? NULL : unblocked_park(loop, fiber, blocker);
@@ -115,8 +115,8 @@ static VALUE rb_nb_scheduler_unblock(VALUE self, VALUE blocker, VALUE fiber)
         nb_unblock(park);
     else if (loop->thread && is_blocking(fiber))
         rb_thread_wakeup_alive(loop->thread);
-    else if (!loop->closed && !loop->orphans)
-        nb_early_note(loop, fiber, blocker);
+    else if (!loop->closed && !loop->fork_mutexes)
+        nb_early_unblock_note(loop, fiber, blocker);
     return Qtrue;
 }
 

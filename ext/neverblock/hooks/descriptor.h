@@ -67,7 +67,7 @@ static inline nb_slot_t *nb_descriptor_slot(const nb_descriptor_t *descriptor)
     nb_slot_t *slot = descriptor->slot;
     if (slot->tag != descriptor->io) {
         slot->tag = descriptor->io;
-        slot->dry = slot->stream = slot->misses = slot->doubtful = 0;
+        slot->dry = slot->stream = slot->misses = slot->unverified = 0;
     }
     return slot;
 }

@@ -1,7 +1,7 @@
 /* fiber.c - fiber, yield, run: the life of the loop's fibers. Uses ruby.h.
  * Read after: wait.h. */
 #include "hooks/hooks.h"
-#include "hooks/kept.h"
+#include "hooks/held_mutexes.h"
 #include "loop/last_status.h"
 #include <ruby/fiber/scheduler.h>
 
@@ -94,8 +94,8 @@ static int end_by_error(nb_loop_t *loop)
 static int unlock_mutexes(int state)
 {
     int tag = 0;
-    if (nb_kept_some())
-        rb_protect(nb_kept_unlock, Qnil, &tag);
+    if (nb_held_mutexes_some())
+        rb_protect(nb_held_mutexes_unlock, Qnil, &tag);
     return tag ? tag : state;
 }
 
@@ -110,8 +110,8 @@ static void finish(nb_loop_t *loop, int state, pid_t pid)
     if (!loop->closed) {
         state = unlock_mutexes(state);
         nb_forget_interrupts(loop);
-        if (RHASH_SIZE(loop->early))
-            rb_hash_delete(loop->early, rb_fiber_current());
+        if (RHASH_SIZE(loop->early_unblocks))
+            rb_hash_delete(loop->early_unblocks, rb_fiber_current());
         nb_idle_over(loop, rb_fiber_current());
         loop->fibers--;
         ended++;

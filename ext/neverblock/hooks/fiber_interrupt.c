@@ -6,7 +6,7 @@
  * 18793.
  */
 #include "hooks/hooks.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include "loop/shield.h"
 
 static ID id_alive, id_raise;
@@ -107,7 +107,7 @@ static VALUE rb_nb_scheduler_fiber_interrupt(VALUE self, VALUE fiber, VALUE exce
  * Enumerator's. Its shields are around that wait, and it goes on when the other has ended. */
 static VALUE who_waits(const nb_park_t *park)
 {
-    return nb_chain_reaches(park->owner, park->fiber) ? park->owner : park->fiber;
+    return nb_resume_chain_reaches(park->owner, park->fiber) ? park->owner : park->fiber;
 }
 
 /* @!visibility private - raises in every fiber that waits, except the caller, blocking ones, and

@@ -64,7 +64,7 @@ static bool likely_dry(nb_slot_t *slot)
         return true;
     if (slot->woken || slot->misses < MISSES || slot->hung_up)
         return false;
-    slot->doubtful = 1;
+    slot->unverified = 1;
     return true;
 }
 
@@ -90,7 +90,7 @@ static bool is_stale(nb_slot_t *slot, ssize_t count)
 {
     if (count != -ENOTSOCK)
         return false;
-    slot->dry = slot->misses = slot->doubtful = 0;
+    slot->dry = slot->misses = slot->unverified = 0;
     slot->stream = OTHER;
     return true;
 }

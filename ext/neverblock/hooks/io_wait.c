@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #define GUESSES 32 /* that nothing can be read; the last is checked by asking the kernel */
-#define DOUBTS 2   /* guesses before the next check, if a check has found bytes */
+#define GUESSES_AFTER_BYTES 2 /* guesses before the next check, if a check has found bytes */
 
 int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
 {
@@ -36,7 +36,7 @@ int nb_wait_fd(nb_loop_t *loop, int fd, int mask, uint64_t deadline_ns)
 static bool is_dry(const nb_descriptor_t *at, int mask)
 {
     nb_slot_t *slot = nb_descriptor_slot(at);
-    return (slot->doubtful && mask == NB_READABLE) || (slot->dry & mask) == mask;
+    return (slot->unverified && mask == NB_READABLE) || (slot->dry & mask) == mask;
 }
 
 /* Returns what of mask is ready now, or an event beyond it after a hangup or an error. */
@@ -82,13 +82,13 @@ static bool lets_others_go_first(const nb_descriptor_t *at, int mask)
     nb_slot_t *slot = nb_descriptor_slot(at);
     if (!at->loop->ready.count || slot->woken || !may_leave_it(at, mask))
         return false;
-    if (slot->misled) {
-        slot->misled--;
+    if (slot->backoff) {
+        slot->backoff--;
         return false;
     }
     if (++slot->guesses >= GUESSES)
         return false;
-    slot->doubtful = 1;
+    slot->unverified = 1;
     return true;
 }
 
@@ -97,7 +97,7 @@ static void check_guess(const nb_descriptor_t *at, bool ready)
     nb_slot_t *slot = nb_descriptor_slot(at);
     if (slot->guesses < GUESSES)
         return;
-    slot->guesses = ready ? GUESSES - 1 - DOUBTS : 0;
+    slot->guesses = ready ? GUESSES - 1 - GUESSES_AFTER_BYTES : 0;
     nb_fdtable_checked(slot, ready);
 }
 
@@ -105,7 +105,7 @@ static void check_guess(const nb_descriptor_t *at, bool ready)
 static void look_for_others(nb_descriptor_t *at, int mask)
 {
     nb_loop_t *loop = at->loop;
-    if (loop->fds.count > 1 && !nb_descriptor_slot(at)->misled && may_leave_it(at, mask)) {
+    if (loop->fds.count > 1 && !nb_descriptor_slot(at)->backoff && may_leave_it(at, mask)) {
         nb_yield(loop);
         nb_descriptor_check(at);
     }

@@ -1,9 +1,10 @@
-/* mutex.c - Thread::Mutex#sleep for the repair mutex_sleep. Uses ruby.h. Read after: early.h.
+/* mutex.c - Thread::Mutex#sleep for the repair mutex_sleep. Uses ruby.h. Read after:
+ * early_unblock.h.
  *
  * In C, because a Ruby method may be interrupted at each step: between the unlock and the wait
  * another thread would run, and wake a fiber that does not wait yet.
  */
-#include "hooks/early.h"
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 #include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
@@ -79,7 +80,7 @@ static VALUE wake_up(VALUE argument)
     nb_relock_t relock = {sleep->mutex, Qnil, 0};
     lock_again((VALUE)&relock);
     if (!loop->closed)
-        nb_early_forget(loop, sleep->fiber, sleep->mutex);
+        nb_early_unblock_forget(loop, sleep->fiber, sleep->mutex);
     return Qnil;
 }
 
@@ -99,7 +100,7 @@ static VALUE rb_nb_mutex_sleep(int argc, VALUE *argv, VALUE mutex)
     };
     if (nb_ptrmap_reserve(&loop->mutex_sleeps) < 0)
         rb_memerror();
-    nb_early_forget(loop, sleep.fiber, mutex); /* of a lock that it has had since */
+    nb_early_unblock_forget(loop, sleep.fiber, mutex); /* of a lock that it has had since */
     sleep.outer = (VALUE)nb_ptrmap_put(&loop->mutex_sleeps, sleep.fiber, (void *)mutex);
     time_t begin = time(NULL);
     VALUE woken = rb_ensure(unlock_and_sleep, (VALUE)&sleep, wake_up, (VALUE)&sleep);

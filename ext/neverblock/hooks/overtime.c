@@ -6,9 +6,9 @@
  * Read after: overtime.h.
  */
 #include "hooks/overtime.h"
-#include "hooks/struck.h"
+#include "hooks/timeout_error.h"
 #include "base/condition.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include <pthread.h>
 #include <ruby/debug.h>
 #include <ruby/thread.h>
@@ -89,7 +89,7 @@ static bool computes(const nb_timeout_t *timeout)
 {
     nb_loop_t *loop = timeout->loop;
     bool runs = loop->current == timeout->fiber ||
-                (loop->current && nb_chain_reaches(loop->current, timeout->fiber));
+                (loop->current && nb_resume_chain_reaches(loop->current, timeout->fiber));
     return runs && !nb_park_of(loop, timeout->fiber) &&
            !nb_shielded(loop, timeout->fiber, timeout->depth);
 }

@@ -1,6 +1,6 @@
 /* report.c - the loop's counters and waits, for NB.stats and NB.dump. Uses ruby.h. */
 #include "base/clock.h"
-#include "hooks/early.h"
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 #include "offload/pool.h"
 

@@ -1,7 +1,7 @@
 /* time.c - kernel_sleep, the one conversion of seconds, the start of a virtual clock. Uses ruby.h.
  * Read after: wait.h. */
 #include "base/clock.h"
-#include "hooks/early.h"
+#include "hooks/early_unblock.h"
 #include "hooks/hooks.h"
 #include <ruby/debug.h>
 #include <ruby/fiber/scheduler.h>
@@ -75,7 +75,7 @@ static VALUE rb_nb_scheduler_kernel_sleep(int argc, VALUE *argv, VALUE self)
     if (argc && NIL_P(duration) && !nb_ptrmap_get(&loop->mutex_sleeps, park.fiber))
         park.blocker = loop->thread; /* IO#close, in whose name it is unblocked */
     nb_chaos_pause(loop);
-    if (nb_early_came(&park))
+    if (nb_early_unblock_came(&park))
         return Qtrue;
     return nb_park(&park) == NB_WOKEN_BY_TIMER ? Qfalse : Qtrue;
 }

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "hooks/hooks.h"
 #include "hooks/overtime.h"
-#include "hooks/struck.h"
-#include "loop/chain.h"
+#include "hooks/timeout_error.h"
+#include "loop/resume_chain.h"
 
 #define ENDLESS_SECONDS 9e9 /* 285 years */
 
@@ -41,7 +41,7 @@ static bool runs(const nb_timeout_t *timeout)
 {
     VALUE current = rb_fiber_current();
     return timeout->loop->current == timeout->fiber || current == timeout->fiber ||
-           nb_chain_reaches(timeout->fiber, current);
+           nb_resume_chain_reaches(timeout->fiber, current);
 }
 
 static void on_timeout(nb_timer_t *timer)
@@ -55,7 +55,8 @@ static void on_timeout(nb_timer_t *timer)
         park->put_off = put_off;
         park->raise_data = timeout;
         nb_wake(park, NB_WOKEN_BY_EXCEPTION);
-    } else if (park || runs(timeout) || !nb_lapse_begin(&timeout->lapse, timeout->fiber)) {
+    } else if (park || runs(timeout) ||
+               !nb_suspended_timer_begin(&timeout->suspended, timeout->fiber)) {
         /* It runs right now, or something else is on its way: raises at its next wait. */
         nb_loop_add_timer(timeout->loop, timer, nb_loop_clock(timeout->loop) + 1000000);
     }
@@ -81,7 +82,7 @@ static VALUE timeout_body(VALUE argument)
     VALUE value = rb_yield(timeout->duration);
     if (timeout->interrupted) /* Thread.handle_interrupt has held it back */
         nb_take_interrupts(Qnil);
-    if (timeout->lapse.linked) /* it was over while others ran, and nothing has waited since */
+    if (timeout->suspended.linked) /* it was over while others ran, and nothing has waited since */
         raise_expired(timeout);
     return value;
 }
@@ -131,7 +132,7 @@ static VALUE timeout_leave(VALUE argument)
 {
     nb_timeout_t *timeout = (nb_timeout_t *)argument;
     nb_timers_remove(&timeout->loop->timers, &timeout->timer);
-    nb_lapse_end(&timeout->lapse, timeout->fiber);
+    nb_suspended_timer_end(&timeout->suspended, timeout->fiber);
     if (timeout->traced)
         nb_overtime_trace_no_more(timeout->loop);
     nb_list_remove(&timeout->held.link);
@@ -169,7 +170,7 @@ static VALUE limit(int argc, VALUE *argv, VALUE self, bool lets_compute)
     };
     timeout.depth = nb_shield_depth(loop, timeout.fiber);
     nb_list_init(&timeout.held.link);
-    timeout.lapse = (nb_lapse_t){.loop = loop, .timer = &timeout.timer};
+    timeout.suspended = (nb_suspended_timer_t){.loop = loop, .timer = &timeout.timer};
     loop->mark_timeouts = mark_timeouts;
     timeout.deadline_ns = nb_deadline(loop, argv[0]);
     nb_loop_add_timer(loop, &timeout.timer, timeout.deadline_ns);
@@ -217,7 +218,7 @@ static VALUE rb_nb_scheduler_expire(VALUE self, VALUE klass)
 
 void Init_nb_hooks_timeout(VALUE cScheduler)
 {
-    nb_struck_init(cScheduler);
+    nb_timeout_error_init(cScheduler);
     rb_define_method(cScheduler, "timeout_after", rb_nb_scheduler_timeout_after, -1);
     rb_define_private_method(cScheduler, "timeout_at_wait", rb_nb_scheduler_timeout_at_wait, -1);
     rb_define_private_method(cScheduler, "expire", rb_nb_scheduler_expire, 1);

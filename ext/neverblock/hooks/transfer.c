@@ -1,7 +1,7 @@
 /* transfer.c - Fiber#transfer that tells the loop when a fiber leaves. Uses ruby.h.
- * Read after: away.h. */
+ * Read after: transferred.h. */
 #include "hooks/hooks.h"
-#include "loop/away.h"
+#include "loop/transferred.h"
 #include <ruby/fiber/scheduler.h>
 #include <ruby/ractor.h>
 
@@ -28,7 +28,7 @@ static VALUE call_transfer(int argc, VALUE *argv, VALUE self)
     nb_loop_t *loop = nb_is_loop(scheduler) ? nb_loop_any(scheduler) : NULL;
     if (!loop || loop->closed)
         return call_original((VALUE)&transfer);
-    return nb_away_during(loop, call_original, (VALUE)&transfer);
+    return nb_transferred_during(loop, call_original, (VALUE)&transfer);
 }
 
 /* @!visibility private - replaces Fiber#transfer. */
@@ -45,21 +45,21 @@ static VALUE rb_nb_native_watch_transfers(VALUE mod)
 /* @!visibility private - runs the block, which transfers to a fiber that is away (Fiber#raise). */
 static VALUE rb_nb_scheduler_leave(VALUE self)
 {
-    return nb_away_during(nb_loop_get(self), nb_yield_block, Qnil);
+    return nb_transferred_during(nb_loop_get(self), nb_yield_block, Qnil);
 }
 
 /* @!visibility private - whether the fiber has left by Fiber#transfer, and has not come back. */
-static VALUE rb_nb_scheduler_away_p(VALUE self, VALUE fiber)
+static VALUE rb_nb_scheduler_transferred_p(VALUE self, VALUE fiber)
 {
     nb_loop_t *loop = nb_loop_any(self);
-    return !loop->closed && nb_is_away(loop, fiber) ? Qtrue : Qfalse;
+    return !loop->closed && nb_is_transferred(loop, fiber) ? Qtrue : Qfalse;
 }
 
 void Init_nb_hooks_transfer(VALUE cScheduler)
 {
     id_original = rb_intern("__nb_transfer");
     rb_define_method(cScheduler, "leave", rb_nb_scheduler_leave, 0);
-    rb_define_method(cScheduler, "away?", rb_nb_scheduler_away_p, 1);
+    rb_define_method(cScheduler, "transferred?", rb_nb_scheduler_transferred_p, 1);
     rb_define_singleton_method(rb_path2class("NB::Native"), "watch_transfers",
                                rb_nb_native_watch_transfers, 0);
 }

@@ -14,13 +14,13 @@
 #define WRONG_LIMIT 3
 #define LEFT_LIMIT 8
 /* The waits that ask first after them. */
-#define MISLED_WAITS 255
+#define BACKOFF_WAITS 255
 
 int nb_fdtable_open(nb_fdtable_t *table, const nb_backend_ops_t *ops)
 {
     *table = (nb_fdtable_t){.backend = {.ops = ops, .fd = -1}};
     nb_list_init(&table->pending);
-    nb_list_init(&table->doubtful);
+    nb_list_init(&table->unverified);
     return ops->open(&table->backend);
 }
 
@@ -111,8 +111,8 @@ static int enlist(nb_fdtable_t *table, nb_slot_t *slot, const nb_watch_t *watch)
     int result = watch_union(table, slot, watch->fd, interest(watch));
     slot->registered = result == 0;
     slot->dry = slot->hung_up = slot->stream = slot->ignored = 0;
-    slot->woken = slot->misses = slot->doubtful = 0;
-    slot->flows = slot->guesses = slot->left = slot->wrong = slot->misled = 0;
+    slot->woken = slot->misses = slot->unverified = 0;
+    slot->flows = slot->guesses = slot->left = slot->wrong = slot->backoff = 0;
     return result;
 }
 
@@ -132,9 +132,9 @@ int nb_fdtable_add(nb_fdtable_t *table, nb_watch_t *watch)
     nb_list_append(&slot->watches, &watch->link);
     nb_list_init(&watch->pending);
     if (edge && !unwatchable)
-        nb_list_append(slot->doubtful ? &table->doubtful : &table->pending, &watch->pending);
+        nb_list_append(slot->unverified ? &table->unverified : &table->pending, &watch->pending);
     watch->turn = table->turn;
-    slot->doubtful = 0;
+    slot->unverified = 0;
     table->count++;
     return 0;
 }
@@ -212,7 +212,8 @@ void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep)
 {
     nb_watch_t *watch;
     table->turn++;
-    while ((watch = first_of(&table->doubtful)) && (before_sleep || table->turn - watch->turn > 2))
+    while ((watch = first_of(&table->unverified)) &&
+           (before_sleep || table->turn - watch->turn > 2))
         verify_guess(table, watch, before_sleep);
     while ((watch = first_of(&table->pending))) {
         verify(table, watch);
@@ -226,7 +227,7 @@ static void mislead(nb_slot_t *slot)
 {
     slot->wrong = WRONG_LIMIT - 1;
     slot->left = LEFT_LIMIT - 1;
-    slot->misled = MISLED_WAITS;
+    slot->backoff = BACKOFF_WAITS;
 }
 
 void nb_fdtable_checked(nb_slot_t *slot, bool left)

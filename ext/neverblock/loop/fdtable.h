@@ -20,7 +20,7 @@
 typedef struct nb_watch {
     nb_list_t link;    /* in its slot, while added */
     nb_list_t pending; /* in one of the table's lists of watches not yet verified */
-    unsigned turn;     /* when it was added, for a doubtful one */
+    unsigned turn;     /* when it was added, for an unverified one */
     int fd, mask;
     int told; /* of a watch with NB_ONCE, level backends: what it is not watched for at present */
     /* Called with the ready part of mask, while still added; must not raise or wait. */
@@ -30,7 +30,7 @@ typedef struct nb_watch {
 /* A slot: what is known about the file behind a number, to save system calls that find nothing.
  * fdtable.c learns it from the kernel, hooks/io.c from the results of its calls ("-": unchanged).
  *
- *   what happened                      registered  dry        stream  woken  misses     doubtful
+ *   what happened                      registered  dry        stream  woken  misses     unverified
  *   a new file is watched                  1       none         ?       0      0           0
  *   it cannot be watched; it is closed;
  *     16 events in a row for nobody        0       none         -       -      -           -
@@ -49,7 +49,7 @@ typedef struct nb_watch {
  *
  * dry is recorded only while registered is 1, and after a read or write only for a stream socket:
  * otherwise no edge is certain to follow. hung_up is set by a hangup and lasts as long as the file:
- * from then on a short read means nothing. flows to misled belong to io_wait's guess; its file
+ * from then on a short read means nothing. flows to backoff belong to io_wait's guess; its file
  * keeps them, except probed_turn. */
 typedef struct {
     nb_list_t watches;
@@ -63,12 +63,12 @@ typedef struct {
     uint8_t ignored;    /* events in a row that nobody waited for */
     uint8_t woken;      /* an event came since the last read */
     uint8_t misses;     /* reads in a row that found nothing without an event before */
-    uint8_t doubtful;   /* the next watch rests on a guess that there is nothing to read */
+    uint8_t unverified; /* the next watch rests on a guess that there is nothing to read */
     uint8_t flows;      /* 0 unknown, 1 a connection whose bytes form a stream, 2 something else */
     uint8_t guesses;    /* since one was checked by asking instead */
     uint8_t left;       /* such checks in a row that found bytes left unread */
     uint8_t wrong;      /* guesses in a row that were probably wrong */
-    uint8_t misled;     /* waits until the next guess, after too many of these */
+    uint8_t backoff;    /* waits until the next guess, after too many of these */
     unsigned probed_turn; /* when a guess was verified: an event in this turn means it was wrong */
 } nb_slot_t;
 
@@ -78,10 +78,10 @@ typedef struct {
     nb_backend_t backend;
     nb_slot_t **pages; /* 256 slots each: slots never move, lists may point at them */
     size_t page_count;
-    nb_list_t pending;  /* watches to verify before sleeping; edge backends only */
-    nb_list_t doubtful; /* those that may have been added too late to see an edge */
-    unsigned turn;      /* of the loop: how often doubtful ones were looked at */
-    size_t count;       /* watches added */
+    nb_list_t pending;    /* watches to verify before sleeping; edge backends only */
+    nb_list_t unverified; /* those that may have been added too late to see an edge */
+    unsigned turn;        /* of the loop: how often unverified ones were looked at */
+    size_t count;         /* watches added */
 } nb_fdtable_t;
 
 /* Opens the backend. Returns 0 or -errno. */
@@ -126,8 +126,8 @@ static inline void nb_fdtable_again(nb_fdtable_t *table, nb_watch_t *watch, int 
 }
 
 /* Verifies that the files behind pending watches are those that are registered. Once per turn:
- * checks one of them, and those doubtful ones that got no event in two turns. before_sleep: checks
- * all. */
+ * checks one of them, and those unverified ones that got no event in two turns. before_sleep:
+ * checks all. */
 void nb_fdtable_verify(nb_fdtable_t *table, bool before_sleep);
 
 /* Passes one event of the backend to the watches it concerns. */

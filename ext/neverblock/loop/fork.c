@@ -10,8 +10,8 @@
  *
  * Read after: loop.h, wait.h. Used by: lib/neverblock/loop/fork.rb.
  */
-#include "loop/away.h"
-#include "loop/orphan.h"
+#include "loop/transferred.h"
+#include "loop/fork_mutexes.h"
 #include "loop/profile.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
@@ -51,7 +51,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
 {
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
-    nb_away_free(loop);
+    nb_transferred_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     nb_ptrmap_free(&loop->idle);
     loop->ready.head = loop->ready.tail;
@@ -60,7 +60,7 @@ static void forget_others(nb_loop_t *loop, VALUE fiber)
     nb_list_clear(&loop->next_poll);
     nb_list_clear(&loop->at_rest);
     keep_own(loop->deferred, fiber);
-    keep_own(loop->early, fiber);
+    keep_own(loop->early_unblocks, fiber);
     loop->fibers = RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ? 0 : 1;
     loop->idle_fibers = loop->traced = loop->external = 0;
     loop->runner = NULL;
@@ -121,9 +121,9 @@ static void go_on_without(nb_loop_t *loop, int error)
 static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
 {
     VALUE fiber = rb_fiber_current();
-    nb_orphans_t orphans;
+    nb_fork_mutexes_t mutexes;
     nb_park_t *own = nb_ptrmap_get(&loop->parked, fiber);
-    nb_orphans_note(loop, fiber, &orphans);
+    nb_fork_mutexes_note(loop, fiber, &mutexes);
     nb_loop_close_kernel_side(loop);
     forget_others(loop, fiber);
     int result = nb_loop_open_kernel_side(loop, ops);
@@ -137,7 +137,7 @@ static void start_clean(nb_loop_t *loop, const nb_backend_ops_t *ops)
             resume_wait(loop, own);
     nb_fiber_left(loop);
     nb_watchdog_add(loop);
-    nb_orphans_release(loop, &orphans);
+    nb_fork_mutexes_release(loop, &mutexes);
 }
 
 static bool is_elsewhere(const nb_loop_t *loop)

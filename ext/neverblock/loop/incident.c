@@ -6,8 +6,8 @@
  * asked again. Read after: incident.h.
  */
 #include "loop/incident.h"
-#include "loop/ledger.h"
-#include "loop/witness.h"
+#include "loop/stall_counts.h"
+#include "loop/probe.h"
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #define LOOKS_FOR_NAME 20  /* after the end */
 #define GVL_NS NB_NS_PER_S /* less is how Ruby's threads take turns, each for 100 ms */
 
-static nb_incident_t incidents[NB_WITNESSES];
+static nb_incident_t incidents[NB_PROBES];
 
 static size_t index_of(const nb_incident_t *incident)
 {
@@ -31,14 +31,14 @@ static void note_wait(nb_stall_t *stall, const nb_watched_t *watched)
 static void ask(nb_incident_t *incident, const nb_loop_t *loop, uint64_t stood_ns)
 {
     incident->asked_ns = stood_ns;
-    nb_witness_ask(index_of(incident), loop);
-    nb_witness_tell(index_of(incident), &incident->stall);
+    nb_probe_ask(index_of(incident), loop);
+    nb_probe_tell(index_of(incident), &incident->stall);
     incident->runs = nb_stall_scheduled(loop->watched.tid).runs;
 }
 
 nb_incident_t *nb_incident_begin(const nb_loop_t *loop, uint64_t stood_ns)
 {
-    for (nb_incident_t *one = incidents; one < incidents + NB_WITNESSES; one++) {
+    for (nb_incident_t *one = incidents; one < incidents + NB_PROBES; one++) {
         if (one->open)
             continue;
         *one = (nb_incident_t){.open = true, .again_ns = 2 * stood_ns};
@@ -75,14 +75,14 @@ static void choose_longest(nb_incident_t *incident)
     longest->stood_ns = stall->stood_ns;
     longest->computed_ns = stall->computed_ns;
     *stall = *longest;
-    nb_witness_dismiss(index_of(incident));
+    nb_probe_dismiss(index_of(incident));
 }
 
 void nb_incident_look(nb_incident_t *incident, const nb_loop_t *loop, uint64_t stood_ns)
 {
     nb_stall_t *stall = &incident->stall;
     bool other = false;
-    nb_witness_tell(index_of(incident), stall);
+    nb_probe_tell(index_of(incident), stall);
     if (stood_ns >= incident->again_ns) {
         char before[sizeof(stall->wait)];
         memcpy(before, stall->wait, sizeof(before));
@@ -118,12 +118,12 @@ static bool report(nb_incident_t *incident)
     char text[1600];
     unsigned unreported = 0;
     nb_stall_t *stall = &incident->stall;
-    nb_witness_tell(index_of(incident), stall);
+    nb_probe_tell(index_of(incident), stall);
     choose_longest(incident);
     if (nb_stall_had_no_core(stall))
         return false;
     stall->by_others = nb_stall_waited_for_gvl(stall);
-    nb_ledger_add(stall, nb_clock_now());
+    nb_stall_counts_add(stall, nb_clock_now());
     if (stall->by_others && stall->stood_ns < GVL_NS)
         return true;
     if (!has_room(STDERR_FILENO) || !nb_stall_is_news(stall, nb_clock_now(), &unreported))
@@ -145,8 +145,8 @@ bool nb_incident_tell(nb_incident_t *incident)
 static void report_end(nb_incident_t *incident)
 {
     char text[1600];
-    nb_ledger_extend(&incident->stall, nb_clock_now());
-    nb_witness_tell(index_of(incident), &incident->stall);
+    nb_stall_counts_extend(&incident->stall, nb_clock_now());
+    nb_probe_tell(index_of(incident), &incident->stall);
     if (incident->written && has_room(STDERR_FILENO))
         write_text(text, nb_stall_end_text(&incident->stall, text, sizeof(text)), sizeof(text));
 }
@@ -163,7 +163,7 @@ void nb_incident_end(nb_incident_t *incident)
 
 void nb_incident_drop(nb_incident_t *incident)
 {
-    nb_witness_dismiss(index_of(incident));
+    nb_probe_dismiss(index_of(incident));
     incident->open = false;
     incident->ended = 0;
 }
@@ -172,14 +172,14 @@ void nb_incident_drop(nb_incident_t *incident)
 static bool waits_for_name(nb_incident_t *incident)
 {
     bool first = incident->ended-- == LOOKS_FOR_NAME;
-    nb_witness_tell(index_of(incident), &incident->stall);
+    nb_probe_tell(index_of(incident), &incident->stall);
     return incident->ended && (first || incident->stall.unnamed);
 }
 
 bool nb_incidents_settle(bool at_once)
 {
     bool some = false;
-    for (nb_incident_t *one = incidents; one < incidents + NB_WITNESSES; one++) {
+    for (nb_incident_t *one = incidents; one < incidents + NB_PROBES; one++) {
         if (!one->open || !one->ended)
             continue;
         if (!at_once && waits_for_name(one)) {

@@ -1,5 +1,5 @@
 /* incident.h - one time that a loop stands still: what is known, and its report. Uses ruby.h.
- * Read after: witness.h, ledger.h.
+ * Read after: probe.h, stall_counts.h.
  */
 #ifndef NB_LOOP_INCIDENT_H
 #define NB_LOOP_INCIDENT_H

@@ -1,7 +1,7 @@
 /* life.c - how a loop is made, marked and freed. Uses ruby.h. Read after: loop.h. */
 #include "base/clock.h"
 #include "base/mailbox.h"
-#include "loop/away.h"
+#include "loop/transferred.h"
 #include "loop/shield.h"
 #include "loop/watchdog.h"
 #include <errno.h>
@@ -98,14 +98,14 @@ static void loop_mark(void *data)
     rb_gc_mark(loop->leader);
     rb_gc_mark(loop->current);
     rb_gc_mark(loop->deferred);
-    rb_gc_mark(loop->early);
+    rb_gc_mark(loop->early_unblocks);
     rb_gc_mark(loop->never_freed);
     rb_gc_mark(loop->guest.host);
     for (size_t i = 0; loop->parked.slots && i <= loop->parked.mask; i++)
         if (loop->parked.slots[i].value)
             mark_parks(loop->parked.slots[i].value);
     nb_shields_mark(loop);
-    nb_away_mark(loop);
+    nb_transferred_mark(loop);
     mark_idle(loop);
     if (loop->mark_timeouts)
         loop->mark_timeouts(loop);
@@ -144,7 +144,7 @@ void nb_loop_release(nb_loop_t *loop)
     nb_timers_free(&loop->timers);
     nb_ptrmap_free(&loop->parked);
     nb_ptrmap_free(&loop->shields);
-    nb_away_free(loop);
+    nb_transferred_free(loop);
     nb_ptrmap_free(&loop->mutex_sleeps);
     nb_ptrmap_free(&loop->idle);
     free(loop->ready.items);
@@ -178,7 +178,7 @@ static VALUE loop_alloc(VALUE klass)
     VALUE self = TypedData_Make_Struct(klass, nb_loop_t, &nb_loop_type, loop);
     loop->self = self;
     loop->closed = true; /* until opened */
-    loop->leader = loop->deferred = loop->early = Qnil;
+    loop->leader = loop->deferred = loop->early_unblocks = Qnil;
     nb_list_init(&loop->link);
     nb_list_init(&loop->watched.link);
     nb_list_init(&loop->before_poll);
@@ -241,7 +241,7 @@ static VALUE rb_nb_scheduler_open(VALUE self, VALUE name)
     if (!*ops)
         return Qfalse;
     loop->deferred = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
-    loop->early = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
+    loop->early_unblocks = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
     int result = nb_loop_open_kernel_side(loop, *ops);
     if (result < 0)
         rb_syserr_fail(-result, "NB::Scheduler.new: opening the backend");

@@ -2,7 +2,7 @@
 #include "loop/loop.h"
 #include "base/clock.h"
 #include "loop/profile.h"
-#include "loop/share.h"
+#include "loop/gvl_share.h"
 #include "loop/virtual.h"
 #include "loop/wait.h"
 #include "loop/watchdog.h"
@@ -272,7 +272,7 @@ static void sleep_in_kernel(nb_loop_t *loop)
     if (loop->virtual_ns && moment < 0)
         nb_virtual_pass(loop, since_ns);
     loop->now_ns = nb_loop_clock(loop); /* what came begins now, not when we fell asleep */
-    nb_share_anew(loop, loop->now_ns);
+    nb_gvl_share_anew(loop, loop->now_ns);
     dispatch(loop);
     if (moment >= 0 && !refused && !loop->event_count && !loop->ready.count)
         nb_virtual_jump(loop);

@@ -6,15 +6,17 @@
  *
  * The files of this room, each of which uses those before it:
  *
- *   timers · fdtable · chaos · chain · wake · shield · lapse   lists and tables; who is ready
- *   stacks · sampler · subject · profile   where time goes
- *   stall · ledger                      what is known of a loop that stands still
- *   peer · virtual                      a clock for tests
- *   interrupt · loop · share            exceptions for a fiber; a turn; those of other threads
- *   away · last_status · wait · yield · run   parking; letting others run; waiting for all
- *   gvl · place · witness · incident · watchdog   reports on a loop that stands still
- *   life · guest · orphan               creating and freeing; other event loops; forked mutexes
- *   fork · blocking                     a child; calls that did not ask the loop
+ *   timers · fdtable · chaos                        lists and tables
+ *   resume_chain · wake · shield · suspended_timer  who is ready
+ *   stacks · sampler · subject · profile            where time goes
+ *   stall · stall_counts                            stalls of a loop
+ *   peer · virtual                                  a clock for tests
+ *   interrupt · loop · gvl_share                    exceptions for a fiber; a turn of the loop
+ *   transferred · last_status · wait                parking
+ *   yield · run                                     letting others run; waiting for all
+ *   gvl · place · probe · incident · watchdog       reports on stalls
+ *   life · guest                                    creating and freeing; other event loops
+ *   fork_mutexes · fork · blocking                  a child; calls that did not ask the loop
  *
  * Read after: timers.h, fdtable.h, ready.h, stall.h.
  */
@@ -81,14 +83,14 @@ typedef struct {
 } nb_watched_t;
 
 typedef struct nb_loop {
-    VALUE self, thread; /* the scheduler; its thread, bound at the first hook */
-    VALUE leader;       /* the fiber of NB.run's block, which is the thread's own code; or nil */
-    VALUE current;      /* the fiber that a switch of ours entered last */
-    VALUE starting;     /* the fiber that is being entered for the first time; or 0 */
-    VALUE deferred;     /* Hash fiber -> Array of exceptions for its next waits */
-    VALUE early;        /* Hash fiber -> Array of blockers; hooks/early.h */
-    VALUE overdue;      /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
-    VALUE rescued;      /* $! when the process was forked; of a forked child only */
+    VALUE self, thread;   /* the scheduler; its thread, bound at the first hook */
+    VALUE leader;         /* the fiber of NB.run's block, which is the thread's own code; or nil */
+    VALUE current;        /* the fiber that a switch of ours entered last */
+    VALUE starting;       /* the fiber that is being entered for the first time; or 0 */
+    VALUE deferred;       /* Hash fiber -> Array of exceptions for its next waits */
+    VALUE early_unblocks; /* Hash fiber -> Array of blockers; hooks/early_unblock.h */
+    VALUE overdue;        /* in which Thread#raise is to strike, from hooks/overtime.c; or 0 */
+    VALUE rescued;        /* $! when the process was forked; of a forked child only */
     const VALUE *value_frame; /* while it closes: where Ruby has the thread's value; or NULL */
     nb_list_t link;           /* in the list of open loops */
     pid_t pid;
@@ -107,14 +109,14 @@ typedef struct nb_loop {
     nb_ready_t ready;
     nb_ptrmap_t parked;       /* fiber -> nb_park_t */
     nb_ptrmap_t shields;      /* fiber -> the innermost shield that it is in */
-    nb_ptrmap_t away;         /* fiber that has left by Fiber#transfer -> loop/away.c */
+    nb_ptrmap_t transferred;  /* fiber that has left by Fiber#transfer -> loop/transferred.c */
     nb_ptrmap_t leads;        /* fiber of the loop -> the first of these that left in it */
     nb_ptrmap_t mutex_sleeps; /* fiber in Mutex#sleep that does not wait yet -> the mutex */
     nb_ptrmap_t idle;         /* fiber inside Scheduler#idle -> how deep; marked */
     uint64_t now_ns;          /* the clock at the last turn */
     uint64_t turn_ns;         /* the same when the running fiber's turn began; fibers that it starts
                                  belong to its turn until they wait */
-    uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as share.c knows */
+    uint64_t gvl_since_ns;    /* when other threads had had the GVL, as far as gvl_share.c knows */
     uint64_t gvl_share_ns;    /* how long the loop then keeps it at least */
     long gvl_sleeps;          /* how often its thread had slept until then */
     uint64_t virtual_ns;      /* of a loop whose time is not real, loop/virtual.h; else 0 */
@@ -122,19 +124,19 @@ typedef struct nb_loop {
     size_t idle_fibers;       /* inside Scheduler#idle */
     size_t traced;            /* timeouts that hooks/overtime.c looks for at each step */
     size_t traced_calls;      /* calls in C since the last line */
-    size_t lapsed;            /* deadlines that passed while their fiber was suspended */
+    size_t suspended_timers;  /* deadlines that passed while their fiber was suspended */
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
-    size_t external;            /* offloaded work and the like, which will certainly wake a fiber */
-    uint64_t suspect_since_ns;  /* when only sleeping threads were left to wake a fiber; 0: no */
-    uint64_t suspect_cpu_ns;    /* what all other threads had computed then */
-    unsigned since_poll;        /* switches since the backend was asked */
-    unsigned starts;            /* fibers started in this turn */
-    unsigned steps;             /* starts, and calls that needed no wait: some read the clock */
-    unsigned eager;             /* I/O calls that needed no wait since the last switch */
-    nb_list_t before_poll;      /* nb_hook_t */
-    nb_list_t next_poll;        /* the same, for the one after the next */
-    nb_list_t at_rest;          /* the same, called each time that the loop is about to sleep */
-    struct nb_orphans *orphans; /* of orphan.h, in a forked child, while they are; else NULL */
+    size_t external;           /* offloaded work and the like, which will certainly wake a fiber */
+    uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
+    uint64_t suspect_cpu_ns;   /* what all other threads had computed then */
+    unsigned since_poll;       /* switches since the backend was asked */
+    unsigned starts;           /* fibers started in this turn */
+    unsigned steps;            /* starts, and calls that needed no wait: some read the clock */
+    unsigned eager;            /* I/O calls that needed no wait since the last switch */
+    nb_list_t before_poll;     /* nb_hook_t */
+    nb_list_t next_poll;       /* the same, for the one after the next */
+    nb_list_t at_rest;         /* the same, called each time that the loop is about to sleep */
+    struct nb_fork_mutexes *fork_mutexes; /* while a forked child releases them; else NULL */
     void (*unlock)(struct nb_loop *, VALUE error); /* what they do when entered; or NULL */
     VALUE never_freed; /* Array of fibers that a mutex points to; or 0 */
     nb_list_t on_fork; /* nb_hook_t, called in a forked child */

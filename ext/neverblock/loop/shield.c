@@ -2,7 +2,7 @@
  * Read after: shield.h. */
 #include "loop/shield.h"
 #include "base/clock.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 
 unsigned nb_shield_depth(const nb_loop_t *loop, VALUE fiber)
 {
@@ -26,7 +26,7 @@ static nb_shield_t *resumed_holder(const nb_loop_t *loop, VALUE fiber)
     nb_shield_t *shield = NULL;
     for (size_t i = 0; !shield && i <= loop->shields.mask; i++) {
         VALUE other = loop->shields.slots[i].key;
-        if (loop->shields.slots[i].value && nb_chain_reaches(fiber, other))
+        if (loop->shields.slots[i].value && nb_resume_chain_reaches(fiber, other))
             shield = since(loop, other, 0);
     }
     return shield;

@@ -1,13 +1,13 @@
 /* wait.c - parking and waking fibers. Uses ruby.h. Read after: wait.h. */
 #include "loop/wait.h"
 #include "base/clock.h"
-#include "loop/away.h"
-#include "loop/chain.h"
+#include "loop/transferred.h"
+#include "loop/resume_chain.h"
 #include "loop/guest.h"
-#include "loop/lapse.h"
+#include "loop/suspended_timer.h"
 #include "loop/last_status.h"
 #include "loop/profile.h"
-#include "loop/share.h"
+#include "loop/gvl_share.h"
 #include <ruby/fiber/scheduler.h>
 
 static void on_due(nb_timer_t *timer)
@@ -55,7 +55,7 @@ static void enter(nb_loop_t *loop, nb_park_t *self, VALUE fiber, VALUE owner)
     loop->eager = 0;
     loop->counters.switches++;
     if (NIL_P(rb_fiber_scheduler_current()))
-        nb_away_enter(loop, self, fiber);
+        nb_transferred_enter(loop, self, fiber);
     else
         rb_fiber_transfer(fiber, 0, NULL);
     RB_GC_GUARD(fiber); /* Ruby 4 looks at it once more here, when it has ended long ago */
@@ -96,7 +96,7 @@ static nb_park_t *next_ready(nb_loop_t *loop, nb_park_t *self)
 {
     loop->since_poll++;
     if (loop->ready.count && (loop->since_poll > NB_POLL_EVERY || nb_slice_is_over(loop))) {
-        nb_share(loop);
+        nb_gvl_share(loop);
         if (self->state == NB_RUNNING) /* a trap handler that waited on this fiber has popped it */
             return self;
         nb_loop_turn(loop, false);
@@ -235,7 +235,7 @@ static VALUE park_wait(VALUE argument)
         nb_park_t *next = next_ready(loop, self);
         if (!next) {
             nb_loop_turn(loop, true);
-            nb_share(loop); /* unless that has slept */
+            nb_gvl_share(loop); /* unless that has slept */
         } else if (next->kind == NB_PARK_START) {
             start_new(loop, self, next);
         } else if (next->fiber != self->fiber) {
@@ -297,11 +297,11 @@ static void take_overdue(nb_park_t *park)
     }
 }
 
-static int take_lapsed(nb_park_t *park)
+static int take_suspended_timers(nb_park_t *park)
 {
-    int result = nb_lapses_take(park->loop, park->fiber);
+    int result = nb_suspended_timers_take(park->loop, park->fiber);
     if (!result && park->owner != park->fiber)
-        result = nb_lapses_take(park->loop, park->owner);
+        result = nb_suspended_timers_take(park->loop, park->owner);
     return result;
 }
 
@@ -324,7 +324,7 @@ nb_reason_t nb_park(nb_park_t *park)
     }
     note_time(park);
     park->unwinds = loop->ends && RTEST(rb_gv_get("$!"));
-    if ((loop->lapsed && !park->first && take_lapsed(park) < 0) ||
+    if ((loop->suspended_timers && !park->first && take_suspended_timers(park) < 0) ||
         (park->timer.when_ns != NB_NEVER && nb_timers_add(&loop->timers, &park->timer) < 0) ||
         link_park(park) < 0) {
         park_leave((VALUE)park);
@@ -332,7 +332,7 @@ nb_reason_t nb_park(nb_park_t *park)
     }
     if (nb_profile_on)
         park->seen = nb_profile_begins(park);
-    nb_chain_let_end(park->fiber);
+    nb_resume_chain_let_end(park->fiber);
     rb_ensure(park_wait, (VALUE)park, park_leave, (VALUE)park);
     if (park->exception != Qundef)
         nb_raise(park->exception);

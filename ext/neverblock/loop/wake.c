@@ -3,7 +3,7 @@
  * Read after: wait.h. */
 #include "base/clock.h"
 #include "base/mailbox.h"
-#include "loop/chain.h"
+#include "loop/resume_chain.h"
 #include "loop/profile.h"
 #include "loop/wait.h"
 #include <errno.h>
@@ -72,10 +72,10 @@ void nb_wake_first(nb_park_t *park, nb_reason_t reason)
 nb_park_t *nb_park_of(nb_loop_t *loop, VALUE fiber)
 {
     nb_park_t *park = nb_ptrmap_get(&loop->parked, fiber);
-    const void *end = park ? NULL : nb_chain_end(fiber);
+    const void *end = park ? NULL : nb_resume_chain_end(fiber);
     for (size_t i = 0; !park && loop->parked.slots && i <= loop->parked.mask; i++) {
         nb_park_t *other = loop->parked.slots[i].value;
-        if (other && (other->owner == fiber || nb_chain_is(end, other->fiber)))
+        if (other && (other->owner == fiber || nb_resume_chain_is(end, other->fiber)))
             park = other;
     }
     return park;

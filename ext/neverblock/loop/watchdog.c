@@ -11,9 +11,9 @@
 #include "base/condition.h"
 #include "loop/gvl.h"
 #include "loop/incident.h"
-#include "loop/ledger.h"
+#include "loop/stall_counts.h"
 #include "loop/place.h"
-#include "loop/witness.h"
+#include "loop/probe.h"
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -58,10 +58,10 @@ static void forget(void)
         loop_at(watchdog.loops.next)->watched.incident = NULL;
         nb_list_remove(watchdog.loops.next);
     }
-    nb_witness_forget();
+    nb_probe_forget();
     nb_incidents_forget();
     nb_stall_forget();
-    nb_ledger_forget();
+    nb_stall_counts_forget();
 }
 
 static uint64_t progress_of(const nb_loop_t *loop)
@@ -336,7 +336,7 @@ void nb_watchdog_remove(nb_loop_t *loop)
     if (nb_list_empty(&loop->watched.link))
         return;
     if (!rb_during_gc())
-        nb_witness_name();
+        nb_probe_name();
     pthread_mutex_lock(&watchdog.lock);
     end(loop, nb_clock_now());
     nb_incidents_settle(true);
@@ -351,7 +351,7 @@ static VALUE rb_nb_native_watch(VALUE mod, VALUE limit_ns, VALUE libraries, VALU
     nb_place_install(libraries, ours);
     if (!watchdog.limit_ns)
         return Qnil;
-    nb_witness_install();
+    nb_probe_install();
     nb_gvl_init();
     return Qnil;
 }
@@ -361,7 +361,7 @@ static VALUE text_or_nil(const char *text)
     return text[0] ? rb_utf8_str_new_cstr(text) : Qnil;
 }
 
-static VALUE describe(const nb_ledger_entry_t *entry)
+static VALUE describe(const nb_stall_count_t *entry)
 {
     uint64_t ago_ns = nb_clock_now() - entry->last_ns;
     return rb_assoc_new(rb_ary_new_from_args(3, text_or_nil(entry->place),
@@ -376,9 +376,9 @@ static VALUE describe(const nb_ledger_entry_t *entry)
 static VALUE rb_nb_native_stalls(VALUE mod)
 {
     VALUE all = rb_ary_new();
-    nb_ledger_entry_t entry;
-    for (size_t i = 0; i < NB_LEDGER_PLACES; i++)
-        if (nb_ledger_copy(i, &entry))
+    nb_stall_count_t entry;
+    for (size_t i = 0; i < NB_STALL_COUNTS_PLACES; i++)
+        if (nb_stall_counts_copy(i, &entry))
             rb_ary_push(all, describe(&entry));
     return all;
 }

@@ -2,7 +2,7 @@
  *
  * Read after: wait.h. */
 #include "loop/guest.h"
-#include "loop/share.h"
+#include "loop/gvl_share.h"
 #include "loop/wait.h"
 
 static void park_ready(nb_loop_t *loop, nb_park_kind_t kind)
@@ -17,7 +17,7 @@ void nb_yield(nb_loop_t *loop)
 {
     loop->eager = 0;
     if (!loop->ready.count || loop->since_poll >= NB_POLL_EVERY) {
-        nb_share(loop);
+        nb_gvl_share(loop);
         nb_loop_turn(loop, false);
     }
     if (loop->ready.count || RHASH_SIZE(loop->deferred))

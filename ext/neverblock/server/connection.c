@@ -5,7 +5,7 @@
 #include "server/connection.h"
 #include "loop/wait.h"
 #include "server/body.h"
-#include "server/carrier.h"
+#include "server/transport.h"
 #include "server/deadline.h"
 #include "server/output.h"
 #include "server/queue.h"
@@ -41,7 +41,7 @@ static void unlink_all(nb_conn_t *conn)
     nb_fdtable_remove(&server->loop->fds, &conn->watch);
     nb_fdtable_closing(&server->loop->fds, conn->watch.fd);
     server->connection_count--;
-    nb_carrier_leave(conn);
+    nb_transport_leave(conn);
     conn->state = NB_CONN_CLOSED;
 }
 
@@ -71,8 +71,8 @@ void nb_conn_close(nb_conn_t *conn)
     nb_server_t *server = conn->server;
     if (conn->state == NB_CONN_CLOSED)
         return;
-    if (conn->carrier)
-        conn->carrier->cut = conn->until_close;
+    if (conn->transport)
+        conn->transport->cut = conn->until_close;
     if (!conn->until_close)
         nb_reader_take_last(conn);
     unlink_all(conn);
@@ -88,8 +88,8 @@ void nb_conn_close(nb_conn_t *conn)
 int nb_conn_detach(nb_conn_t *conn)
 {
     int fd = conn->watch.fd;
-    if (conn->carrier)
-        conn->carrier->detached = true;
+    if (conn->transport)
+        conn->transport->detached = true;
     nb_conn_until_close(conn, false);
     nb_reader_take_last(conn);
     unlink_all(conn);

@@ -64,7 +64,7 @@ struct nb_conn {
     struct nb_partial *partial;
     struct nb_body *body;
     struct nb_output *output;
-    struct nb_carrier *carrier; /* brings the bytes to the client (TLS), or NULL */
+    struct nb_transport *transport; /* brings the bytes to the client (TLS), or NULL */
 
     nb_buffer_t in;     /* unused bytes: part of a head, or the next requests */
     uint8_t state, due; /* nb_conn_state_t; nb_due_t: what comes at deadline_ns */

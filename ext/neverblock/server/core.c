@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/portable.h"
 #include "loop/wait.h"
-#include "server/carrier.h"
+#include "server/transport.h"
 #include "server/collect.h"
 #include "server/connection.h"
 #include "server/deadline.h"
@@ -240,7 +240,7 @@ static uint8_t read_address(const char *text, unsigned char *peer)
 }
 
 /* @!visibility private - a connection that others accepted (TLS); address: String, the client's.
- * Returns the Carrier; false without memory, or without an address, which would mean: local. */
+ * Returns the Transport; false without memory, or without an address, which would mean: local. */
 static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
 {
     nb_server_t *server = server_of(self);
@@ -256,11 +256,11 @@ static VALUE rb_nb_core_adopt(VALUE self, VALUE fd, VALUE https, VALUE address)
     nb_conn_t *conn = nb_conn_open(server, NUM2INT(fd), &arrival);
     if (!conn)
         return Qfalse;
-    VALUE carrier = nb_carrier_new(conn);
+    VALUE transport = nb_transport_new(conn);
     conn->family = family;
     memcpy(conn->peer, peer, sizeof(peer));
     server->counters.accepted++;
-    return carrier;
+    return transport;
 }
 
 /* @!visibility private - bytes that the client of a TLS socket has not acknowledged. */
@@ -388,7 +388,7 @@ void Init_nb_server(VALUE mNB)
     rb_define_method(rb_cNBServerCore, "drain", rb_nb_core_drain, 0);
     rb_define_method(rb_cNBServerCore, "join", rb_nb_core_join, 1);
     rb_define_method(rb_cNBServerCore, "stop", rb_nb_core_stop, 1);
-    nb_carrier_init(rb_mNBServer);
+    nb_transport_init(rb_mNBServer);
     nb_stats_init();
     nb_timing_init();
     nb_env_init();

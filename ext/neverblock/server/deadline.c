@@ -152,7 +152,7 @@ static bool takes_bytes(nb_conn_t *conn)
 {
     int before = conn->unacknowledged;
     nb_conn_note_taken(conn);
-    return conn->carrier || conn->unacknowledged != before;
+    return conn->transport || conn->unacknowledged != before;
 }
 
 static nb_overdue_t time_out(nb_conn_t *conn, nb_overdue_t overdue)

@@ -16,7 +16,7 @@
 #include "server/response.h"
 #include "server/spool.h"
 #include "server/timing.h"
-#include "server/wipe.h"
+#include "server/fiber_reset.h"
 #include <errno.h>
 
 static ID id_call, id_report, id_log, id_at_end, id_leave, id_delete;
@@ -238,7 +238,7 @@ static void after_request(run_t *run, VALUE error)
     nb_buffer_free(&request->head);
     if (request->exchange)
         nb_exchange_end(request->exchange);
-    nb_wipe_fiber(run->server);
+    nb_fiber_reset(run->server);
 }
 
 static VALUE nothing(VALUE unused)
@@ -342,7 +342,7 @@ void nb_request_run(nb_server_t *server, nb_conn_t *conn, const nb_incoming_t *i
 void nb_request_init(void)
 {
     nb_callbacks_init();
-    nb_wipe_init();
+    nb_fiber_reset_init();
     id_call = rb_intern("call");
     id_report = rb_intern("report_error");
     id_log = rb_intern("log_access");

@@ -9,11 +9,11 @@
  *
  *   date · deadline · queue · collect           the Date field; timers; the queue; collections
  *   spool · body · output · reader              bytes in and out: they return verdicts
- *   carrier · connection                        TLS in front of a connection; how it ends
+ *   transport · connection                      TLS in front of a connection; how it ends
  *   refusal · events · listener                 refusing, reacting to events, accepting
  *   input · exchange · timing · env             what the application gets
  *   response_head · hints · response_file · response_parts · response   what it returns
- *   wipe · callbacks                            cleaning the fiber; what runs after a response
+ *   fiber_reset · callbacks                     cleaning the fiber; what runs after a response
  *   request · worker · forked · stats · core    who does the work, and reports on it
  *
  * A connection notifies the files above it through nb_conn_tells_t.

@@ -22,7 +22,7 @@
 #include "server/reader.h"
 #include "server/refusal.h"
 #include "server/request.h"
-#include "server/wipe.h"
+#include "server/fiber_reset.h"
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -205,7 +205,7 @@ static VALUE work(VALUE argument)
 {
     nb_server_t *server = (nb_server_t *)argument;
     server->waking = false;
-    nb_wipe_fiber(server);
+    nb_fiber_reset(server);
     while (server->started) {
         if (!nb_list_empty(&server->runnable))
             serve_next(server); /* one at least, whatever else goes on */

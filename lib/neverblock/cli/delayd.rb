@@ -20,7 +20,7 @@ module NB
           -b, --body BYTES    length of an answer (4: "done"), up to 1000000000000
           -c, --close         close after every answer, whatever the client asks for
               --bind ADDRESS  address to listen on (127.0.0.1)
-          -w, --workers N     threads, each with a loop of its own (1); they share the port
+          -w, --workers N     threads, each with its own loop (1); they share the port
           -q, --quiet         print nothing but errors
 
         At Ctrl-C or SIGTERM it prints its counters and ends. It raises its limit of open files as far

@@ -86,14 +86,14 @@ module NB
         def connect(options)
           TCPSocket.new(options.host, options.port)
         rescue SystemCallError, SocketError => error
-          raise Failure, "nothing listens at #{options.host}, port #{options.port} " \
+          raise Failure, "nothing listens on #{options.host}, port #{options.port} " \
                          "(nb iotest -s): #{error.message}"
         end
 
         def listen(port)
           TCPServer.new(port)
         rescue SystemCallError => error
-          raise Failure, "cannot listen at port #{port}: #{error.class.new.message}: name " \
+          raise Failure, "cannot listen on port #{port}: #{error.class.new.message}: name " \
                          "another -p, or 0 for any free one"
         end
 

@@ -18,7 +18,7 @@ module NB
           raise Failure, "#{name_of(record)} has no table #{table}: run #{tables}" unless there
         rescue ActiveRecord::ActiveRecordError => error
           raise Failure, "cannot use #{name_of(record)}: #{line(error.cause || error)}: start it " \
-                         "or create it (bin/rails db:prepare), or mend config/database.yml"
+                         "or create it (bin/rails db:prepare), or correct config/database.yml"
         end
 
         # @param config [Sidekiq::Config]
@@ -29,7 +29,7 @@ module NB
         def redis(config)
           config.redis { |redis| redis.call("PING") }
         rescue RedisClient::Error, ArgumentError => error
-          raise Failure, "cannot use Sidekiq's Redis: #{line(error)}: start it, or mend " \
+          raise Failure, "cannot use Sidekiq's Redis: #{line(error)}: start it, or correct " \
                          "REDIS_URL or config.redis"
         end
 

@@ -26,7 +26,7 @@ module NB
         Where fibers is false, jobs run in threads.
 
           -f, --fibers N          jobs that one worker process runs at once, if the settings above do
-                                  not say it (100)
+                                  not say so (100)
           -e, --environment NAME  RAILS_ENV (development)
       TEXT
 

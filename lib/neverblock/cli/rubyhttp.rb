@@ -18,7 +18,7 @@ module NB
       USAGE = <<~TEXT
         usage: nb rubyhttp [options]                CSV to standard output
                nb rubyhttp combine FILE.csv ...     several files as one
-               nb rubyhttp findings FILE.csv ...    what the findings of 2008 are worth today
+               nb rubyhttp findings FILE.csv ...    which findings of 2008 still hold
                nb rubyhttp chart FILE.csv ... [-o PAGE.html]
 
         Downloads from five sites on this machine, each with its own speed (dallas unlimited, washdc

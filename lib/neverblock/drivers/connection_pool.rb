@@ -2,19 +2,19 @@
 
 require_relative "registry"
 require_relative "../loop/repairs"
-require_relative "connection_pool/line"
+require_relative "connection_pool/wait_queue"
 
 module NB
   module Drivers
     # At each check-in the connection_pool gem wakes everyone who waits: with 1,000 waiters, more
     # than 50,000 wake-ups for 1,000 check-ins. And a fiber that returns a connection and asks for
     # another is served first, because it still runs; the others wait until it has ended. With this
-    # cure the fibers of a loop form a line, and a check-in hands the connection to the first one.
+    # cure the fibers of a loop form a queue, and a check-in hands the connection to the first one.
     #
     # Applies to the gem's own stack only. Subclasses, as in net-http-persistent, may have waiters
     # for different things, and still wake all. Once a fiber of a loop has used a stack, threads
-    # outside a loop stand in the same line: behind a line that never ends they would never be
-    # served.
+    # outside a loop wait in the same queue. Otherwise a queue that never empties would keep them
+    # from ever being served.
     module ConnectionPool
       class << self
         # Applies the cure.
@@ -31,11 +31,11 @@ module NB
           tell_when_changed(:decrement_created) if since_2_5_4
         end
 
-        # @return [Boolean] whether who finds nothing in this stack joins a line
+        # @return [Boolean] whether who finds nothing in this stack joins a queue
         # @api private
         def lines?(stack)
           Repairs.main? && stack.instance_of?(@stack) && @driver.on? &&
-            (Repairs.loop_here || stack.instance_variable_defined?(:@neverblock_line))
+            (Repairs.loop_here || stack.instance_variable_defined?(:@neverblock_queue))
         end
 
         # @return [Boolean] whether the cure is in force and a loop runs the caller
@@ -64,7 +64,7 @@ module NB
               next __send__(original, *arguments, **options) unless mine.lines?(self)
 
               given = arguments.last.is_a?(Hash) ? arguments.pop.merge(options) : options
-              @mutex.synchronize { (@neverblock_line ||= Line.new(self, @mutex)) }
+              @mutex.synchronize { (@neverblock_queue ||= WaitQueue.new(self, @mutex)) }
                 .pop(given.fetch(:timeout) { arguments.first || 0.5 }, given)
             end
           end
@@ -73,7 +73,7 @@ module NB
         def replace_push
           Repairs.repair(@stack, :push) do |original|
             proc do |connection, *arguments, **options|
-              next if @neverblock_line&.give(connection)
+              next if @neverblock_queue&.give(connection)
 
               __send__(original, connection, *arguments, **options)
             end
@@ -99,7 +99,7 @@ module NB
             Repairs.repair(@stack, name) do |original|
               proc do |*arguments, **options, &block|
                 __send__(original, *arguments, **options, &block)
-                  .tap { @neverblock_line&.wake_all }
+                  .tap { @neverblock_queue&.wake_all }
               end
             end
           end

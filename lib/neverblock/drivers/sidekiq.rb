@@ -4,14 +4,14 @@ require_relative "registry"
 require_relative "../fiber_state"
 require_relative "../fibers_setting"
 require_relative "job_loop"
-require_relative "sidekiq/crew"
+require_relative "sidekiq/capsule_loop"
 
 module NB
   module Drivers
     # Sidekiq runs each of its `concurrency` processors on a thread. With `fibers: 100` in
     # config/sidekiq.yml, or `config[:fibers] = 100` in `Sidekiq.configure_server`, they are 100
-    # fibers of one loop, on one thread ({Crew}), in each capsule without a number of its own; with
-    # `true` there are as many as `concurrency`. Nothing else changes: fetching, retries,
+    # fibers of one loop, on one thread ({CapsuleLoop}), in each capsule without its own number;
+    # with `true` there are as many as `concurrency`. Nothing else changes: fetching, retries,
     # middleware, heartbeats and stops stay Sidekiq's own.
     module Sidekiq
       # Prepended to Sidekiq::Processor.
@@ -22,7 +22,7 @@ module NB
           return super unless Sidekiq.fibers(capsule)
 
           JobStop.install
-          @thread ||= Crew.of(capsule).start(Strand.new(method(:replace)) do
+          @thread ||= CapsuleLoop.of(capsule).start(ProcessorFiber.new(method(:replace)) do
             identify
             watchdog("#{capsule.name}/processor") { run }
           end)
@@ -32,7 +32,7 @@ module NB
         # because it was told to stop: otherwise a job that Redis has just handed out would be lost.
         # @api private
         def kill(wait = false)
-          @thread.is_a?(Strand) && job.nil? ? terminate(wait) : super
+          @thread.is_a?(ProcessorFiber) && job.nil? ? terminate(wait) : super
         end
 
         # Works like Sidekiq's own method. A thread may keep for its next job what one has kept,
@@ -41,7 +41,7 @@ module NB
         def process(...)
           super
         ensure
-          FiberState.leave if @thread.is_a?(Strand)
+          FiberState.leave if @thread.is_a?(ProcessorFiber)
         end
 
         private

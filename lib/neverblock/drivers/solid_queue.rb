@@ -2,7 +2,7 @@
 
 require_relative "registry"
 require_relative "job_loop"
-require_relative "solid_queue/birth"
+require_relative "solid_queue/fork_check"
 
 module NB
   module Drivers
@@ -48,8 +48,8 @@ module NB
           @driver = driver
           return unless JobLoop.wanted?
 
-          ::SolidQueue::Processes::Runnable.prepend(Birth)
-          Birth.cure_puma
+          ::SolidQueue::Processes::Runnable.prepend(ForkCheck)
+          ForkCheck.cure_puma
           return unless ::SolidQueue::Pool.respond_to?(:build)
 
           require_relative "solid_queue/claims"

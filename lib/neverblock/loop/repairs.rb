@@ -140,13 +140,13 @@ module NB
       def define(owner, name, &body)
         visibility = owner.private_method_defined?(name) ? :private : :public
         owner.alias_method(name, name) # keeps Ruby from warning about the redefinition
-        behind_face?(owner, name, &body) || owner.define_method(name, &body)
+        behind_c_method?(owner, name, &body) || owner.define_method(name, &body)
         owner.send(visibility, name)
       end
 
       # Programs look at a method's parameters to learn what it takes: a function in C keeps those
       # of one in C. There are not functions for every number of them.
-      def behind_face?(owner, name, &body)
+      def behind_c_method?(owner, name, &body)
         parameters = owner.instance_method(name).parameters
         in_c = parameters.all?(&:one?) # only there they have no names
         return false unless in_c && (parameters + body.parameters).any?
@@ -154,7 +154,7 @@ module NB
         behind = :"#{name}_in_neverblock#{@kept += 1}"
         owner.define_method(behind, &body)
         owner.send(:private, behind)
-        Native.face(owner, name, behind) || (owner.send(:remove_method, behind) && false)
+        Native.c_method(owner, name, behind) || (owner.send(:remove_method, behind) && false)
       end
 
       def needed?(from, before)

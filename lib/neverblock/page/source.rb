@@ -49,7 +49,7 @@ module NB
 
         def ask(server, detail)
           query = detail.map { |pair| pair.join("=") }.join("&")
-          server&.line&.ask(query, within: PATIENCE) || own(server, detail)
+          server&.channel&.ask(query, within: PATIENCE) || own(server, detail)
         end
 
         # On a thread: it lets the loop run every few fibers.

@@ -50,7 +50,7 @@ export class Story {
     const request = process?.requests.find(one => one.fiber === this.id)
     if (this.served(request)) return this.note("The request has ended.")
     if (!fiber || request?.path === OWN) // this page's own request may use a fiber that rested
-      return this.note("It is not there: it has ended, rests in a pool, or is one of those left out.")
+      return this.note("This fiber is not in the snapshot: it has ended, is idle in a pool, or was left out.")
     this.request ??= request?.id
     setText(find("story-title"), fiber.name ?? `Fiber ${fiber.id} of pid ${this.pid}`)
     setText(find("story-trace"), fiber.backtrace.join("\n") || "no backtrace")

@@ -155,7 +155,7 @@ module NB
       def replaced?(worker) = @replacing.include?(worker.pid)
 
       # In the child.
-      def work(index, pipe, line, master) # rubocop:disable Metrics/ParameterLists
+      def work(index, pipe, channel, master) # rubocop:disable Metrics/ParameterLists
         trap("CHLD", "DEFAULT")
         Signals.born { @server.waited_for? }
         [@wake, @waker, *all_workers.each_value.flat_map(&:ios)].each(&:close)
@@ -163,7 +163,7 @@ module NB
         @config.call_hooks(:on_worker_boot, index)
         @server.app = @launcher.load_app
         @launcher.receive_signals(@server, master: master)
-        @launcher.serve { WorkerProcess.serve(@server, pipe, line, master) }
+        @launcher.serve { WorkerProcess.serve(@server, pipe, channel, master) }
         @config.call_hooks(:on_worker_shutdown, index)
       end
 

@@ -8,7 +8,7 @@ module NB
   class Server
     # For a program that has workers; others start without it, and without JSON.
     autoload :WorkerProcess, File.join(__dir__, "worker_process")
-    autoload :Hotline, File.join(__dir__, "hotline")
+    autoload :WorkerChannel, File.join(__dir__, "worker_channel")
 
     # What a master passes, through the environment, to the program that replaces it at USR2: the
     # listeners, the workers with the pipes on which they report, and all counters.
@@ -17,7 +17,8 @@ module NB
     class Handover
       # The variable with the addresses of the listeners, one per line.
       LISTENERS = "NB_LISTEN"
-      # The variable with `pid:index:fd:ready:fd` for each worker; the last fd is its {Hotline}'s.
+      # The variable with `pid:index:fd:ready:fd` for each worker; the last fd is of its
+      # {WorkerChannel}.
       WORKERS = "NB_OLD_WORKERS"
       # The variable with the fd of a file without a name that has {Tally#to_json}. The environment
       # has no room for it: Linux limits a variable to 131,072 bytes.
@@ -138,11 +139,14 @@ module NB
       end
 
       def adopt(worker)
-        pid, index, fd, ready, line = worker.split(":").map { |number| Integer(number) }
+        pid, index, fd, ready, channel = worker.split(":").map { |number| Integer(number) }
         pipe = IO.for_fd(fd).tap { |io| io.close_on_exec = true }
-        line &&= Hotline.new(UNIXSocket.for_fd(line).tap { |io| io.close_on_exec = true })
-        WorkerProcess.new(index, pid, pipe, line: line, ready: ready == 1,
-                                            metrics: @tally.of_worker(pid))
+        WorkerProcess.new(index, pid, pipe, channel: channel && channel_on(channel),
+                                            ready: ready == 1, metrics: @tally.of_worker(pid))
+      end
+
+      def channel_on(fd)
+        WorkerChannel.new(UNIXSocket.for_fd(fd).tap { |io| io.close_on_exec = true })
       end
     end
   end

@@ -241,7 +241,7 @@ module NB
       rescue LoadError => error
         raise unless error.path == "rack"
 
-        raise SetupError, "cannot read #{@config.rackup}: the gem rack is not there: add it to " \
+        raise SetupError, "cannot read #{@config.rackup}: the gem rack is missing: add it to " \
                           "the Gemfile and start by bundle exec, or run gem install rack"
       end
 

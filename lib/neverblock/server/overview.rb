@@ -69,7 +69,7 @@ module NB
       def describe(worker, query, seconds)
         own = {index: worker.index, pid: worker.pid, ready: worker.ready?,
                leaving: worker.leaving == true, report_age_seconds: worker.silent_for.round(3)}
-        text = worker.line&.ask(query, within: seconds)
+        text = worker.channel&.ask(query, within: seconds)
         text ? JSON.parse(text, symbolize_names: true).merge(own) : own.merge(last_known(worker))
       end
 

@@ -219,7 +219,7 @@ module NB
       # As without TLS, a hijacked socket is the application's: it keeps no server from ending. It
       # works as long as the loop runs, and does not keep that running.
       def let_go
-        hijacked = @serving.select { |_, coupling| coupling && coupling.carrier.detached? }
+        hijacked = @serving.select { |_, coupling| coupling && coupling.transport.detached? }
         hijacked.each do |fiber, coupling|
           forget(fiber)
           [fiber, *coupling.receiver].each do |one|

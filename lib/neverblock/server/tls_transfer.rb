@@ -14,7 +14,7 @@ module NB
       # Seconds for a client that still sends, as in connection.c.
       LINGER = 2
       # A connection to the core, and the fiber that passes on what the client sends.
-      Coupling = Struct.new(:carrier, :receiver)
+      Coupling = Struct.new(:transport, :receiver)
       # What its two fibers are called.
       NAME = "a TLS connection"
       private_constant :PART_BYTES, :LINGER, :Coupling, :NAME
@@ -25,19 +25,19 @@ module NB
       def couple(secure, address, fiber)
         inside, outside = UNIXSocket.pair
         inside.autoclose = false # the core's
-        carrier = @core.adopt(inside.fileno, true, address) or return
+        transport = @core.adopt(inside.fileno, true, address) or return
         received = Thread::Queue.new
-        @serving[fiber] = coupling = Coupling.new(carrier)
+        @serving[fiber] = coupling = Coupling.new(transport)
         coupling.receiver = FiberNames.schedule(NAME) { receive(secure, outside, received) }
-        whole = pump_out(secure, outside, carrier) && !carrier.cut?
-        end_well(secure, carrier, received) if whole
+        whole = pump_out(secure, outside, transport) && !transport.cut?
+        end_well(secure, transport, received) if whole
       ensure
-        cut(secure, outside, reset: carrier ? carrier.cut? : false)
+        cut(secure, outside, reset: transport ? transport.cut? : false)
       end
 
       # What was written into a hijacked socket still goes out when the loop ends, as far as the
       # kernel takes it at once.
-      def pump_out(secure, outside, carrier)
+      def pump_out(secure, outside, transport)
         between = true
         pump(outside) do |part|
           between = false
@@ -45,7 +45,7 @@ module NB
           between = true
         end
       rescue NB::Cancelled
-        pass_rest(secure, outside) if between && carrier.detached?
+        pass_rest(secure, outside) if between && transport.detached?
         raise
       end
 
@@ -76,8 +76,8 @@ module NB
 
       # Closing a socket with unread bytes resets it, and the client may never see the answer. So a
       # client that still sends gets its time, as without TLS.
-      def end_well(secure, carrier, received)
-        return secure.close unless carrier.lingers? || secure.to_io.wait_readable(0)
+      def end_well(secure, transport, received)
+        return secure.close unless transport.lingers? || secure.to_io.wait_readable(0)
 
         secure.sync_close = false
         secure.close

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "hotline"
+require_relative "worker_channel"
 require_relative "metrics"
 require_relative "signals"
 require_relative "snapshot"
@@ -9,7 +9,8 @@ require_relative "snapshot"
 module NB
   class Server
     # One worker as its master sees it: a pid, a pipe with one heartbeat per second (a line of JSON
-    # with the server's counters), and a {Hotline}. In the worker, {.serve} sends the heartbeats.
+    # with the server's counters), and a {WorkerChannel}. In the worker, {.serve} sends the
+    # heartbeats.
     #
     # @api private
     class WorkerProcess
@@ -20,40 +21,40 @@ module NB
       BIRTH = 10
       # @return [Integer, IO] its index from 0; its pid; the pipe on which it reports
       attr_reader :index, :pid, :pipe
-      # @return [Hotline, nil] for questions; nil: a master of another version started the worker
-      attr_reader :line
+      # @return [WorkerChannel, nil] for questions; nil: another version's master started the worker
+      attr_reader :channel
       # @return [Boolean] whether it was told to end; whether it was killed
       attr_reader :leaving, :killed
 
-      # Forks. The block is the worker's whole life, and gets the writing end and its {Hotline}.
+      # Forks. The block is the worker's whole life. It gets the pipe's writing end and its channel.
       def self.start(index)
         reader, writer = IO.pipe
-        ours, line = Hotline.pair
+        ours, channel = WorkerChannel.pair
         pid = Signals.fork do
           [reader, ours].each(&:close)
           writer.write("\n")
-          yield writer, line # when it ends, at_exit blocks run, in which agents send their data
+          yield writer, channel # when it ends, at_exit blocks run, in which agents send their data
         rescue SystemExit
           raise
         rescue Exception => error # rubocop:disable Lint/RescueException -- ends the process
           $stderr.write("worker #{index}: #{error.full_message}\n")
           exit(1)
         end
-        new(index, pid, reader, line: ours, begun: false)
+        new(index, pid, reader, channel: ours, begun: false)
       rescue SystemCallError
         [reader, ours].compact.each(&:close)
         raise
       ensure
-        [writer, line].compact.each(&:close)
+        [writer, channel].compact.each(&:close)
       end
 
       # Runs the server with a heartbeat from inside its loop. Ends if the master is gone.
       #
-      # @param line [Hotline] to the master, for questions and answers
+      # @param channel [WorkerChannel] to the master, for questions and answers
       # @param master [Integer] its pid
-      def self.serve(server, pipe, line, master) # rubocop:disable Metrics/ParameterLists
+      def self.serve(server, pipe, channel, master) # rubocop:disable Metrics/ParameterLists
         server.shared = true
-        server.line = line.serve(ended: -> { outlive(master) }) do |query|
+        server.channel = channel.serve(ended: -> { outlive(master) }) do |query|
           JSON.generate(server.snapshot(**Snapshot.detail(query)))
         end
         server.run do
@@ -93,12 +94,12 @@ module NB
       private_class_method :outlive, :report, :line
 
       # @param begun [Boolean] whether it served under another master, before USR2
-      def initialize(index, pid, pipe, line: nil, ready: false, # rubocop:disable Metrics/ParameterLists
+      def initialize(index, pid, pipe, channel: nil, ready: false, # rubocop:disable Metrics/ParameterLists
                      metrics: {}, begun: true)
         @index = index
         @pid = pid
         @pipe = pipe
-        @line = line
+        @channel = channel
         @started = @heard = now
         @begun = @inherited = begun
         @excused = 0
@@ -145,17 +146,17 @@ module NB
 
       # @return [String] its entry in {Handover}
       def inheritance
-        pipe, line = ios.map(&:fileno)
-        [@pid, @index, pipe, ready? ? 1 : 0, line].compact.join(":")
+        pipe, channel = ios.map(&:fileno)
+        [@pid, @index, pipe, ready? ? 1 : 0, channel].compact.join(":")
       end
 
-      # Reads what came on one of {#ios}: a report, or a frame on its {#line}.
-      # @yield [text] as {Hotline#read} does
+      # Reads what came on one of {#ios}: a report, or a frame on its {#channel}.
+      # @yield [text] as {WorkerChannel#read} does
       # @return [void]
-      def hear(io, &answer) = io.equal?(@pipe) ? read : @line.read(&answer)
+      def hear(io, &answer) = io.equal?(@pipe) ? read : @channel.read(&answer)
 
       # @return [Array<IO>] the IOs it may send on
-      def ios = [@pipe, (@line.io unless @line.nil? || @line.closed?)].compact
+      def ios = [@pipe, (@channel.io unless @channel.nil? || @channel.closed?)].compact
 
       def ready? = @stats[:ready] == true
 

@@ -21,7 +21,7 @@ module NB
           @neverblock_killed = true if name == :kill
           next scheduler.hand_over(&call) if scheduler.__send__(:waiting_within?, self)
 
-          next scheduler.leave(&call) if scheduler.away?(self)
+          next scheduler.leave(&call) if scheduler.transferred?(self)
 
           resumes = to_s.end_with?(" by resuming)>") # nothing else in Ruby tells
           resumes ? scheduler.hand_over { scheduler.leave(&call) } : call.call
