@@ -13,9 +13,8 @@ module NB
       #   have gone. Other statements would lose that, or all that they have done, so their busy
       #   handlers wait inside SQLite.
       #
-      # COMMIT must not wait inside SQLite. If garbage collection freed a statement of that
-      # connection that has rows left, SQLite would commit there, and call the handler where no Ruby
-      # code may run.
+      # COMMIT waits outside because no other statement of that connection may end while it is in
+      # the middle, as garbage may that holds the lock for which others wait ({SQLiteFree}).
       class Beginning < Module
         # The first words, after what SQLite skips: blanks, byte order marks, comments, semicolons.
         WORDS = %r{\A(?>(?:[\s;]+|\xEF\xBB\xBF|--[^\n]*\n|/\*.*?\*/)*)
