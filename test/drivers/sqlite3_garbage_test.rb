@@ -81,6 +81,21 @@ class SQLite3GarbageTest < Minitest::Test
     end
   end
 
+  # They are found together.
+  def test_a_write_that_nobody_closes_waits_for_a_read_that_nobody_closes
+    assert_prints "[103]\n", <<~RUBY
+      holder.execute("COMMIT")
+      other = SQLite3::Database.new(path)
+      other.busy_timeout = 50_000
+      GC.disable
+      leave(other, "SELECT n FROM t")
+      leave(db, WRITE)
+      GC.enable
+      collect_until { rows(holder) != [3] }
+      p rows(holder)
+    RUBY
+  end
+
   def test_a_connection_may_be_collected_with_such_a_write
     assert_prints "true\n", <<~RUBY
       NB.run do

@@ -1,4 +1,4 @@
-/* sqlite_free.c - frees sqlite3's garbage on a thread: NB::Drivers::SQLiteFree. Uses ruby.h.
+/* sqlite_free.c - frees sqlite3's garbage on threads: NB::Drivers::SQLiteFree. Uses ruby.h.
  *
  * sqlite3 frees a statement inside the garbage collector. If the statement has rows left, SQLite
  * ends it there. That may commit, wait for a lock, and call the busy handler, where no Ruby code
@@ -7,8 +7,9 @@
  * function of ours:
  *
  *   collected: statement  -> its note goes to `found`; a job starts a thread
- *   the thread            -> sqlite3's free function, for each of `found`; the handler may wait.
- *                            While a batch runs, it holds those of its connection
+ *   the thread            -> sqlite3's free function, for each of `found`. If the handler waits, a
+ *                            second thread goes on with other connections: perhaps for those. While
+ *                            a batch runs, it holds those of its own
  *   collected: connection -> as soon as its last statement is freed, the thread closes it. Its
  *                            handler is garbage, too, and gives way to one that refuses
  *
@@ -26,7 +27,7 @@ typedef struct {    /* one SQLite3::Database */
     nb_list_t link; /* in `closing`, once it and all its statements are collected */
     void *data;
     size_t notes;
-    unsigned held;
+    unsigned held; /* by batches, and by the thread that frees one of its statements */
     bool collected;
 } nb_sqlite_owner_t;
 
@@ -40,16 +41,16 @@ typedef struct { /* one SQLite3::Statement */
 /* sqlite3's struct of a statement begins with the sqlite3_stmt*, NULL once it is closed. That of a
  * connection begins with the sqlite3* and the busy handler. */
 enum { HANDLER = 1 };
+enum { MOST_THREADS = 8 };
 
 static nb_ptrmap_t owners, notes;
 static nb_free_type_t database_type, statement_type;
 static nb_list_t found = {&found, &found}, closing = {&closing, &closing};
 static nb_postponed_t job;
-static bool freeing;     /* the thread is there, or about to be */
+static unsigned threads; /* there, or about to be */
 static bool exiting;     /* Ruby runs no more threads, and frees everything */
 static unsigned process; /* counts forks: a child must not end its parent's statements */
 static VALUE refusal;    /* a busy handler */
-static VALUE thread;
 static ID id_freeing;
 
 static void close_now(nb_sqlite_owner_t *owner)
@@ -117,60 +118,84 @@ static void end_sweep(void)
         rb_gc_enable();
 }
 
-/* Returns false if nothing is left that can be freed now. */
-static bool free_next(void)
+/* Returns NULL if nothing is left that can be freed now. */
+static nb_sqlite_note_t *next_note(void)
 {
-    while (!nb_list_empty(&closing))
-        close_now(nb_container_of(closing.next, nb_sqlite_owner_t, link));
-    if (!nb_list_empty(&found))
-        end_sweep();
     for (nb_list_t *link = found.next; link != &found; link = link->next) {
         nb_sqlite_note_t *note = nb_container_of(link, nb_sqlite_note_t, link);
-        if (note->owner->held)
-            continue;
-        nb_list_remove(link);
-        /* It refers to its connection. So while it waits, neither is collected. */
-        volatile VALUE handler = ((VALUE *)note->owner->data)[HANDLER];
-        free_now(note);
-        RB_GC_GUARD(handler);
-        return true;
+        if (!note->owner->held)
+            return note;
     }
-    return !nb_list_empty(&closing);
+    return NULL;
+}
+
+static void release(nb_sqlite_owner_t *owner)
+{
+    if (!--owner->held && next_note())
+        nb_postponed_request(&job);
+}
+
+static VALUE free_note(VALUE argument)
+{
+    nb_sqlite_note_t *note = (nb_sqlite_note_t *)argument;
+    statement_type.theirs->function.dfree(note->data); /* may wait in the busy handler */
+    return Qnil;
+}
+
+static VALUE end_note(VALUE argument)
+{
+    nb_sqlite_note_t *note = (nb_sqlite_note_t *)argument;
+    release(note->owner);
+    forget(note);
+    return Qnil;
 }
 
 static VALUE free_all(VALUE unused)
 {
     rb_thread_local_aset(rb_thread_current(), id_freeing, Qtrue);
-    while (free_next())
-        continue;
-    return Qnil;
+    for (;;) {
+        while (!nb_list_empty(&closing))
+            close_now(nb_container_of(closing.next, nb_sqlite_owner_t, link));
+        nb_sqlite_note_t *note = next_note();
+        if (!note)
+            return Qnil;
+        end_sweep();
+        nb_list_remove(&note->link);
+        note->owner->held++;
+        if (next_note()) /* another thread frees it if this one waits: perhaps for it */
+            nb_postponed_request(&job);
+        /* The handler refers to its connection. So while it waits, neither is collected. */
+        volatile VALUE handler = ((VALUE *)note->owner->data)[HANDLER];
+        rb_ensure(free_note, (VALUE)note, end_note, (VALUE)note);
+        RB_GC_GUARD(handler);
+    }
 }
 
-static VALUE end_freeing(VALUE unused)
+static VALUE end_thread(VALUE unused)
 {
-    freeing = false;
+    threads--;
     return Qnil;
 }
 
 static VALUE in_thread(void *unused)
 {
-    return rb_ensure(free_all, Qnil, end_freeing, Qnil);
+    return rb_ensure(free_all, Qnil, end_thread, Qnil);
 }
 
 static VALUE start_thread(VALUE unused)
 {
-    return thread = rb_thread_create(in_thread, NULL);
+    return rb_thread_create(in_thread, NULL);
 }
 
 static void on_job(void *unused)
 {
-    if (freeing || exiting || (nb_list_empty(&found) && nb_list_empty(&closing)))
+    if (threads == MOST_THREADS || exiting || (!next_note() && nb_list_empty(&closing)))
         return;
     int state;
-    freeing = true;
+    threads++;
     rb_protect(start_thread, Qnil, &state);
     if (state) { /* no thread: the next garbage asks again */
-        freeing = false;
+        threads--;
         rb_set_errinfo(Qnil);
     }
 }
@@ -228,11 +253,11 @@ static VALUE rb_nb_sqlite_free_later(VALUE self, VALUE statement, VALUE database
     return Qnil;
 }
 
-static VALUE release(VALUE database)
+static VALUE end_hold(VALUE database)
 {
     nb_sqlite_owner_t *owner = owner_of(database);
-    if (owner && owner->held && !--owner->held && !nb_list_empty(&found))
-        nb_postponed_request(&job);
+    if (owner && owner->held)
+        release(owner);
     return Qnil;
 }
 
@@ -245,7 +270,7 @@ static VALUE rb_nb_sqlite_free_hold(VALUE self, VALUE database)
     if (!owner)
         return rb_yield(Qnil);
     owner->held++;
-    return rb_ensure(rb_yield, Qnil, release, database);
+    return rb_ensure(rb_yield, Qnil, end_hold, database);
 }
 
 /* @overload forget
@@ -253,22 +278,21 @@ static VALUE rb_nb_sqlite_free_hold(VALUE self, VALUE database)
 static VALUE rb_nb_sqlite_free_forget(VALUE self)
 {
     process++;
-    freeing = false;
+    threads = 0;
     while (!nb_list_empty(&found))
         forget(nb_container_of(found.next, nb_sqlite_note_t, link));
     return Qnil;
 }
 
-/* @overload finish(seconds)
+/* @overload finish(turns)
  *   Frees what the garbage collector has found.
- *   @param seconds [Numeric] to wait for the thread, if it does so already */
-static VALUE rb_nb_sqlite_free_finish(VALUE self, VALUE seconds)
+ *   @param turns [Integer] for how many milliseconds to wait for the threads */
+static VALUE rb_nb_sqlite_free_finish(VALUE self, VALUE turns)
 {
-    if (freeing)
-        rb_funcall(thread, rb_intern("join"), 1, seconds);
-    else
-        free_all(Qnil);
+    free_all(Qnil);
     rb_thread_local_aset(rb_thread_current(), id_freeing, Qnil);
+    for (long left = NUM2LONG(turns); threads && left > 0; left--)
+        rb_thread_wait_for((struct timeval){.tv_usec = 1000});
     return Qnil;
 }
 
@@ -289,7 +313,6 @@ static VALUE refuse(RB_BLOCK_CALL_FUNC_ARGLIST(unused, argument))
 void Init_nb_sqlite_free(VALUE mNB)
 {
     VALUE mFree = rb_define_module_under(rb_define_module_under(mNB, "Drivers"), "SQLiteFree");
-    rb_gc_register_address(&thread);
     rb_gc_register_mark_object(refusal = rb_proc_new(refuse, Qnil));
     id_freeing = rb_intern("neverblock_sqlite3_freeing");
     job = nb_postponed(on_job);

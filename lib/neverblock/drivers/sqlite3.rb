@@ -199,7 +199,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
   SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement,
                              sqlite::Ends.new(:reset!, :close))
   SQLite3::Backup.prepend(sqlite::Ends.new(:step)) if defined?(SQLite3::Backup)
-  at_exit { NB::Drivers::SQLiteFree.finish(5) }
+  at_exit { NB::Drivers::SQLiteFree.finish(5000) }
   ObjectSpace.define_finalizer(sqlite, proc { NB::Drivers::SQLiteFree.exit })
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
