@@ -3,6 +3,7 @@
 #include "drivers/mysql_call.h"
 #include "drivers/net_http.h"
 #include "drivers/net_http_write.h"
+#include "drivers/sqlite_free.h"
 #include "hooks/hooks.h"
 #include "loop/blocking.h"
 #include "loop/resume_chain.h"
@@ -54,4 +55,5 @@ RUBY_FUNC_EXPORTED void Init_neverblock(void)
     Init_nb_mysql_call(mNB);
     Init_nb_net_http(mNB);
     Init_nb_net_http_write(mNB);
+    Init_nb_sqlite_free(mNB);
 }

@@ -76,6 +76,17 @@ class SQLite3ForkTest < Minitest::Test
     end
   end
 
+  def test_who_begins_makes_way_for_a_fork_with_comments_between_the_words
+    result = script(<<~'RUBY')
+      db = connect(:busy_timeout)
+      thread = asleep(Thread.new { db.execute("BEGIN/**/ -- a\n IMMEDIATE") })
+      Process.wait(fork { puts "child" })
+      holder.execute("COMMIT")
+      thread.join
+    RUBY
+    assert_equal ["child\n", "", false], [result.out, result.err, result.hung]
+  end
+
   # SQLite has called the handler; Ruby switches threads before it returns.
   def test_a_fork_waits_for_a_handler_that_makes_way
     result = script(<<~RUBY)

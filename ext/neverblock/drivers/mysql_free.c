@@ -23,9 +23,9 @@
 #include "base/list.h"
 #include "base/portable.h"
 #include "base/ptrmap.h"
+#include "drivers/free_type.h"
 #include "drivers/mysql_library.h"
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 typedef struct { /* one Mysql2::Client */
@@ -42,31 +42,8 @@ typedef struct { /* one Mysql2::Statement or Mysql2::Result */
     bool streams;
 } nb_mysql_note_t;
 
-typedef struct { /* a class of mysql2 */
-    const rb_data_type_t *theirs;
-    rb_data_type_t ours;
-} nb_mysql_type_t;
-
 static nb_ptrmap_t owners, notes; /* by mysql2's struct; needs the GVL */
-static nb_mysql_type_t types[3];  /* client, statement, result */
-
-/* Installs free in place of mysql2's function, and returns the latter. */
-static void (*replace_free(VALUE object, nb_mysql_type_t *type, void (*free)(void *)))(void *)
-{
-    if (!type->theirs) {
-        type->theirs = RTYPEDDATA_TYPE(object);
-        type->ours = *type->theirs;
-        type->ours.function.dfree = free;
-        type->ours.parent = type->theirs;
-    }
-    /* A pointer; from Ruby 4.1 on a VALUE whose low bits say how the struct is kept. */
-    uintptr_t word;
-    void *place = (void *)(uintptr_t)&RTYPEDDATA(object)->type;
-    memcpy(&word, place, sizeof(word));
-    word = (uintptr_t)&type->ours | (word & (sizeof(word) - 1));
-    memcpy(place, &word, sizeof(word));
-    return type->theirs->function.dfree;
-}
+static nb_free_type_t types[3];   /* client, statement, result */
 
 /* Gives the note's object to mysql2's function. It may park, but does not raise. */
 static void free_now(nb_mysql_note_t *note)
@@ -140,7 +117,7 @@ static nb_mysql_owner_t *owner_of(VALUE client, size_t client_offset)
     nb_list_init(&owner->living);
     nb_list_init(&owner->found);
     owner->mysql = *(nb_mysql_t **)(data + client_offset);
-    replace_free(client, &types[0], on_client_found);
+    nb_replace_free(client, &types[0], on_client_found);
     return owner;
 }
 
@@ -158,7 +135,9 @@ void nb_mysql_free_later(VALUE object, VALUE client, bool streams, size_t client
     note->owner = owner;
     note->data = data;
     note->streams = streams;
-    note->free = replace_free(object, &types[streams ? 2 : 1], on_found);
+    nb_free_type_t *type = &types[streams ? 2 : 1];
+    nb_replace_free(object, type, on_found);
+    note->free = type->theirs->function.dfree;
     owner->streams += streams;
     nb_list_append(&owner->living, &note->link);
 }

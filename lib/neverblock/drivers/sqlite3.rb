@@ -22,7 +22,9 @@ module NB
       RAISED = :neverblock_sqlite3_raised
       # Key of the fiber-local that says that no other call raises it ({Ends}).
       ENDS = :neverblock_sqlite3_ends
-      private_constant :RAISED, :ENDS
+      # Key of the fiber-local that says that garbage is freed here (sqlite_free.c).
+      FREEING = :neverblock_sqlite3_freeing
+      private_constant :RAISED, :ENDS, :FREEING
 
       # The busy handler in place of `busy_timeout=`.
       class Wait
@@ -187,6 +189,7 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
       super(outer, &nil).tap do
         by_itself = -> { in_c.bind_call(self, handler.milliseconds) } if handler.is_a?(sqlite::Wait)
         sqlite::Sharing.start(self, watched, by_itself, -> { super(outer, &nil) })
+        NB::Drivers::SQLiteFree.own(self, outer)
       end
     end
   end
@@ -196,6 +199,8 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
   SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement,
                              sqlite::Ends.new(:reset!, :close))
   SQLite3::Backup.prepend(sqlite::Ends.new(:step)) if defined?(SQLite3::Backup)
+  at_exit { NB::Drivers::SQLiteFree.finish(5000) }
+  ObjectSpace.define_finalizer(sqlite, proc { NB::Drivers::SQLiteFree.exit })
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))

@@ -13,13 +13,13 @@ module NB
       #   have gone. Other statements would lose that, or all that they have done, so their busy
       #   handlers wait inside SQLite.
       #
-      # COMMIT must not wait inside SQLite. If garbage collection freed a statement of that
-      # connection that has rows left, SQLite would commit there, and call the handler where no Ruby
-      # code may run.
+      # COMMIT waits outside because no other statement of that connection may end while it is in
+      # the middle, as garbage may that holds the lock for which others wait ({SQLiteFree}).
       class Beginning < Module
         # The first words, after what SQLite skips: blanks, byte order marks, comments, semicolons.
-        WORDS = %r{\A(?>(?:[\s;]+|\xEF\xBB\xBF|--[^\n]*\n|/\*.*?\*/)*)
-                   (?:(?<begin>begin)(?:\s+(?<immediate>immediate))?|commit|end|release)\b}mixn
+        WORDS = %r{\A(?<gap>(?>(?:[\s;]+|\xEF\xBB\xBF|--[^\n]*\n|/\*.*?\*/)*))
+                   (?:(?<begin>begin)(?:\b\g<gap>(?<immediate>immediate))?
+                     |commit|end|release)\b}mixn
         # Whether SQL that begins with that byte may begin with these words. (0: it may be UTF-16.)
         FIRST = Array.new(256) { |byte| "\0 \t\n\v\f\r;\xEF-/bBcCeErR".b.include?(byte.chr) }.freeze
         private_constant :WORDS, :FIRST

@@ -22,6 +22,18 @@ module NB
           # @api private
           def start(database, ...) = database.instance_variable_set(:@neverblock_sharing, new(...))
 
+          # Called before a statement begins by `step`.
+          #
+          # @return [true]
+          # @scheduling may wait
+          # @thread any
+          # @api private
+          def begin(statement, database)
+            enter(database)
+            SQLiteFree.later(statement, database)
+            true
+          end
+
           # @return [void]
           # @api private
           def stop(database)
@@ -83,9 +95,10 @@ module NB
 
           private
 
+          # A COMMIT in it waits inside SQLite.
           def exec_batch(*)
             Sharing.enter(self)
-            super
+            SQLiteFree.hold(self) { super }
           end
         end
 
@@ -98,7 +111,7 @@ module NB
             return neverblock_for_lock if @neverblock_kind
 
             begin
-              @neverblock_goes_on ||= (Sharing.enter(@connection); true)
+              @neverblock_goes_on ||= Sharing.begin(self, @connection)
               row = super
               whole = true
               row
@@ -129,7 +142,9 @@ module NB
             kind = @neverblock_kind
             @neverblock_kind = nil
             Waits.make_way unless kind == :repeatable
-            kind == :begin ? step : Waits.outside(@connection) { step }
+            return step if kind == :begin
+
+            Waits.outside(@connection) { SQLiteFree.hold(@connection) { step } }
           ensure
             @neverblock_kind = kind
           end

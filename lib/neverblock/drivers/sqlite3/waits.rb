@@ -20,7 +20,8 @@ module NB
           Thread.current[RAISED] = nil # of a call that nobody has raised it from
           @handler.call(count)
         rescue Exception => error # rubocop:disable Lint/RescueException -- raised by Calls
-          raise unless Repairs.loop_here && (@always || Thread.current[ENDS])
+          raise unless (Repairs.loop_here && (@always || Thread.current[ENDS])) ||
+                       Thread.current[FREEING]
 
           Thread.current[RAISED] = error
           false
@@ -168,4 +169,7 @@ module NB
 end
 
 NB::Fork.not_while { NB::Drivers::SQLite::Waits.any? }
-NB::Fork.in_child { NB::Drivers::SQLite::Waits.forked }
+NB::Fork.in_child do
+  NB::Drivers::SQLiteFree.forget
+  NB::Drivers::SQLite::Waits.forked
+end
