@@ -81,14 +81,7 @@ module Others
       change("spec/cases/helper.rb", "require 'bundler/setup'", "")
       change("spec/spec_helper.rb", "\#{RbConfig.ruby} \#{cmd}",
              "\#{RbConfig.ruby} -Ilib -r#{__dir__}/inside_program \#{cmd}")
-      this_ruby
-    end
-
-    def pitchfork = installed.merge(this_ruby)
-
-    # The programs that its tests start find this Ruby by its name.
-    def this_ruby
-      { "PATH" => "#{RbConfig::CONFIG["bindir"]}:#{ENV.fetch("PATH")}" }
+      {}
     end
 
     def change(name, words, others)

@@ -174,7 +174,7 @@ module Others
     "request_store" => ["steveklabnik/request_store", "v1.7.0", "v1.7.0", :minitest,
                         %w[test/*_test.rb], :request_store],
     "pitchfork" => ["Shopify/pitchfork", nil, "v0.18.1", :megatest,
-                    %w[test/{unit,slow}/test_*.rb], :pitchfork],
+                    %w[test/{unit,slow}/test_*.rb], :installed],
     "thin" => ["macournoyer/thin", "v2.0.1", "v2.0.1", :rspec, %w[spec/[!p]*/**/*_spec.rb
                spec/[!d]*_spec.rb], :installed],
     "net-protocol" => ["ruby/net-protocol", "v0.2.2", "v0.2.2", :test_unit,

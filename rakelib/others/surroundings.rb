@@ -31,7 +31,7 @@ module Others
       @folder = folder
     end
 
-    # @return [Hash] for the process that runs the tests
+    # @return [Hash] for the process that runs the tests; PATH: the folder that it has first
     def environment = @server ? send(@server) : {}
 
     # Ends what was started.
@@ -53,7 +53,7 @@ module Others
     def memcached
       user = "-u root" if Process.uid.zero?
       program("#{BIN}/memcached", "exec #{Databases.program("memcached")} #{user} \"$@\"")
-      { "PATH" => "#{BIN}:#{ENV.fetch("PATH")}" }
+      { "PATH" => BIN }
     end
 
     def program(path, line)
@@ -120,7 +120,7 @@ module Others
       link(folder, "pg_ctl", "")
       place = Dir.mktmpdir("nb-pg-#{Process.pid}-")
       File.chmod(0o755, place)
-      { "PATH" => "#{folder}:#{ENV.fetch("PATH")}", "RUBY_PG_TEST_DIR" => place,
+      { "PATH" => folder, "RUBY_PG_TEST_DIR" => place,
         "USER" => Etc.getpwuid.name, "PGPORT" => Ports.free.to_s }
     end
 
