@@ -14,6 +14,7 @@ require_relative "directory"
 require_relative "edits"
 require_relative "postgresql"
 require_relative "redis_places"
+require_relative "stores"
 require_relative "test_gems"
 
 module Others
@@ -21,6 +22,7 @@ module Others
   class Surroundings
     include Edits
     include RedisPlaces
+    include Stores
 
     BIN = File.expand_path("tmp/others/bin")
 
@@ -62,11 +64,11 @@ module Others
     end
 
     # Some tests name the database `test`.
-    def database_test
+    def database_test(name = "test")
       place = Databases.mariadb
       Databases.run("mariadb", "--no-defaults", "--host=#{place.host}", "--port=#{place.port}",
                     "--user=#{place.user}", "--password=#{place.password}",
-                    input: "CREATE DATABASE IF NOT EXISTS test")
+                    input: "CREATE DATABASE IF NOT EXISTS #{name}")
       place
     end
 
