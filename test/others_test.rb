@@ -78,6 +78,20 @@ class OthersTest < Minitest::Test
     assert_equal({ "A#a" => %w[failed teardown] }, Others::Trial.fates(lines))
   end
 
+  RUNNER = <<~'RUBY'
+    line = ["passed", `ruby -e "print RUBY_VERSION"`, ""]
+    File.write(ENV.fetch("OTHERS_RESULTS"), "#{JSON.generate(line)}\n")
+  RUBY
+
+  def test_a_suite_that_starts_ruby_by_its_name_finds_the_ruby_that_runs_it
+    Dir.mktmpdir do |folder|
+      Dir.mkdir("#{folder}/test")
+      File.write("#{folder}/test/runner.rb", RUNNER)
+      suite = Others::Suite.new("names", nil, nil, :ruby, [])
+      assert_equal [RUBY_VERSION], Others::Trial.new(suite, folder, inside: false).run.keys
+    end
+  end
+
   def test_reasons_are_of_a_suite_and_of_rubies
     lines = ["# words", "", "x 3.1,3.3 A::B#c: it: is", "x all A#d: so", "y all A#e: no"]
     reasons = Others::Reasons.new(lines.join("\n"))

@@ -14,7 +14,7 @@ module Others
     # For Test::Unit::TestCase.
     module Case
       def run(*)
-        name = "#{self.class}##{method_name}".gsub(COLON, "")
+        name = "#{self.class.name || self.class}##{method_name}".gsub(COLON, "")
         return if LEFT_OUT.include?(name)
 
         Recorder.faults.clear

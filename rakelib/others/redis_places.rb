@@ -20,6 +20,12 @@ module Others
 
     def default_redis = { "REDIS_URL" => Databases.redis.url }
 
+    # Nobody has Sidekiq Pro, for whose license the tests would ask Bundler.
+    def sidekiq_throttled
+      change("spec/spec_helper.rb", /unless Bundler\.settings\[.*/, "unless false")
+      default_redis
+    end
+
     # redis-rb's tests know one port.
     def redis
       place = Servers.fetch("redis-others") do |port, folder|

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "jobs"
 require_relative "rails"
 
 module Others
@@ -114,21 +115,6 @@ module Others
   # Of ferrum what waits for the network; its test of workers loses a race now and then.
   FERRUM = %w[spec/{cookies,headers}_spec.rb spec/network/*_spec.rb].freeze
 
-  # Of GoodJob what waits, locks and keeps values of threads.
-  GOOD_JOB = %w[app/models/concerns/good_job/advisory_lockable
-               app/models/good_job/{batch,process,job/lockable}
-               integration/{adapter,batch,capsule,jobs,lock_strategy,process_locks,scheduler}
-               lib/good_job/active_job_extensions/{batches,concurrency}
-               lib/good_job/{adapter,bulk,capsule,capsule_tracker,cleanup_tracker,cron_manager}
-               lib/good_job/{current_thread,daemon,multi_scheduler,notifier,poller,probe_server}
-               lib/good_job/{scheduler,shared_executor,thread_status}
-               lib/good_job/adapter/inline_buffer].map { |name| "spec/#{name}_spec.rb" }.freeze
-
-  # Of Resque all but its errors for Airbrake, and resque-web as a daemon.
-  RESQUE = %w[child_killing failure_base job_hooks job_plugins logging plugin rake resque-web
-              resque_* resque server_helper stat worker]
-           .map { |name| "test/#{name}_test.rb" }.freeze
-
   # Of Semantic Logger all but what asks for gems of services.
   SEMANTIC = %w[test/*_test.rb test/core_ext/*_test.rb
                 test/appender/{async*,*http,file,io,loki,tcp,udp,wrapper}_test.rb].freeze
@@ -139,10 +125,6 @@ module Others
   # Of sinatra-contrib all but what asks for an engine of templates that is no more.
   CONTRIB = %w[spec/[!c]*_spec.rb spec/{config_file,cookies,custom_logger}_spec.rb].freeze
 
-  # Of Solid Queue all but what starts Puma by Bundler.
-  SOLID_QUEUE = %w[test/*_test.rb test/integration/*_test.rb test/models/**/*_test.rb
-                   test/unit/*_test.rb].freeze
-
   # Of Sequel what has to do with connections, without a database.
   SEQUEL_CORE = %w[core/connection_pool core/database core/dataset core/mock_adapter
                    extensions/*connection* extensions/*thread* extensions/*server*]
@@ -150,10 +132,6 @@ module Others
 
   # Of Sequel what runs on PostgreSQL.
   SEQUEL = %w[spec/integration/*_test.rb spec/adapters/postgres_spec.rb].freeze
-
-  # Of Sidekiq's unique jobs all but their pages, and what measures.
-  UNIQUE = %w[spec/{jobs,sidekiq,workers}/**/*_spec.rb spec/sidekiq_unique_jobs/[!w]*_spec.rb
-              spec/sidekiq_unique_jobs/[!w]*/**/*_spec.rb].freeze
 
   # Of Typhoeus all but its adapter for Faraday before 2.
   TYPHOEUS = %w[spec/rack/**/*_spec.rb spec/typhoeus_spec.rb spec/typhoeus/*_spec.rb
@@ -166,6 +144,17 @@ module Others
   # Tests of gems, of Debian's packages, of the gems' repositories or in the gem itself: where,
   # the version for each Ruby, which, the server that they need, and the part of the source.
   GEMS = {
+    "vcr" => ["vcr/vcr", nil, "v6.4.0", :rspec, %w[spec/**/*_spec.rb]],
+    "paper_trail" => ["paper-trail-gem/paper_trail", nil, "v17.0.0", :rspec, %w[spec/**/*_spec.rb],
+                      :paper_trail],
+    "stoplight" => ["bolshakov/stoplight", nil, "v5.3.5", :rspec, %w[spec/**/*_spec.rb],
+                    :stoplight],
+    "suo" => ["nickelser/suo", "v0.4.0", "v0.4.0", :minitest, %w[test/*_test.rb], :suo],
+    "net-http2" => ["ostinelli/net-http2", "0.19.0", "0.19.0", :rspec,
+                    %w[spec/api/[!c]*_spec.rb spec/http2-client/*_spec.rb]],
+    "mini_sql" => ["discourse/mini_sql", nil, "v1.6.0", :minitest, %w[test/**/*_test.rb],
+                   :mini_sql],
+    "protocol-http1" => ["socketry/protocol-http1", nil, "v0.37.0", :sus, %w[test/**/*.rb]],
     "circuitbox" => ["yammer/circuitbox", "v2.0.0", "v2.0.0", :minitest, %w[test/*_test.rb
                      test/{integration,memory_store,notifier,time_helper}/*_test.rb]],
     "parallel" => ["grosser/parallel", nil, "v2.1.0", :rspec, %w[spec/**/*_spec.rb],
@@ -174,7 +163,7 @@ module Others
     "request_store" => ["steveklabnik/request_store", "v1.7.0", "v1.7.0", :minitest,
                         %w[test/*_test.rb], :request_store],
     "pitchfork" => ["Shopify/pitchfork", nil, "v0.18.1", :megatest,
-                    %w[test/{unit,slow}/test_*.rb], :pitchfork],
+                    %w[test/{unit,slow}/test_*.rb], :installed],
     "thin" => ["macournoyer/thin", "v2.0.1", "v2.0.1", :rspec, %w[spec/[!p]*/**/*_spec.rb
                spec/[!d]*_spec.rb], :installed],
     "net-protocol" => ["ruby/net-protocol", "v0.2.2", "v0.2.2", :test_unit,
@@ -190,19 +179,6 @@ module Others
     "semian" => ["Shopify/semian", nil, "v0.28.2", :minitest, %w[test/*_test.rb], :semian],
     "bunny" => ["ruby-amqp/bunny", "3.2.0", "3.2.0", :rspec, BUNNY, :bunny],
     "childprocess" => ["enkessler/childprocess", "v5.0.0", "v5.0.0", :rspec, %w[spec/*_spec.rb]],
-    "delayed-job" => ["collectiveidea/delayed_job", "v4.2.0", "v4.2.0", :rspec,
-                      %w[spec/*_spec.rb spec/delayed/*_spec.rb]],
-    "delayed_job_active_record" => ["collectiveidea/delayed_job_active_record", "v4.1.11",
-                                    "v4.1.11", :rspec, %w[spec/**/*_spec.rb], :delayed_job],
-    "activejob-status" => ["inkstak/activejob-status", "v1.0.2", "v1.0.2", :rspec,
-                           %w[spec/specs/**/*_spec.rb]],
-    "good_job" => ["bensheldon/good_job", nil, "v4.19.2", :rspec, GOOD_JOB, :good_job],
-    "job-iteration" => ["Shopify/job-iteration", nil, "v1.15.0", :minitest,
-                        %w[test/unit/*_test.rb], :job_iteration],
-    "sidekiq-cron" => ["sidekiq-cron/sidekiq-cron", nil, "v2.3.1", :minitest,
-                       %w[test/unit/*_test.rb], :default_redis],
-    "sidekiq-unique-jobs" => ["mhenrixon/sidekiq-unique-jobs", nil, "v8.1.0", :rspec, UNIQUE,
-                              :unique_jobs],
     "httpclient" => ["nahi/httpclient", "v2.9.0", "v2.9.0", :test_unit, %w[test/test_[!a]*.rb]],
     "message-bus" => ["discourse/message_bus", nil, "v4.5.2", :minitest, %w[spec/lib/**/*_spec.rb],
                       :message_bus],
@@ -216,11 +192,7 @@ module Others
     "opentelemetry-sdk" => ["open-telemetry/opentelemetry-ruby", nil, "opentelemetry-sdk/v1.13.0",
                             :minitest, %w[test/opentelemetry/sdk/{trace,resources}/**/*_test.rb],
                             nil, "sdk"],
-    "queue_classic" => ["QueueClassic/queue_classic", "4.0.0", "4.0.0", :minitest,
-                        %w[test/*_test.rb test/lib/*_test.rb], :queue_classic],
     "rake" => ["ruby/rake", "v13.4.2", "v13.4.2", :test_unit, %w[test/test_*.rb]],
-    "resque" => ["resque/resque", "v3.0.0", "v3.0.0", :minitest, RESQUE, :resque, nil,
-                 "json < 3"],
     "solid-cable" => ["rails/solid_cable", nil, "v4.0.0", :minitest,
                       %w[test/*_test.rb test/jobs/*_test.rb test/lib/action_cable/**/*_test.rb],
                       :solid_cable],
@@ -286,12 +258,8 @@ module Others
     "rack-test" => ["rack/rack-test", "v2.2.0", "v2.2.0", :minitest, %w[spec/**/*_spec.rb]],
     "redis-mutex" => ["kenn/redis-mutex", "v4.0.2", "v4.0.2", :rspec, %w[spec/*_spec.rb],
                       :default_redis],
-    "rufus-scheduler" => ["jmettraux/rufus-scheduler", "v3.9.2", "v3.9.2", :rspec,
-                          %w[spec/schedule_*_spec.rb spec/{error,threads,lock_custom}_spec.rb]],
     "sentry-ruby" => ["getsentry/sentry-ruby", nil, "6.6.2", :rspec, %w[spec/sentry/**/*_spec.rb],
                       nil, "sentry-ruby"],
-    "shoryuken" => ["ruby-shoryuken/shoryuken", nil, "v7.0.3", :rspec, %w[spec/lib/**/*_spec.rb],
-                    :no_coverage],
     "sinatra-contrib" => ["sinatra/sinatra", nil, "v4.2.1", :rspec, CONTRIB, nil,
                           "sinatra-contrib"],
     "warden" => ["wardencommunity/warden", "v1.2.9", "v1.2.9", :rspec, %w[spec/**/*_spec.rb]],
@@ -303,13 +271,9 @@ module Others
     "net-http" => ["ruby/net-http", "v0.9.1", "v0.9.1", :test_unit, %w[test/net/http/test_*.rb]],
     "patron" => ["toland/patron", "v0.13.4", "v0.13.4", :rspec, %w[spec/*_spec.rb], :patron,
                  nil, "rack < 3"],
-    "que" => ["que-rb/que", "v2.4.1", "v2.4.1", :minitest, %w[spec/**/*_spec.rb], :que, nil,
-              "json < 3"],
     "rack-session" => ["rack/rack-session", "v2.1.2", "v2.1.2", :minitest, %w[test/spec_*.rb]],
     "rack-timeout" => ["zombocom/rack-timeout", "v0.7.0", "v0.7.0", :test_unit,
                        %w[test/*_test.rb]],
-    "sucker_punch" => ["brandonhilkert/sucker_punch", "v3.3.0", "v3.3.0", :minitest,
-                       %w[test/**/*_test.rb]],
     "typhoeus" => ["typhoeus/typhoeus", "v1.4.1", "v1.4.1", :rspec, TYPHOEUS, :old_handler, nil,
                    "rack < 3,sinatra < 4"],
     "concurrent-ruby" => ["ruby-concurrency/concurrent-ruby", "v1.3.7", "v1.3.7", :rspec,
@@ -348,10 +312,7 @@ module Others
     "roda" => ["jeremyevans/roda", "3.107.0", "3.107.0", :minitest, %w[spec/**/*_spec.rb]],
     "sequel" => ["jeremyevans/sequel", "5.106.0", "5.106.0", :minitest, SEQUEL_CORE],
     "sequel-pg" => ["ruby-sequel", "5.63.0-2", "5.63.0-2", :minitest, SEQUEL, :postgresql],
-    "sidekiq" => ["sidekiq/sidekiq", nil, "v8.1.7", :minitest, %w[test/**/*_test.rb],
-                  :default_redis],
     "sinatra-base" => ["sinatra/sinatra", "v4.2.1", "v4.2.1", :minitest, SINATRA],
-    "solid-queue" => ["rails/solid_queue", nil, "v1.5.0", :minitest, SOLID_QUEUE, :solid_queue],
     "sqlite3" => ["sparklemotion/sqlite3-ruby", "v2.8.1", "v2.9.6", :minitest,
                   %w[test/test_*.rb]],
     "timeout" => ["ruby/timeout", "v0.6.1", "v0.6.1", :test_unit, %w[test/test_*.rb]],
@@ -374,7 +335,7 @@ module Others
   end
 
   def self.gems(api)
-    GEMS.filter_map do |name, (source, old, new, kind, *rest)|
+    GEMS.merge(Jobs::GEMS).filter_map do |name, (source, old, new, kind, *rest)|
       version = api == "3.1" ? old : new
       Suite.new(name, source, version, kind, *rest) if version
     end

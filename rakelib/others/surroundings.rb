@@ -14,6 +14,7 @@ require_relative "directory"
 require_relative "edits"
 require_relative "postgresql"
 require_relative "redis_places"
+require_relative "stores"
 require_relative "test_gems"
 
 module Others
@@ -21,6 +22,7 @@ module Others
   class Surroundings
     include Edits
     include RedisPlaces
+    include Stores
 
     BIN = File.expand_path("tmp/others/bin")
 
@@ -31,7 +33,7 @@ module Others
       @folder = folder
     end
 
-    # @return [Hash] for the process that runs the tests
+    # @return [Hash] for the process that runs the tests; PATH: the folder that it has first
     def environment = @server ? send(@server) : {}
 
     # Ends what was started.
@@ -53,7 +55,7 @@ module Others
     def memcached
       user = "-u root" if Process.uid.zero?
       program("#{BIN}/memcached", "exec #{Databases.program("memcached")} #{user} \"$@\"")
-      { "PATH" => "#{BIN}:#{ENV.fetch("PATH")}" }
+      { "PATH" => BIN }
     end
 
     def program(path, line)
@@ -62,11 +64,11 @@ module Others
     end
 
     # Some tests name the database `test`.
-    def database_test
+    def database_test(name = "test")
       place = Databases.mariadb
       Databases.run("mariadb", "--no-defaults", "--host=#{place.host}", "--port=#{place.port}",
                     "--user=#{place.user}", "--password=#{place.password}",
-                    input: "CREATE DATABASE IF NOT EXISTS test")
+                    input: "CREATE DATABASE IF NOT EXISTS #{name}")
       place
     end
 
@@ -120,7 +122,7 @@ module Others
       link(folder, "pg_ctl", "")
       place = Dir.mktmpdir("nb-pg-#{Process.pid}-")
       File.chmod(0o755, place)
-      { "PATH" => "#{folder}:#{ENV.fetch("PATH")}", "RUBY_PG_TEST_DIR" => place,
+      { "PATH" => folder, "RUBY_PG_TEST_DIR" => place,
         "USER" => Etc.getpwuid.name, "PGPORT" => Ports.free.to_s }
     end
 

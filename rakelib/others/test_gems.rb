@@ -27,13 +27,17 @@ module Others
                 tty-reader:0.9.0 warning:1.6.0 webrick:1.9.2 xpath:3.2.0].freeze
     MORE = {
       "3.1" => [*SHARED, "fakefs:3.0.1"],
-      "3.4" => [*SHARED, *%w[amazing_print:3.0.0 aws-sdk-sqs:1.124.0 cronex:0.15.0 dotenv:3.2.0
-                             fakefs:3.2.1 haml:7.5.2 maxitest:6.1.0 metrics:0.15.0
-                             minitest-memory:1.1.1 minitest-shared_description:1.0.0
+      "3.4" => [*SHARED, *%w[amazing_print:3.0.0 ammeter:1.1.7 aws-sdk-sqs:1.124.0 cronex:0.15.0
+                             database_cleaner-redis:2.0.0 dotenv:3.2.0 fakefs:3.2.1
+                             faraday-patron:2.0.2 faraday-typhoeus:2.0.0 ffaker:2.25.0
+                             generator_spec:0.10.0 haml:7.5.2 maxitest:6.1.0 memory_profiler:1.1.0
+                             metrics:0.15.0 minitest-memory:1.1.1 minitest-shared_description:1.0.0
                              minitest-strict:1.0.1 minitest-stub_any_instance:1.0.3
-                             net_tcp_client:2.2.1 pitchfork:0.18.1 pdf-reader:2.16.0
-                             rack-contrib:2.5.0 resque:3.0.0 rspec-its:2.0.0 rspec-rails:8.0.4
-                             semian:0.28.2 slim:5.2.2 sneakers:2.11.0
+                             net_tcp_client:2.2.1 pdf-reader:2.16.0 pgvector:0.3.3 pitchfork:0.18.1
+                             rack-contrib:2.5.0 rails-controller-testing:1.0.5 rantly:2.0.0
+                             redis-prescription:2.6.0 resque:3.0.0 rspec-its:2.0.0
+                             rspec-rails:8.0.4 rufus-scheduler:3.9.2 semian:0.28.2
+                             sinatra-contrib:4.2.1 slim:5.2.2 sneakers:2.11.0
                              sorbet-runtime:0.6.13646 stackprof:0.2.28 sus-fixtures-async:0.2.0
                              sus-fixtures-console:0.5.0 sus-fixtures-openssl:0.2.1
                              sus-fixtures-time:0.1.0 sus:0.38.0 traces:0.18.2

@@ -98,7 +98,14 @@ module Others
                  "LC_ALL" => "C.UTF-8" }
       nb = ENV.keys.grep(/\ANB_/).to_h { |name| [name, nil] }
       gems = %i[ruby mspec].include?(@suite.kind) ? Rubies.clean : TestGems.environment
-      gems.merge(nb, inside, ONE_BY_ONE, Surroundings.new(@suite.server, @folder).environment)
+      own = Surroundings.new(@suite.server, @folder).environment
+      gems.merge(nb, inside, ONE_BY_ONE, own, "PATH" => path(own, gems))
+    end
+
+    # The programs that tests start find this Ruby by its name.
+    def path(own, gems)
+      place = gems["PATH"] ? "#{TestGems.of_project}/bin" : []
+      [*own["PATH"], *place, RbConfig::CONFIG["bindir"], ENV.fetch("PATH")].join(":")
     end
 
     def command
