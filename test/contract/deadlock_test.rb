@@ -141,6 +141,17 @@ only: :fibers
     p(NB.run { queue.pop })
   RUBY
 
+  # Of threads without a native one Ruby says that they sleep forever, whatever they wait for.
+  def test_another_thread_of_RUBY_MN_THREADS_may_still_push
+    result = Subprocess.ruby(<<~'RUBY', env: { "RUBY_MN_THREADS" => "1" })
+      queue, (reader, writer) = Queue.new, IO.pipe
+      Thread.new { sleep 0.5; writer.close }
+      Thread.new { queue << reader.read }
+      p NB.run { [queue.pop, Thread.new { sleep 0.5; :slept }.value] }
+    RUBY
+    assert_equal ["[\"\", :slept]\n", ""], [result.out, result.err]
+  end
+
   script "a child is no deadlock", <<~'RUBY', out: "0\n", only: :fibers
     NB.run { Process.wait(spawn("sleep 0.05")); p $?.exitstatus }
   RUBY

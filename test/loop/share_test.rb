@@ -37,7 +37,8 @@ class ShareTest < Minitest::Test
       all, mine = now.zip(began).map { |time, before| time - before } if all < 2
       all < 2
     end
-    assert_operator mine, :>, all / 5
+    # Half on a machine that is free. A thread that keeps the GVL for 0.1 s would leave a fiftieth.
+    assert_operator mine, :>, all / 15
   ensure
     computing[:stop] = true
     computing.join

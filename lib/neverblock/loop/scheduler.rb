@@ -27,6 +27,9 @@ module NB
   class Scheduler
     include Operations
 
+    NATIVE_IDS = Thread.method_defined?(:native_thread_id) # not on every system
+    private_constant :NATIVE_IDS
+
     @opening = []
     @left = []
 
@@ -255,7 +258,13 @@ module NB
     end
 
     def other_threads = Thread.list - [Thread.current, Overtime.thread]
-    def sleeps_forever?(thread) = thread.inspect.include?("sleep_forever")
+
+    # Of a thread that waits without a native one (RUBY_MN_THREADS=1), Ruby says so also if it waits
+    # for a time or an IO.
+    def sleeps_forever?(thread)
+      thread.inspect.include?("sleep_forever") &&
+        !(NATIVE_IDS && thread.native_thread_id.nil?)
+    end
 
     def deadlock_error
       dump = Dump.new(self)
