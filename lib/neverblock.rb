@@ -278,14 +278,15 @@ module NB
     def deadline = Deadline.left
 
     # Runs the block without interruption: whatever others raise in this fiber meanwhile (a cancel,
-    # a timeout, a failed group, the end of the loop) is raised when the block has ended. Whatever
-    # was raised before is raised before the block begins. Shields nest. A shield does not cover a
-    # timeout or group that begins inside the block, nor tasks that it starts. An IO that another
-    # fiber closes still raises.
+    # a timeout, a failed group, the end of the loop) is raised when the block has ended. So is what
+    # was raised before and waits for the fiber's next wait: a shield in an `ensure` runs its block.
+    # Shields nest. A shield does not cover a timeout or group that begins inside the block, nor
+    # tasks that it starts. An IO that another fiber closes still raises.
     #
     # A signal that arrives while the block waits is held back, too. A signal that arrives while the
     # block computes interrupts it at once, as always in Ruby. With `on_interrupt: :drain` in {run},
-    # only the third such signal does.
+    # only the third such signal does. A signal or Thread#raise that is already on its way is raised
+    # before the block begins.
     #
     # Outside a loop this is `Thread.handle_interrupt(Object => :never)`: no timeout interrupts the
     # block, and `seconds` has no effect.

@@ -190,6 +190,17 @@ class RegularFileTest < Contract
     end
   end
 
+  contract "flock ends when another strand closes the file", gap: nil do
+    temporary do |path|
+      holder, file = keep(File.open(path, "w"), File.open(path, "w"))
+      holder.flock(File::LOCK_EX)
+      waiting = parked { file.flock(File::LOCK_EX) }
+      file.close
+      error = waiting.failure
+      assert_equal [IOError, "stream closed in another thread"], [error.class, error.message]
+    end
+  end
+
   contract "fsync and fdatasync", gap: nil do
     temporary do |path|
       File.open(path, "w") do |file|

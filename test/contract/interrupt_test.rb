@@ -269,6 +269,29 @@ class InterruptTest < Contract
     assert_equal "thread", assert_raises(Stop) { thread.join }.message
   end
 
+  # Ruby flags only the first of them.
+  contract "several Thread#raise that come while a strand computes all arrive",
+           only: :fibers, gap: nil do
+    begun, seen = Array.new(2) { Queue.new }
+    backend = scheduler.stats[:backend].to_sym
+    thread = Thread.new do
+      NB.run(backend: backend) do
+        NB.async { note(seen) { (begun << sleep(0)) && loop { nil } } && sleep }
+        loop { note(seen) { Queue.new.pop } }
+      end
+    end
+    begun.pop
+    %w[one two three].each { |message| thread.raise(Stop, message) }
+    assert_equal %w[one three two], Array.new(3) { Timeout.timeout(60) { seen.pop } }.sort
+    thread.kill.join
+  end
+
+  def note(seen)
+    yield
+  rescue Stop => error
+    seen << error.message
+  end
+
   def socket = keep(*UNIXSocket.pair).first
   def child = @child = spawn("sleep 10")
   def thread = @thread = Thread.new { sleep }

@@ -160,14 +160,68 @@ class ShieldTest < Contract
     assert_equal %i[stop timeout], seen
   end
 
-  contract "what came before comes out before the section begins", only: :fibers do
-    begun = false
+  contract "what came before comes out when the section has ended", only: :fibers do
+    steps = []
+    strand = strand do
+      scheduler.fiber_interrupt(Fiber.current, Stop.new("first"))
+      scheduler.fiber_interrupt(Fiber.current, Stop.new("second"))
+      begin
+        NB.shield { sleep(0.001) && steps << :whole }
+      rescue Stop => error
+        steps << error.message
+      end
+      sleep 5
+    end
+    assert_equal "second", strand.failure.message
+    assert_equal [:whole, "first"], steps
+  end
+
+  contract "in an ensure, what waits for the next wait does not skip the section", only: :fibers do
+    queue = Queue.new
+    cleaned = false
+    strand = parked do
+      queue.pop
+    ensure
+      NB.shield { sleep(0.001) && cleaned = true }
+    end
+    queue << true
+    strand.interrupt(stop = Stop.new) # it has its element: this comes at the next wait
+    assert_same stop, strand.failure
+    assert cleaned
+  end
+
+  contract "what came before is held no longer than the bound", only: :fibers do
     strand = strand do
       scheduler.fiber_interrupt(Fiber.current, Stop.new)
-      NB.shield { begun = true }
+      NB.shield(0.005) { sleep 60 }
     end
     assert_instance_of Stop, strand.failure
-    refute begun
+  end
+
+  contract "what came before for who has resumed the section's fiber is held, too",
+    only: :fibers do
+    steps = []
+    strand = strand do
+      scheduler.fiber_interrupt(Fiber.current, Stop.new)
+      Fiber.new { NB.shield { sleep(0.001) && steps << :whole } && steps << :never }.resume
+    end
+    assert_instance_of Stop, strand.failure
+    assert_equal [:whole], steps
+  end
+
+  contract "what came before an inner section comes when that has ended", only: :fibers do
+    steps = []
+    strand = strand do
+      NB.shield do
+        steps << :outer
+        scheduler.fiber_interrupt(Fiber.current, Stop.new)
+        NB.shield { sleep(0.001) && steps << :inner }
+        steps << :rest
+      end
+      steps << :never
+    end
+    assert_instance_of Stop, strand.failure
+    assert_equal %i[outer inner rest], steps
   end
 
   contract "with a bound, it comes inside after that time", only: :fibers do

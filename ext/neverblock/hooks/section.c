@@ -48,6 +48,7 @@ static void raise_if_any(VALUE exception)
 
 static VALUE shield_body(VALUE argument)
 {
+    nb_shield_take_deferred((nb_shield_t *)argument);
     VALUE value = rb_yield_values(0);
     ((nb_shield_t *)argument)->ended = true;
     return value;
@@ -86,13 +87,12 @@ static VALUE shield_leave(VALUE argument)
 /* A shield holds back what comes through the loop. What Thread#raise has left for the thread (a
  * signal, the timeout of a fiber that computes) is on its way already, and would strike inside. As
  * a rule Ruby looks before it comes here, but not after a call in C that lets other threads run
- * without a look. What these have left in the loop is taken last. */
-static void raise_what_came(nb_loop_t *loop, VALUE fiber)
+ * without a look. */
+static void raise_what_came(nb_loop_t *loop)
 {
     if (loop->overdue && loop->overdue == loop->current)
         nb_take_interrupts(Qnil);
     rb_thread_check_ints();
-    raise_if_any(take_kept(loop, fiber));
 }
 
 /* @overload shield(seconds = nil)
@@ -100,7 +100,7 @@ static void raise_what_came(nb_loop_t *loop, VALUE fiber)
  *   @param seconds [Numeric, nil] the longest time that it waits
  *   @yield
  *   @return the block's value
- *   @raise what was to be raised, before the block begins and when it has ended
+ *   @raise what was to be raised, when the block has ended
  *   @scheduling may wait, as the block does */
 static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
 {
@@ -118,7 +118,7 @@ static VALUE rb_nb_scheduler_shield(int argc, VALUE *argv, VALUE self)
     };
     shield.depth = shield.outer ? shield.outer->depth + 1 : 1;
     nb_list_init(&shield.held);
-    raise_what_came(loop, fiber);
+    raise_what_came(loop);
     if (nb_ptrmap_add(&loop->shields, fiber, &shield) < 0)
         rb_memerror();
     VALUE value = rb_ensure(shield_body, (VALUE)&shield, shield_leave, (VALUE)&shield);

@@ -201,6 +201,26 @@ static int64_t sleep_limit(void)
     return REPEAT_WAKEUPS && !rb_thread_alone() ? NB_LOOK_NS : INT64_MAX;
 }
 
+/* Whether Thread#raise has left something that Ruby does not flag: of several that come while a
+ * fiber computes, all but the first, once that has been raised. */
+static bool raises_are_left(const nb_loop_t *loop)
+{
+    return !rb_thread_alone() &&
+           RTEST(rb_funcall(loop->thread, rb_intern("pending_interrupt?"), 0));
+}
+
+/* Returns whether it has looked. A mask of Thread.handle_interrupt may hold them back, so it does
+ * not look at each turn. */
+static bool look_at_raises(nb_loop_t *loop)
+{
+    uint64_t now = nb_clock_now();
+    if (now - loop->looked_ns < NB_LOOK_NS)
+        return false;
+    loop->looked_ns = now;
+    give_interrupts(loop);
+    return true;
+}
+
 static VALUE threads_may_write(VALUE self)
 {
     return rb_funcall(self, rb_intern("threads_may_write?"), 0);
@@ -258,6 +278,11 @@ static void sleep_in_kernel(nb_loop_t *loop)
     if (stuck) {
         raise_deadlock(loop);
         return;
+    }
+    if (raises_are_left(loop)) {
+        if (look_at_raises(loop))
+            return;
+        limit = NB_LOOK_NS;
     }
     uint64_t next = nb_timers_next(&loop->timers), now = nb_loop_clock(loop);
     loop->poll_timeout_ns = next == NB_NEVER ? -1 : next > now ? (int64_t)(next - now) : 0;

@@ -128,6 +128,7 @@ typedef struct nb_loop {
     void (*mark_timeouts)(struct nb_loop *); /* the fibers of hooks/timeout.c; NULL before one */
     size_t external;           /* offloaded work and the like, which will certainly wake a fiber */
     uint64_t suspect_since_ns; /* when only sleeping threads were left to wake a fiber; 0: no */
+    uint64_t looked_ns;        /* when it last looked at what Thread#raise has left; 0: never */
     uint64_t suspect_cpu_ns;   /* what all other threads had computed then */
     unsigned since_poll;       /* switches since the backend was asked */
     unsigned starts;           /* fibers started in this turn */

@@ -83,6 +83,26 @@ bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned dept
     return true;
 }
 
+static void keep_deferred(nb_shield_t *shield, VALUE fiber, unsigned depth)
+{
+    for (VALUE one; (one = nb_take_deferred(shield->loop, fiber)) != Qnil;) {
+        if (!shield->kept)
+            shield->kept = rb_ary_new();
+        rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, one, UINT2NUM(depth)));
+        start_limit(shield);
+    }
+}
+
+void nb_shield_take_deferred(nb_shield_t *shield)
+{
+    nb_loop_t *loop = shield->loop;
+    if (!RHASH_SIZE(loop->deferred))
+        return;
+    keep_deferred(shield, shield->fiber, shield->depth - 1);
+    if (loop->current && loop->current != shield->fiber)
+        keep_deferred(shield, loop->current, nb_shield_depth(loop, loop->current));
+}
+
 void nb_shields_mark(const nb_loop_t *loop)
 {
     for (size_t i = 0; loop->shields.slots && i <= loop->shields.mask; i++)

@@ -18,6 +18,7 @@ module NB
         attempt = -1
         until (result = __send__(original, operation | File::LOCK_NB))
           sleep(FLOCK_PAUSES[attempt += 1] || FLOCK_PAUSES.last)
+          raise IOError, "stream closed in another thread" if closed? # as in a thread
         end
         result
       end
