@@ -46,9 +46,26 @@ static void raise_if_any(VALUE exception)
         nb_raise(exception);
 }
 
+static void keep_deferred(nb_shield_t *shield, VALUE fiber, unsigned depth)
+{
+    for (VALUE one; (one = nb_take_deferred(shield->loop, fiber)) != Qnil;)
+        nb_shield_add(shield, fiber, one, depth);
+}
+
+/* Keeps what the fiber would raise at its next wait, which may be the block's first. */
+static void keep_what_waits(nb_shield_t *shield)
+{
+    nb_loop_t *loop = shield->loop;
+    if (!RHASH_SIZE(loop->deferred))
+        return;
+    keep_deferred(shield, shield->fiber, shield->depth - 1);
+    if (loop->current && loop->current != shield->fiber)
+        keep_deferred(shield, loop->current, nb_shield_depth(loop, loop->current));
+}
+
 static VALUE shield_body(VALUE argument)
 {
-    nb_shield_take_deferred((nb_shield_t *)argument);
+    keep_what_waits((nb_shield_t *)argument);
     VALUE value = rb_yield_values(0);
     ((nb_shield_t *)argument)->ended = true;
     return value;

@@ -71,36 +71,21 @@ bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *hel
     return true;
 }
 
+void nb_shield_add(nb_shield_t *shield, VALUE fiber, VALUE exception, unsigned depth)
+{
+    if (!shield->kept)
+        shield->kept = rb_ary_new();
+    rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, exception, UINT2NUM(depth)));
+    start_limit(shield);
+}
+
 bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth)
 {
     nb_shield_t *shield = holder(loop, fiber, depth);
     if (!shield || RTEST(rb_obj_is_kind_of(exception, rb_eIOError)))
         return false;
-    if (!shield->kept)
-        shield->kept = rb_ary_new();
-    rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, exception, UINT2NUM(depth)));
-    start_limit(shield);
+    nb_shield_add(shield, fiber, exception, depth);
     return true;
-}
-
-static void keep_deferred(nb_shield_t *shield, VALUE fiber, unsigned depth)
-{
-    for (VALUE one; (one = nb_take_deferred(shield->loop, fiber)) != Qnil;) {
-        if (!shield->kept)
-            shield->kept = rb_ary_new();
-        rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, one, UINT2NUM(depth)));
-        start_limit(shield);
-    }
-}
-
-void nb_shield_take_deferred(nb_shield_t *shield)
-{
-    nb_loop_t *loop = shield->loop;
-    if (!RHASH_SIZE(loop->deferred))
-        return;
-    keep_deferred(shield, shield->fiber, shield->depth - 1);
-    if (loop->current && loop->current != shield->fiber)
-        keep_deferred(shield, loop->current, nb_shield_depth(loop, loop->current));
 }
 
 void nb_shields_mark(const nb_loop_t *loop)

@@ -44,8 +44,8 @@ bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *hel
  * section from outside, but is how the section's own wait ends. */
 bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth);
 
-/* Keeps what the fiber would raise at its next wait, which may be the section's first. */
-void nb_shield_take_deferred(nb_shield_t *shield);
+/* Keeps it in this shield, whatever it is. */
+void nb_shield_add(nb_shield_t *shield, VALUE fiber, VALUE exception, unsigned depth);
 
 /* Removes the entry before the stack that it lies on ends. */
 void nb_shields_mark(const nb_loop_t *loop);
