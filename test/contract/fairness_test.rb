@@ -132,6 +132,29 @@ class FairnessContract < Contract
     end
   end
 
+  # Such as async-pool, which asks all its connections while it iterates over them.
+  contract "who only looks what has come is alone, unless it looks very often",
+           only: :fibers, gap: nil do
+    socket, peer = keep(*UNIXSocket.pair)
+    peer.write("y")
+    others = 0
+    @busy = true
+    counting = strand { sleep 0 while @busy && others += 1 }
+    before = others
+    compute(SLICE * 2)
+    200.times { look(socket) }
+    assert_equal before, others
+    1_000.times { look(socket) }
+    refute_equal before, others
+    @busy = false
+    counting.value
+  end
+
+  def look(socket)
+    socket.recv_nonblock(1, Socket::MSG_PEEK)
+    socket.recvmsg_nonblock(1, Socket::MSG_PEEK)
+  end
+
   contract "who computes between datagrams does not hold up a timer", only: :fibers, gap: nil do
     one, two = keep(UDPSocket.new, UDPSocket.new)
     [one, two].each { |socket| socket.bind("127.0.0.1", 0) }

@@ -6,6 +6,10 @@
  * take flags get MSG_DONTWAIT, as the hooks do; the socket keeps its mode, which other processes
  * may share. In blocking mode the kernel sends a whole message, and receives all that MSG_WAITALL
  * asks for: NB::Repairs does the rest of those, piece by piece.
+ *
+ * One that only looks (recv_nonblock with MSG_PEEK, as io-stream asks whether a connection is
+ * alive) is part of a step for the program: async-pool asks each of its connections while it
+ * iterates over them. Only very many of those let others run.
  */
 #include "hooks/hooks.h"
 #include "hooks/mode.h"
@@ -21,6 +25,7 @@ typedef struct {
     bool sends, receives; /* (message or length, flags, ...) */
 } counted_t;
 
+#define PEEK_LIMIT 1024
 #define FLAGS_AT 1
 #define MOST_ARGUMENTS 5
 
@@ -52,6 +57,12 @@ static void count_call(nb_loop_t *loop)
     if (late)
         loop->since_poll = NB_POLL_EVERY;
     nb_yield(loop);
+}
+
+static void count_look(nb_loop_t *loop)
+{
+    if (++loop->eager >= PEEK_LIMIT && nb_may_yield(loop))
+        nb_yield(loop);
 }
 
 /* Whether the kernel would do the whole at once, and we must. */
@@ -98,13 +109,22 @@ static bool takes_flags(const counted_t *method, int argc, const VALUE *argv)
     return (method->sends || method->receives) && (argc == FLAGS_AT || FIXNUM_P(argv[FLAGS_AT]));
 }
 
+static bool only_looks(const counted_t *method, int argc, const VALUE *argv)
+{
+    return !method->waits && argc > FLAGS_AT && FIXNUM_P(argv[FLAGS_AT]) &&
+           (FIX2INT(argv[FLAGS_AT]) & MSG_PEEK);
+}
+
 static VALUE call_counted(int argc, VALUE *argv, VALUE self)
 {
     int keywords = rb_keyword_given_p() ? RB_PASS_KEYWORDS : RB_NO_KEYWORDS;
     const counted_t *method = counted_as(rb_frame_this_func());
     nb_loop_t *loop = loop_here();
     if (loop) {
-        count_call(loop);
+        if (only_looks(method, argc, argv))
+            count_look(loop);
+        else
+            count_call(loop);
         if (!keywords && takes_flags(method, argc, argv))
             return call_with_flags(method, argc, argv, self);
         if (method->accepts)
