@@ -80,6 +80,32 @@ class GCTest < Contract
     end
   end
 
+  # Until Ruby 3.2, compaction takes one of 30 keys that share a value of a WeakMap for the value.
+  contract "a loop that ends many fibers while objects move", only: :fibers, gap: nil, limit: 120 do
+    skip "this Ruby does not compact" unless GC.respond_to?(:compact)
+    out = Subprocess.ruby(<<~'RUBY', limit: 100)
+      ended = 0
+      begin
+        NB.run do
+          30.times do
+            NB.async do
+              sleep
+            ensure
+              GC.compact
+              sleep 0.001
+              ended += 1
+            end
+          end
+          sleep 0
+          raise "over"
+        end
+      rescue RuntimeError
+        p ended
+      end
+    RUBY
+    assert_equal ["30\n", ""], [out.out, out.err[0, 1000]]
+  end
+
   contract "references are sound after a move", only: :fibers, gap: nil, limit: 120 do
     skip "Ruby was built without it" unless GC.respond_to?(:verify_compaction_references)
     one, two = keep(*UNIXSocket.pair)

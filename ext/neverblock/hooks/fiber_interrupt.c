@@ -129,7 +129,7 @@ static VALUE rb_nb_scheduler_interrupt_all(VALUE self, VALUE klass, VALUE messag
         if (fiber == current || RTEST(rb_funcall(fiber, rb_intern("blocking?"), 0)) ||
             RTEST(rb_funcall(told, rb_intern("key?"), 1, fiber)))
             continue;
-        rb_funcall(told, rb_intern("[]="), 2, fiber, Qtrue);
+        rb_funcall(told, rb_intern("[]="), 2, fiber, fiber);
         nb_idle_over(loop, RARRAY_AREF(owners, i));
         nb_interrupt(loop, fiber, rb_funcall(klass, rb_intern("new"), 1, message));
     }

@@ -161,12 +161,15 @@ module NB
 
     # Raises NB::Cancelled in every other fiber, because the loop ends.
     #
+    # Each fiber is its own value: until Ruby 3.2, compaction crashes if 30 keys of a WeakMap share
+    # one (https://bugs.ruby-lang.org/issues/19529).
+    #
     # @param again [Boolean] whether also in those that have got one here: a second one breaks off
     #   what their `ensure` blocks wait for
     def end_fibers(message, again: false)
       @ending = true
       @told = ObjectSpace::WeakMap.new if again || !@told
-      Scheduler.left.each { |one| @told[one] = true }
+      Scheduler.left.each { |one| @told[one] = one }
       interrupt_all(Cancelled, message, @told)
     end
 

@@ -44,7 +44,11 @@ module NB
         LONG = 0.05
         # Seconds in which everybody who waits looks at the lock.
         LOOK = 0.005
-        private_constant :KEY, :Attempt, :LONG, :LOOK
+        # Instance variable of a fiber: the object ID of the connection whose handler it was in last,
+        # which it does not keep alive. A connection may not be the value of @fibers: see
+        # {Scheduler#end_fibers}.
+        INSIDE = :@neverblock_sqlite3_inside
+        private_constant :KEY, :Attempt, :LONG, :LOOK, :INSIDE
         @fibers = ObjectSpace::WeakMap.new
         @before_fork = []
         @long_at = 0.0 # when somebody who had waited for long looked at the lock
@@ -56,7 +60,11 @@ module NB
           # @return [void]
           # @thread any
           # @api private
-          def inside(watched) = @fibers[Fiber.current] = watched
+          def inside(watched)
+            fiber = Fiber.current
+            fiber.instance_variable_set(INSIDE, watched.database.object_id)
+            @fibers[fiber] = fiber
+          end
 
           # Repeats a statement that SQLite ends, without having done anything, when its handler
           # returns false. So the handler waits between two attempts.
@@ -138,7 +146,7 @@ module NB
 
             own = Fiber.current
             there = @fibers.keys.select { |fiber| !fiber.equal?(own) && inside?(fiber) }
-            @before_fork = there.filter_map { |fiber| @fibers[fiber]&.database }
+            @before_fork = databases_of(there)
             !@before_fork.all? { |database| Opening.bare?(database) }
           end
 
@@ -161,6 +169,15 @@ module NB
             fiber.alive? && fiber.backtrace_locations&.any? do |place|
               place.path == __FILE__ && place.base_label == "call" # Guard's
             end
+          end
+
+          private
+
+          def databases_of(fibers)
+            ids = fibers.map { |fiber| fiber.instance_variable_get(INSIDE) }
+            return [] if ids.empty?
+
+            ObjectSpace.each_object(::SQLite3::Database).select { |one| ids.include?(one.object_id) }
           end
         end
       end
