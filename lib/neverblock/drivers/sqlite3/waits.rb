@@ -44,9 +44,9 @@ module NB
         LONG = 0.05
         # Seconds in which everybody who waits looks at the lock.
         LOOK = 0.005
-        # Instance variable of a fiber: the object ID of the connection whose handler it was in last,
-        # which it does not keep alive. A connection may not be the value of @fibers: see
-        # {Scheduler#end_fibers}.
+        # Instance variable of a fiber: the ID of the connection in whose handler it was last.
+        # It does not keep the connection alive, which may not be a value of @fibers: see
+        # Scheduler#end_fibers.
         INSIDE = :@neverblock_sqlite3_inside
         private_constant :KEY, :Attempt, :LONG, :LOOK, :INSIDE
         @fibers = ObjectSpace::WeakMap.new
