@@ -226,6 +226,7 @@ class TestRequest
   end
 
   def run_failed
+    abort "bin/test: --jobs goes with suites" if @jobs
     commands = File.file?(Suites::FAILED) ? JSON.parse(File.read(Suites::FAILED)) : []
     puts "Nothing failed in the last run of suites." if commands.empty?
     commands.map { |arguments| TestRequest.new(arguments).run }.all?

@@ -131,7 +131,8 @@ class SuitesTest < Minitest::Test
   def test_what_cannot_be_a_number_of_jobs
     { %w[--jobs 0] => "--jobs must be a number from 1, got: 0",
       %w[c] => "NB_JOBS must be a number from 1, got: all",
-      %w[--jobs 2 test/suites_test.rb] => "--jobs goes with suites" }.each do |words, text|
+      %w[--jobs 2 test/suites_test.rb] => "--jobs goes with suites",
+      %w[--jobs 2 --failed] => "--jobs goes with suites" }.each do |words, text|
       out, status = Open3.capture2e({ "NB_JOBS" => "all" }, RbConfig.ruby, RUNNER, *words)
       assert_equal "bin/test: #{text}\n", out
       refute_predicate status, :success?
