@@ -97,7 +97,7 @@ class Suites
     end
     yield running
   ensure
-    running.each(&:kill).each(&:join)
+    running.each(&:kill).select(&:alive?).each(&:join) # one that has failed would raise again
   end
 
   # Prints the line of each run once it and all before it have ended; when interrupted, of all

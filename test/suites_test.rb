@@ -110,6 +110,15 @@ class SuitesTest < Minitest::Test
     assert_equal Signal.list["INT"], @status.termsig
   end
 
+  def test_what_runs_beside_an_error_has_ended_when_that_is_raised
+    FileUtils.mkdir_p("#{@folder}/tmp/log/jobs-3.1.log") # no log can have this name
+    lingers = "trap('TERM') { sleep 0.5; note('ended'); exit }; note('waits'); sleep"
+    play(%w[legacy jobs], %w[3.1.2 3.4.5], jobs: 2,
+         does: { "legacy 3.1.2" => "wait_for('waits')", "jobs 3.4.5" => lingers })
+    assert_includes @out, "EISDIR"
+    assert_equal "ended", File.readlines("#{@folder}/notes", chomp: true).last
+  end
+
   # The server's tests on every Ruby use the same program.
   def test_a_program_stays_while_another_ruby_compiles_it
     FileUtils.mkdir_p("#{@folder}/tmp/c-played")
