@@ -97,7 +97,7 @@ class Suites
     end
     yield running
   ensure
-    running.each(&:kill).each(&:join)
+    running.each(&:kill).select(&:alive?).each(&:join) # one that has failed would raise again
   end
 
   # Prints the line of each run once it and all before it have ended; when interrupted, of all
@@ -226,6 +226,7 @@ class TestRequest
   end
 
   def run_failed
+    abort "bin/test: --jobs goes with suites" if @jobs
     commands = File.file?(Suites::FAILED) ? JSON.parse(File.read(Suites::FAILED)) : []
     puts "Nothing failed in the last run of suites." if commands.empty?
     commands.map { |arguments| TestRequest.new(arguments).run }.all?

@@ -110,6 +110,15 @@ class SuitesTest < Minitest::Test
     assert_equal Signal.list["INT"], @status.termsig
   end
 
+  def test_what_runs_beside_an_error_has_ended_when_that_is_raised
+    FileUtils.mkdir_p("#{@folder}/tmp/log/jobs-3.1.log") # no log can have this name
+    lingers = "trap('TERM') { sleep 0.5; note('ended'); exit }; note('waits'); sleep"
+    play(%w[legacy jobs], %w[3.1.2 3.4.5], jobs: 2,
+         does: { "legacy 3.1.2" => "wait_for('waits')", "jobs 3.4.5" => lingers })
+    assert_includes @out, "EISDIR"
+    assert_equal "ended", File.readlines("#{@folder}/notes", chomp: true).last
+  end
+
   # The server's tests on every Ruby use the same program.
   def test_a_program_stays_while_another_ruby_compiles_it
     FileUtils.mkdir_p("#{@folder}/tmp/c-played")
@@ -131,7 +140,8 @@ class SuitesTest < Minitest::Test
   def test_what_cannot_be_a_number_of_jobs
     { %w[--jobs 0] => "--jobs must be a number from 1, got: 0",
       %w[c] => "NB_JOBS must be a number from 1, got: all",
-      %w[--jobs 2 test/suites_test.rb] => "--jobs goes with suites" }.each do |words, text|
+      %w[--jobs 2 test/suites_test.rb] => "--jobs goes with suites",
+      %w[--jobs 2 --failed] => "--jobs goes with suites" }.each do |words, text|
       out, status = Open3.capture2e({ "NB_JOBS" => "all" }, RbConfig.ruby, RUNNER, *words)
       assert_equal "bin/test: #{text}\n", out
       refute_predicate status, :success?

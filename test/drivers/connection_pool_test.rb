@@ -223,7 +223,7 @@ class ConnectionPoolGemTest < Minitest::Test
       taken = stack.pop
       order = []
       enter = ->(name) { stack.pop(timeout: 10).then { |thing| (order << name) && stack.push(thing) } }
-      first = in_line(1) { NB.async { enter.call(:first) } }
+      first = in_queue(1) { NB.async { enter.call(:first) } }
       thread = spawn_thread { enter.call(:thread) }
       eventually { thread.stop? }
       last = NB.async { enter.call(:last) }
@@ -261,8 +261,8 @@ class ConnectionPoolGemTest < Minitest::Test
     NB.run do
       stack = stack_of(2)
       2.times { stack.pop }
-      thread = in_line(1) { spawn_thread { stack.pop(timeout: 10) } }
-      fiber = in_line(2) { spawn { outcome { NB.timeout(5) { stack.pop(timeout: 10) } } } }
+      thread = in_queue(1) { spawn_thread { stack.pop(timeout: 10) } }
+      fiber = in_queue(2) { spawn { outcome { NB.timeout(5) { stack.pop(timeout: 10) } } } }
       2.times { stack.decrement_created }
       assert_equal [Thing] * 2, [fiber, thread].map { |one| one.value.class }
     end
@@ -293,14 +293,14 @@ class ConnectionPoolGemTest < Minitest::Test
   def stack_of(size) = pool(size).instance_variable_get(:@available)
 
   # @yieldreturn [NB::Task, Thread] who then waits as the last of so many
-  def in_line(count)
+  def in_queue(count)
     yield.tap { eventually(5) { NB.pools.any? { |one| one[:waiting] == count } } }
   end
 
   # The thread does not run between the hand-over and the interrupt.
   def hand_to_one_interrupted(stack, thing)
     stack.pop(timeout: 0, exception: false) # makes the queue
-    waiter = in_line(1) { spawn_thread { stack.pop(timeout: 10) } }
+    waiter = in_queue(1) { spawn_thread { stack.pop(timeout: 10) } }
     stack.push(thing)
     yield if block_given?
     waiter.raise(IOError)

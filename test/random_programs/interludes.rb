@@ -117,11 +117,11 @@ module RandomPrograms
       end,
       fiber: -> { Fiber.new { |one| sleep(SHORT) && Fiber.yield(one + 1) }.resume(1) },
       locals: lambda do
-        seen = Thread.current[:twin]
-        Thread.current[:twin] = 1
-        sleep(SHORT) && [seen, Thread.current[:twin]]
+        seen = Thread.current[:interlude]
+        Thread.current[:interlude] = 1
+        sleep(SHORT) && [seen, Thread.current[:interlude]]
       ensure
-        Thread.current[:twin] = nil
+        Thread.current[:interlude] = nil
       end,
       datagram: lambda do
         UDPSocket.open do |socket|
@@ -131,7 +131,7 @@ module RandomPrograms
         end
       end,
       file: lambda do
-        Tempfile.create("twin") do |file|
+        Tempfile.create("nb") do |file|
           file.flock(File::LOCK_EX)
           file.puts("é", 1)
           file.rewind
@@ -182,7 +182,7 @@ module RandomPrograms
         [near, far].each(&:close)
       end,
       positioned: lambda do
-        Tempfile.create("twin") do |file|
+        Tempfile.create("nb") do |file|
           [file.pwrite("abc", 2), file.pread(3, 1), file.pos, file.size, file.sysread(9)]
         end
       end,

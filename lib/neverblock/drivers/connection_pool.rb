@@ -33,7 +33,7 @@ module NB
 
         # @return [Boolean] whether who finds nothing in this stack joins a queue
         # @api private
-        def lines?(stack)
+        def queues?(stack)
           Repairs.main? && stack.instance_of?(@stack) && @driver.on? &&
             (Repairs.loop_here || stack.instance_variable_defined?(:@neverblock_queue))
         end
@@ -61,7 +61,7 @@ module NB
           mine = self
           Repairs.repair(@stack, :pop) do |original|
             proc do |*arguments, **options|
-              next __send__(original, *arguments, **options) unless mine.lines?(self)
+              next __send__(original, *arguments, **options) unless mine.queues?(self)
 
               given = arguments.last.is_a?(Hash) ? arguments.pop.merge(options) : options
               @mutex.synchronize { (@neverblock_queue ||= WaitQueue.new(self, @mutex)) }

@@ -6,7 +6,7 @@ require_relative "../support/script_case"
 
 # A wake-up that comes before the wait: when the hooks are wrapped in Ruby (a profiler's, a
 # subclass), other threads run between the moment a fiber is put on a lock's list and its wait.
-class EarlyTest < ScriptCase
+class EarlyUnblockTest < ScriptCase
   # In each hook, at the worst place, what `$early` holds is done by another thread.
   WRAPPED = <<~'RUBY'
     class Wrapped < NB::Scheduler

@@ -6,7 +6,7 @@ require "socket"
 
 # A loop whose fibers always have something to do shares the GVL with the other threads. All is
 # measured in CPU time, which a busy machine changes little.
-class ShareTest < Minitest::Test
+class GVLShareTest < Minitest::Test
   LIMIT = 60
   TURNS = 100
   # CPU seconds of the loop for each. Ruby takes the GVL by itself only after 0.1 s.

@@ -4,7 +4,7 @@ require_relative "../support/contract"
 
 # A fiber has resumed another one, such as an Enumerator's, and that one a third, which waits or
 # computes. What is meant for the one in the middle comes out of the third.
-class ChainTest < Contract
+class ResumeChainTest < Contract
   class Special < StandardError; end
 
   def in_fiber(&block) = Fiber.new(&block).resume
