@@ -207,7 +207,7 @@ class PumaPluginTest < Minitest::Test
     end
   end
 
-  # The stop finds one that waits and one that computes; requests wait in the queue besides.
+  # The stop finds one that waits and one that is woken, too; requests wait in the queue besides.
   FORCED = <<~'RUBY'
     require "puma/thread_pool"
     require "neverblock"
@@ -219,17 +219,17 @@ class PumaPluginTest < Minitest::Test
       pool.with_force_shutdown do
         inside << client
         sleep if client == :waits
-        stopping.pop if client == :computes
+        stopping.pop if client == :woken
       end
       sleep 0.01 # as while its answer is written: what was meant for the block comes here no more
       log << "#{client} ended"
     rescue NB::Puma::FiberPool::ForceShutdown
       log << "#{client} was stopped"
     end
-    %i[waits computes late].each { |client| pool << client }
+    %i[waits woken late].each { |client| pool << client }
     2.times { inside.pop }
     Thread.new do
-      Thread.pass until pool.instance_variable_get(:@forced)
+      sleep 0.001 while log.empty? # then the stop has struck all
       stopping << true
     end
     pool.shutdown(0)
@@ -238,7 +238,7 @@ class PumaPluginTest < Minitest::Test
 
   def test_a_forced_stop_strikes_where_puma_expects_it
     out, = ruby(FORCED)
-    assert_equal "computes was stopped\nlate was stopped\nwaits was stopped\n", out
+    assert_equal "late was stopped\nwaits was stopped\nwoken was stopped\n", out
   end
 
   # One that was woken already when the stop comes, but has not had its turn: the loop stands still
