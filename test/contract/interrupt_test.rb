@@ -286,6 +286,38 @@ class InterruptTest < Contract
     thread.kill.join
   end
 
+  contract "several Thread#raise of a thread that has ended all arrive", only: :fibers, gap: nil do
+    result = Subprocess.ruby(<<~'RUBY', env: { "NB_BACKEND" => scheduler.stats[:backend] })
+      begun, seen, main = false, [], Thread.current
+      reader, writer = IO.pipe # so the loop does not call it a deadlock
+      raising = Thread.new do
+        Thread.pass until begun
+        %w[one two three].each { |message| main.raise(message) }
+      end
+      NB.run do
+        NB.async do
+          sleep 0
+          begun = true
+          loop { nil }
+        rescue => error
+          seen << error.message
+          nil while raising.alive?
+          reader.read
+        end
+        until seen.size == 3
+          begin
+            reader.wait_readable
+          rescue => error
+            seen << error.message
+          end
+        end
+        writer.close
+      end
+      p seen.sort
+    RUBY
+    assert_equal [%(["one", "three", "two"]\n), "", false], [result.out, result.err, result.hung]
+  end
+
   def note(seen)
     yield
   rescue Stop => error

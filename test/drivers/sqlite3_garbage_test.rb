@@ -143,4 +143,32 @@ class SQLite3GarbageTest < Minitest::Test
       puts rows(holder)
     RUBY
   end
+
+  # A reader in another process lets go once it is waited for, and looks when that has ended.
+  def test_a_write_that_is_alive_at_the_exit_waits_for_its_lock
+    assert_prints "[4]\n", <<~'RUBY'
+      [holder, db].each(&:close)
+      path = "#{folder = Dir.mktmpdir}/x.db" # the first folder is removed too early
+      (asks, asked), (begins, begun) = Array.new(2) { IO.pipe }
+      fork do
+        [begins, asked].each(&:close)
+        holder = SQLite3::Database.new(path)
+        holder.execute("CREATE TABLE t (n)")
+        holder.execute("INSERT INTO t VALUES (0), (0), (0)")
+        holder.execute("BEGIN")
+        holder.execute("SELECT n FROM t")
+        begun.close
+        asks.readpartial(1)
+        holder.execute("COMMIT")
+        asks.read
+        p rows(holder)
+        FileUtils.rm_rf(folder)
+      end
+      [begun, asks].each(&:close)
+      begins.read
+      db = SQLite3::Database.new(path)
+      db.busy_handler { asked.write("x") && sleep(0.001) }
+      $statement = db.prepare(WRITE).tap(&:step)
+    RUBY
+  end
 end

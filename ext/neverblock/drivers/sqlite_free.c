@@ -296,6 +296,15 @@ static VALUE rb_nb_sqlite_free_finish(VALUE self, VALUE turns)
     return Qnil;
 }
 
+/* @overload living?(statement)
+ *   @return [Boolean] whether SQLite may have to end it: it has begun in this process */
+static VALUE rb_nb_sqlite_free_living_p(VALUE self, VALUE statement)
+{
+    void *data = RTYPEDDATA_DATA(statement);
+    const nb_sqlite_note_t *note = nb_ptrmap_get(&notes, (uintptr_t)data);
+    return note && note->process == process && *(void **)data ? Qtrue : Qfalse;
+}
+
 /* @overload exit
  *   The last thing that Ruby calls before it frees everything. */
 static VALUE rb_nb_sqlite_free_exit(VALUE self)
@@ -321,5 +330,6 @@ void Init_nb_sqlite_free(VALUE mNB)
     rb_define_singleton_method(mFree, "forget", rb_nb_sqlite_free_forget, 0);
     rb_define_singleton_method(mFree, "hold", rb_nb_sqlite_free_hold, 1);
     rb_define_singleton_method(mFree, "later", rb_nb_sqlite_free_later, 2);
+    rb_define_singleton_method(mFree, "living?", rb_nb_sqlite_free_living_p, 1);
     rb_define_singleton_method(mFree, "own", rb_nb_sqlite_free_own, 2);
 }

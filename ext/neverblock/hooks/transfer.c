@@ -42,7 +42,7 @@ static VALUE rb_nb_native_watch_transfers(VALUE mod)
     return Qnil;
 }
 
-/* @!visibility private - runs the block, which transfers to a fiber that is away (Fiber#raise). */
+/* @!visibility private - runs the block, which transfers to a fiber that has left (Fiber#raise). */
 static VALUE rb_nb_scheduler_leave(VALUE self)
 {
     return nb_transferred_during(nb_loop_get(self), nb_yield_block, Qnil);

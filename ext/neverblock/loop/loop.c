@@ -202,11 +202,10 @@ static int64_t sleep_limit(void)
 }
 
 /* Whether Thread#raise has left something that Ruby does not flag: of several that come while a
- * fiber computes, all but the first, once that has been raised. */
+ * fiber computes, all but the first, once that has been raised. Who raised may have ended. */
 static bool raises_are_left(const nb_loop_t *loop)
 {
-    return !rb_thread_alone() &&
-           RTEST(rb_funcall(loop->thread, rb_intern("pending_interrupt?"), 0));
+    return RTEST(rb_funcall(loop->thread, rb_intern("pending_interrupt?"), 0));
 }
 
 /* Returns whether it has looked. A mask of Thread.handle_interrupt may hold them back, so it does
@@ -241,7 +240,7 @@ static int64_t before_jump(nb_loop_t *loop, int64_t *limit)
         return LOOPBACK_NS;
     if (peer == NB_PEER_WAKER) {
         *limit = LOOPBACK_NS;
-        return !rb_thread_alone() && RTEST(nb_loop_look(loop, threads_run, loop->self)) ? -1 : 0;
+        return RTEST(nb_loop_look(loop, threads_run, loop->self)) ? -1 : 0;
     }
     return peer == NB_PEER_NONE ? 0 : -1;
 }

@@ -159,6 +159,24 @@ module NB
         Thread.current[RAISED] = nil
         raise error
       end
+
+      # Ends what nobody has closed, while a busy handler may still wait: when Ruby then frees
+      # everything, no Ruby code may run.
+      #
+      # @param reset [UnboundMethod] sqlite3's own
+      # @return [void]
+      # @api private
+      def self.finish(reset)
+        SQLiteFree.finish(0)
+        Thread.current[FREEING] = true
+        statements = ObjectSpace.each_object(::SQLite3::Statement)
+        statements.select { |one| SQLiteFree.living?(one) }.each do |one|
+          reset.bind_call(one)
+        rescue ::SQLite3::Exception
+          next # its connection is the parent's
+        end
+        SQLiteFree.exit
+      end
     end
   end
 end
@@ -196,11 +214,12 @@ NB::Drivers.register("sqlite3", constant: "SQLite3::Database", version: "SQLite3
   SQLite3::Database.prepend(waiting, sqlite::Sharing::Database, sqlite::Transaction.new(driver),
                             sqlite::Opening.new(driver), sqlite::Trace)
   preparing = SQLite3::Statement.private_method_defined?(:prepare) ? :prepare : :initialize # in 1.x
+  reset = SQLite3::Statement.instance_method(:reset!)
   SQLite3::Statement.prepend(sqlite::Beginning.new(preparing), sqlite::Sharing::Statement,
                              sqlite::Ends.new(:reset!, :close))
   SQLite3::Backup.prepend(sqlite::Ends.new(:step)) if defined?(SQLite3::Backup)
   at_exit { NB::Drivers::SQLiteFree.finish(5000) }
-  ObjectSpace.define_finalizer(sqlite, proc { NB::Drivers::SQLiteFree.exit })
+  ObjectSpace.define_finalizer(sqlite, proc { sqlite.finish(reset) })
   if guards
     SQLite3::Statement.prepend(sqlite::Calls.new(:step, preparing))
     SQLite3::Database.prepend(sqlite::Calls.new(:exec_batch))
