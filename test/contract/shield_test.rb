@@ -209,6 +209,26 @@ class ShieldTest < Contract
     assert_equal [:whole], steps
   end
 
+  contract "what came before is not kept by a section whose fiber is suspended", only: :fibers do
+    seen = []
+    strand = strand do
+      scheduler.fiber_interrupt(Fiber.current, Stop.new)
+      seen << Enumerator.new { |items| NB.shield { sleep(0.001) && items << 1 } }.next
+      sleep 60
+    end
+    assert_instance_of Stop, strand.failure
+    assert_equal [1], seen
+  end
+
+  contract "what came before for who has resumed the section's fiber is held within the bound",
+    only: :fibers do
+    strand = strand do
+      scheduler.fiber_interrupt(Fiber.current, Stop.new)
+      Fiber.new { NB.shield(0.005) { sleep 60 } }.resume
+    end
+    assert_instance_of Stop, strand.failure
+  end
+
   contract "what came before an inner section comes when that has ended", only: :fibers do
     steps = []
     strand = strand do

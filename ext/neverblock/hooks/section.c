@@ -23,10 +23,22 @@ static void release(nb_shield_t *shield)
     RB_GC_GUARD(kept);
 }
 
+/* What waits for the next wait of who has resumed the shield's fiber. */
+static void strike_resumer(nb_shield_t *shield)
+{
+    nb_park_t *park = nb_park_of(shield->loop, shield->fiber);
+    if (!park || park->owner == shield->fiber)
+        return;
+    VALUE owner = park->owner, exception = nb_take_deferred(shield->loop, owner);
+    if (exception != Qnil)
+        nb_interrupt_at(shield->loop, owner, exception, 0);
+}
+
 static void on_limit(nb_timer_t *timer)
 {
     nb_shield_t *shield = nb_container_of(timer, nb_shield_t, timer);
     shield->open = true;
+    strike_resumer(shield);
     release(shield);
 }
 
@@ -46,21 +58,19 @@ static void raise_if_any(VALUE exception)
         nb_raise(exception);
 }
 
-static void keep_deferred(nb_shield_t *shield, VALUE fiber, unsigned depth)
-{
-    for (VALUE one; (one = nb_take_deferred(shield->loop, fiber)) != Qnil;)
-        nb_shield_add(shield, fiber, one, depth);
-}
-
-/* Keeps what the fiber would raise at its next wait, which may be the block's first. */
+/* Keeps what the fiber would raise at its next wait, which may be the block's first. What waits for
+ * who has resumed it stays where it is, because the block may suspend its fiber (as Enumerator#next
+ * does), and be resumed no more. No wait in a shield takes it (loop/wait.c). */
 static void keep_what_waits(nb_shield_t *shield)
 {
     nb_loop_t *loop = shield->loop;
     if (!RHASH_SIZE(loop->deferred))
         return;
-    keep_deferred(shield, shield->fiber, shield->depth - 1);
-    if (loop->current && loop->current != shield->fiber)
-        keep_deferred(shield, loop->current, nb_shield_depth(loop, loop->current));
+    for (VALUE one; (one = nb_take_deferred(loop, shield->fiber)) != Qnil;)
+        nb_shield_add(shield, shield->fiber, one, shield->depth - 1);
+    if (loop->current && loop->current != shield->fiber &&
+        !NIL_P(rb_hash_aref(loop->deferred, loop->current)))
+        nb_shield_start_limit(shield);
 }
 
 static VALUE shield_body(VALUE argument)

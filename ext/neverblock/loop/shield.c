@@ -50,7 +50,7 @@ bool nb_shielded(nb_loop_t *loop, VALUE fiber, unsigned depth)
     return holder(loop, fiber, depth) != NULL;
 }
 
-static void start_limit(nb_shield_t *shield)
+void nb_shield_start_limit(nb_shield_t *shield)
 {
     nb_loop_t *loop = shield->loop;
     if (shield->limit_ns == NB_NEVER || shield->timer.index != NB_TIMER_IDLE)
@@ -67,7 +67,7 @@ bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *hel
     if (!shield)
         return false;
     nb_list_append(&shield->held, &held->link);
-    start_limit(shield);
+    nb_shield_start_limit(shield);
     return true;
 }
 
@@ -76,7 +76,7 @@ void nb_shield_add(nb_shield_t *shield, VALUE fiber, VALUE exception, unsigned d
     if (!shield->kept)
         shield->kept = rb_ary_new();
     rb_ary_push(shield->kept, rb_ary_new_from_args(3, fiber, exception, UINT2NUM(depth)));
-    start_limit(shield);
+    nb_shield_start_limit(shield);
 }
 
 bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth)

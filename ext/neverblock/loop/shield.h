@@ -44,6 +44,9 @@ bool nb_shield_hold(nb_loop_t *loop, VALUE fiber, unsigned depth, nb_held_t *hel
  * section from outside, but is how the section's own wait ends. */
 bool nb_shield_keep(nb_loop_t *loop, VALUE fiber, VALUE exception, unsigned depth);
 
+/* From now on something is held back: no longer than the shield may. */
+void nb_shield_start_limit(nb_shield_t *shield);
+
 /* Keeps it in this shield, whatever it is. */
 void nb_shield_add(nb_shield_t *shield, VALUE fiber, VALUE exception, unsigned depth);
 

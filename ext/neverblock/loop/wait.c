@@ -4,6 +4,7 @@
 #include "loop/transferred.h"
 #include "loop/resume_chain.h"
 #include "loop/guest.h"
+#include "loop/shield.h"
 #include "loop/suspended_timer.h"
 #include "loop/last_status.h"
 #include "loop/profile.h"
@@ -276,7 +277,7 @@ static void raise_deferred(nb_park_t *park)
     if (!RHASH_SIZE(park->loop->deferred))
         return;
     VALUE exception = nb_take_deferred(park->loop, park->fiber);
-    if (exception == Qnil)
+    if (exception == Qnil && !nb_shielded(park->loop, park->fiber, 0))
         exception = nb_take_deferred(park->loop, park->owner);
     if (exception != Qnil) {
         park_leave((VALUE)park);
