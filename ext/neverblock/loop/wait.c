@@ -1,6 +1,5 @@
 /* wait.c - parking and waking fibers. Uses ruby.h. Read after: wait.h. */
 #include "loop/wait.h"
-#include "base/clock.h"
 #include "loop/transferred.h"
 #include "loop/resume_chain.h"
 #include "loop/guest.h"
