@@ -203,9 +203,9 @@ static int64_t sleep_limit(void)
 
 /* Whether Thread#raise has left something that Ruby does not flag: of several that come while a
  * fiber computes, all but the first, once that has been raised. Who raised may have ended. */
-static bool raises_are_left(const nb_loop_t *loop)
+static VALUE raises_are_left(VALUE thread)
 {
-    return RTEST(rb_funcall(loop->thread, rb_intern("pending_interrupt?"), 0));
+    return rb_funcall(thread, rb_intern("pending_interrupt?"), 0);
 }
 
 /* Returns whether it has looked. A mask of Thread.handle_interrupt may hold them back, so it does
@@ -272,13 +272,14 @@ static void sleep_in_kernel(nb_loop_t *loop)
     bool stuck = doubtful && deadlocked(loop);
     int64_t limit = doubtful || loop->virtual_ns ? NB_LOOK_NS : sleep_limit();
     int64_t moment = loop->virtual_ns && loop->timers.count ? before_jump(loop, &limit) : -1;
+    VALUE left = nb_loop_look(loop, raises_are_left, loop->thread);
     if (loop->ready.count)
-        return; /* perhaps by another thread, while the question was asked in Ruby */
+        return; /* by another thread or a trap handler, while the questions were asked in Ruby */
     if (stuck) {
         raise_deadlock(loop);
         return;
     }
-    if (raises_are_left(loop)) {
+    if (RTEST(left)) {
         if (look_at_raises(loop))
             return;
         limit = NB_LOOK_NS;
