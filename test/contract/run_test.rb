@@ -14,11 +14,11 @@ class RunTest < ScriptCase
     p values.map { |value| value.is_a?(NB::Task) ? value.value : value }.uniq
   RUBY
 
-  script "NB.run in a fiber of a thread without a loop", <<~'RUBY', out: "[1, true, nil]\n[3, 4, \"q\", 5]\n[1, 2]\n", only: :fibers
+  script "NB.run in a fiber of a thread without a loop", <<~'RUBY', out: "[true, true, nil]\n[3, 4, \"q\", 5]\n[1, 2]\n", only: :fibers
     before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
     value = Fiber.new { NB.run { sleep 1 } }.resume
     computed = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before
-    p [value, computed < 0.5, Fiber.scheduler]
+    p [value >= 1, computed < 0.5, Fiber.scheduler]
     p(Fiber.new do
       Thread.current[:local] = 3
       [NB.run { NB.async { sleep 0.001 } && Thread.current[:local] },
