@@ -160,18 +160,4 @@ class QueueTest < Contract
     queue << :item if got == :item
     assert_equal :item, second.value
   end
-
-  # The loop asks it before it sleeps. Another thread, or a trap handler, may come in between.
-  contract "who is woken while the loop asks what Thread#raise has left goes on", only: :fibers do
-    queue = Queue.new
-    thread = Thread.current
-    waiting = strand { queue.pop }
-    thread.define_singleton_method(:pending_interrupt?) do |*given|
-      queue << :item if queue.num_waiting == 1
-      super(*given)
-    end
-    assert_equal :item, waiting.value
-  ensure
-    thread.singleton_class.remove_method(:pending_interrupt?)
-  end
 end

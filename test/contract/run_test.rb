@@ -247,5 +247,19 @@ class RunTest < ScriptCase
       puts "ticks" if finish(ticking) == 3
     end
   RUBY
+
+  # The loop asks before it sleeps. Another thread, or a trap handler, may come in between.
+  script "who is woken while the loop asks what Thread#raise has left goes on", <<~'RUBY', out: "[:item, true]\n", only: :fibers
+    NB.run do
+      queue = Queue.new
+      start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      later = NB.async { sleep 30 }
+      Thread.current.define_singleton_method(:pending_interrupt?) do |*given|
+        queue << :item if queue.num_waiting == 1
+        super(*given)
+      end
+      p [queue.pop, Process.clock_gettime(Process::CLOCK_MONOTONIC) - start < 25]
+      later.cancel
+    end
+  RUBY
 end
-# rubocop:enable Layout/LineLength
