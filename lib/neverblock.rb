@@ -283,10 +283,9 @@ module NB
     # Shields nest. A shield does not cover a timeout or group that begins inside the block, nor
     # tasks that it starts. An IO that another fiber closes still raises.
     #
-    # A signal that arrives while the block waits is held back, too. A signal that arrives while the
-    # block computes interrupts it at once, as always in Ruby. With `on_interrupt: :drain` in {run},
-    # only the third such signal does. A signal or Thread#raise that is already on its way is raised
-    # before the block begins.
+    # A signal that arrives while the block waits is held back, too. One that arrives while it
+    # computes interrupts it at once, as always in Ruby; with `on_interrupt: :drain` in {run}, only
+    # the third does. A signal or Thread#raise already on its way is raised before it begins.
     #
     # Outside a loop this is `Thread.handle_interrupt(Object => :never)`: no timeout interrupts the
     # block, and `seconds` has no effect.
